@@ -37,11 +37,10 @@ from .commands.jobs import app as jobs
 from .commands.labels import app as labels_app
 from .commands.maps import maps
 from .commands.output import CLOSED, INTERRUPTED, StoppedError, tell
-from .commands.own_options import OWN
 from .commands.patterns import app as patterns_app
 from .commands.patterns import shares
 from .commands.reproduce import reproduce
-from .commands.study_commands import command
+from .commands.study_commands import OWN, command
 from .config import INSTALLED
 from .errors import AtlasError, InputError
 from .studies.lookup import find_study, study_modules

@@ -100,7 +100,7 @@ def files_for_docs(place: Path) -> dict[str, str]:
     from core.atlas.head_page import head_page
     from core.attention import Head
     from core.capture.running import capture
-    from core.drawing.maps_page import MapsSource, grid_of, maps_page
+    from core.drawing.page import MapsSource, grid_of, maps_page
     from core.drawing.panes import scored_pane, telling_head
     from core.findings.pinning import Remark, pin_maps
     from core.models.opening import open_checkpoint

@@ -5,8 +5,8 @@ import stat
 
 import pytest
 
-from core import sign_in_sessions
-from core.sign_in_sessions import LASTS, MOST, SignInSessions
+from core import sign_in
+from core.sign_in import LASTS, MOST, SignInSessions
 
 
 class Clock:
@@ -94,16 +94,16 @@ def test_what_ended_stays_ended_where_the_file_cannot_be_written(file, clock, mo
     mine, other = table.begin("ada"), table.begin("bob")
 
     def full(*_args, **_kwargs):
-        raise sign_in_sessions.AtlasError("the disk is full")
+        raise sign_in.AtlasError("the disk is full")
 
-    monkeypatch.setattr(sign_in_sessions, "replacing", full)
+    monkeypatch.setattr(sign_in, "replacing", full)
     table.end(mine, "ada")
     assert table.holds(other, "bob")
     assert not SignInSessions(file, clock).holds(mine, "ada")
 
 
 def test_the_table_is_bounded(file, clock, monkeypatch):
-    monkeypatch.setattr(sign_in_sessions, "MOST", 3)
+    monkeypatch.setattr(sign_in, "MOST", 3)
     assert MOST > 3
     table = SignInSessions(file, clock)
     secrets = []
@@ -114,8 +114,8 @@ def test_the_table_is_bounded(file, clock, monkeypatch):
 
 
 def test_nobody_ends_the_sessions_of_others_by_signing_in(file, clock, monkeypatch, caplog):
-    monkeypatch.setattr(sign_in_sessions, "MOST", 6)
-    monkeypatch.setattr(sign_in_sessions, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(sign_in, "MOST", 6)
+    monkeypatch.setattr(sign_in, "MOST_OF_ONE", 3)
     table = SignInSessions(file, clock)
     first = table.begin("ada")
     flood = [table.begin("admin") for _ in range(20)]

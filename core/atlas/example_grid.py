@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import capture, config, models
-from ..drawing.maps_page import MapsSource, grid_of
 from ..drawing.packing import Grid
-from ..drawing.page import GridTabs
+from ..drawing.page import GridTabs, MapsSource, grid_of
 from ..drawing.panes import scored_pane, telling_head
 from ..errors import AtlasError, CheckpointError, InputError
 from ..models.parts import parts_of

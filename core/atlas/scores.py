@@ -15,9 +15,9 @@ import pandas as pd
 
 from ..errors import AtlasError
 from ..models.present import present_weights
-from ..store.atlas import atlas_rows, other_scores
 from ..store.database import Database
 from ..store.rows import Row
+from ..store.runs import atlas_rows, other_scores
 from ..studies.attention import features, norms, roles, statistics
 from ..studies.contract import Study
 from ..studies.lookup import find_study

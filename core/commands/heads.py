@@ -7,8 +7,7 @@ from rich.table import Table
 
 from .. import capture, models
 from ..errors import InputError
-from ..frames.records import AnnotatedSentence, Element
-from ..frames.words import place
+from ..frames.records import AnnotatedSentence, Element, place
 from ..studies.contract import Flag
 from ..studies.frames.distance_null import distance_null
 from ..studies.frames.frame_lookup import LinkReading, links_for, picture

@@ -13,7 +13,7 @@ import numpy as np
 from .. import capture, models
 from ..attention import AttentionMaps
 from ..capture.words import special_positions_of, word_maps
-from ..drawing.maps_page import MapsSource, maps_page
+from ..drawing.page import MapsSource, maps_page
 from ..drawing.panes import scored_pane, telling_head
 from ..errors import InputError
 from ..studies.contract import Flag

@@ -38,8 +38,8 @@ from .output import Form, database, ran, show_rows, tell, tell_json
 from .study_commands import FORMS, PLACES, of_record
 
 if TYPE_CHECKING:
-    from ..patterns.classifier_scores import Evaluated
     from ..patterns.labelled_files import Map
+    from ..patterns.suggestions import Evaluated
     from ..patterns.training import Classifier
 
 
@@ -122,7 +122,7 @@ def judged_on(
     classifier: "Classifier", maps: Mapping[str, "Map"], labels: Sequence[GivenLabel], seed: int
 ) -> "Evaluated":
     """The figures of a classifier on the labelled ones of these maps."""
-    return patterns.classifier_scores.evaluated(
+    return patterns.suggestions.evaluated(
         classifier,
         matched(dict(maps), list(labels)),
         [label.name for label in labels],

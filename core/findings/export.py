@@ -9,8 +9,7 @@ from .. import __version__
 from ..drawing import conversion, theme
 from ..drawing.page import Chart, PackedMaps, Part, Table, Words, html_page, written_cell
 from ..errors import InputError
-from ..store.findings import Finding, Number
-from ..store.pictures import checked_maps, checked_picture
+from ..store.findings import Finding, Number, checked_maps, checked_picture
 from ..writing import write_whole
 
 COLUMNS = ("head", "what", "value", "95 % interval", "p, corrected", "n")

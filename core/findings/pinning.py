@@ -7,8 +7,8 @@ from typing import Any
 
 from ..attention import AttentionMaps, Head
 from ..config import command_line
-from ..drawing.maps_page import MapsSource
 from ..drawing.packing import Grid, pack
+from ..drawing.page import MapsSource
 from ..errors import AtlasError
 from ..report import report
 from ..report.rendering.words import About, command_of

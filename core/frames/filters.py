@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..errors import InputError
-from .records import CORE_RULES, AnnotatedSentence, CoreRule, Span, links_of
-from .words import covered, distance, word_spans
+from .records import CORE_RULES, AnnotatedSentence, CoreRule, Span, covered, distance, links_of, word_spans
 
 DistanceRule = str  # "strings" or "places"
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..reading import read_text
-from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Span
-from .words import places, spaced_places
+from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Span, places, spaced_places
 
 
 def read_list(file: str | Path) -> FrameReading:

@@ -23,9 +23,8 @@ from ..studies.provenance import provenance_of_run
 from ..studies.records import Result
 from ..tasks.glue import read_rows
 from ..tasks.own import is_own
-from .answers import Answer
 from .api import must_start
-from .records import one_job, progress
+from .records import Answer, one_job, progress
 from .worker import merged, summarize
 
 EVERY_PASS = 400_000  # weights whose products take as long as all else of a pass (of 32 rows, on one core)

@@ -1,13 +1,42 @@
 """Jobs, their units and how far they are, as `core.store.jobs` tells of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from ..store import jobs
 from ..store.database import Database
+from ..store.rows import Row
 from ..studies.records import Result
+
+# ---------------------------------------------------------------- what a worker answers, as a record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Result):
+    """What a worker answers.
+
+    Attributes:
+        rows: of a unit, or of a summary.
+        provenance: of a unit's rows.
+        options: of a division, completed by the study's defaults.
+        error: why there is nothing else, in a sentence; None where there is.
+        deaths: workers that died in the unit before.
+    """
+
+    rows: Sequence[Row] | None = None
+    provenance: Row | None = None
+    options: Row | None = None
+    units: Sequence[Row] = ()
+    error: str | None = None
+    seconds: float = 0.0
+    worker: str = ""
+    deaths: int = 0
+
+
+# ----------------------------------------------------------------
+
 
 ACTIVE = frozenset({"queued", "running"})
 

@@ -16,14 +16,13 @@ from typing import Any
 
 from ..errors import InputError
 from ..patterns.snapshot import known_class_set
-from ..store import labels, projects, retiring
+from ..store import labels, projects
 from ..store.database import Database
 from ..store.label_checks import TAKES_BACK, check_annotator, likely_time
 from ..store.label_checks import now as utc_now
 from ..store.people import person_name
 from . import adjudicating
-from .assignment import Board
-from .events import Answered, Choice, Claimed, Judged, Rules, Standing, Undone
+from .assignment import Answered, Board, Choice, Claimed, Judged, Rules, Standing, Undone
 
 UNDO_STEPS = 50
 COUNTING = ("open", "paused")  # states of a project in which labels of maps that were handed out take places
@@ -170,9 +169,9 @@ def record(
 
 
 def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> labels.Saved:
-    """Take back labels of others, as `core.store.retiring.retire`, and settle the places of their projects at once."""
+    """Take back labels of others, as `core.store.labels.retire`, and settle the places of their projects at once."""
     with _changing(db), db.write() as cursor:
-        saved = retiring.retire(db, events, annotator=annotator, why=why)
+        saved = labels.retire(db, events, annotator=annotator, why=why)
         for project in set(projects.projects_answered(cursor, list(events)).values()):
             followed = _followed(db, cursor, project, inside=True)
             _store_demoted(cursor, project, followed.board)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pandas as pd
 
-from ..patterns.alpha import alpha_of_counts
+from ..patterns.agreement import alpha_of_counts
 from ..store import projects
 from ..store.database import Database
 from . import assignment_service

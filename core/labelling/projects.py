@@ -11,7 +11,7 @@ from ..patterns.snapshot import known_class_set, standing_labels
 from ..store import labels, projects
 from ..store.database import Database
 from . import assignment_service
-from .events import ORDERS, Rules
+from .assignment import ORDERS, Rules
 from .queue import NEARLY_UNIFORM, Hints
 
 MOST_K = 25  # people a map

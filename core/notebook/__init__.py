@@ -8,11 +8,16 @@ circuit_graph("circuit.json") and circuit_edges of the same: what `study circuit
 and as a frame.
 """
 
-from .circuits import circuit_edges, circuit_graph
-from .comparing import counterparts
-from .explaining import why, why_maps
-from .frames import atlas, heads
-from .judging import hypothesis
-from .showing import show
+from .showing import (
+    atlas,
+    circuit_edges,
+    circuit_graph,
+    counterparts,
+    heads,
+    hypothesis,
+    show,
+    why,
+    why_maps,
+)
 
 __all__ = ["atlas", "circuit_edges", "circuit_graph", "counterparts", "heads", "hypothesis", "show", "why", "why_maps"]

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from ..codebook.classes import CAUSAL, ClassSet, PatternClass
 from ..codebook.registry import SHIPPED
 from ..errors import InputError
-from ..store import labels, projects, retiring
+from ..store import labels, projects
 from ..store.database import Database
 from ..store.label_checks import looks_like
 from ..store.labels import ClassChange
@@ -205,8 +205,8 @@ def _delete(db: Database, classes: ClassSet, name: str, annotator: str, into: st
     names = _names_of(db, classes.name, name)
     _check_projects(db, classes.name, names)
     retired = 0
-    while events := retiring.of_classes(db, classes.name, names):
-        retired += retiring.retire(db, events, annotator=annotator, why=f"its class {name} was deleted").new
+    while events := labels.of_classes(db, classes.name, names):
+        retired += labels.retire(db, events, annotator=annotator, why=f"its class {name} was deleted").new
     labels.change_class(db, classes.name, ClassChange("delete", name), annotator=annotator, taken=classes.names)
     return retired
 

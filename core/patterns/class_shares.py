@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Int
 from scipy.optimize import nnls
 
-from .evaluation import resampled
-from .percentiles import ends
+from .evaluation import ends, resampled
 
 MOVED_SAMPLES, CORRECTED_SAMPLES = 10_000, 400  # resamples of inputs, and of confusions (core.patterns.unmixing)
 LEVEL = 0.05  # of p that observed counts are confused true ones: below it a corrected share has no interval

@@ -134,7 +134,7 @@ def _difference(
 
     def interval(column: np.ndarray) -> Interval:
         enough = inputs >= FEWEST_INPUTS
-        low, high = patterns.percentiles.ends(column[1:], inputs, tail=tail) if enough else (np.nan, np.nan)
+        low, high = patterns.evaluation.ends(column[1:], inputs, tail=tail) if enough else (np.nan, np.nan)
         return Interval(float(column[0]), float(low), float(high))
 
     change = interval(drawn[:, 1] - drawn[:, 0])

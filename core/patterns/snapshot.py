@@ -16,7 +16,7 @@ import pandas as pd
 from ..codebook.classes import TOO_SMALL, ClassSet
 from ..codebook.registry import class_set
 from ..errors import InputError
-from ..store import label_files, labels, retiring
+from ..store import label_files, labels
 from ..store.database import Database
 from ..store.rows import Row
 from ..writing import replacing
@@ -100,8 +100,8 @@ def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
     """
     total = 0
     while unknown := unknown_labels(db, name):
-        events = retiring.of_classes(db, name, list(unknown))
-        total += retiring.retire(db, events, annotator=annotator, why="of no class of its set").new
+        events = labels.of_classes(db, name, list(unknown))
+        total += labels.retire(db, events, annotator=annotator, why="of no class of its set").new
     return total
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .class_shares import CORRECTED_SAMPLES
-from .evaluation import resampled
-from .percentiles import ends
+from .evaluation import ends, resampled
 
 HALVES = 1.959964  # standard errors in half of a 95 % interval
 

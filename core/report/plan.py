@@ -34,8 +34,7 @@ from ..studies.patterns import classify_maps
 from ..studies.probing import probe, subnetworks, syntax, transfer
 from ..studies.tuning import change, finetune
 from ..studies.tuning.finetune import runs_folder
-from ..tasks.glue import task_of
-from ..tasks.unseen import SPLIT
+from ..tasks.glue import SPLIT, task_of
 from ..tuning.saved_checkpoints import shown_folder
 from .data import Data, Facts
 from .ids import Part

@@ -21,8 +21,7 @@ from ..studies.contract import WITHDRAWN
 from ..studies.lookup import find_study
 from ..studies.tuning import finetune
 from ..studies.tuning.records import TunedScore
-from ..tasks.glue import TASKS
-from ..tasks.unseen import SPLIT
+from ..tasks.glue import SPLIT, TASKS
 from .beside import stored_beside
 from .evidence import Evidence, Origin, StepResult
 from .ids import Part

@@ -13,7 +13,7 @@ from ..store.database import Database
 from ..store.rows import plain
 from ..studies.stored_runs import one_run
 from ..studies.tuning import finetune
-from ..tasks.unseen import SPLIT, WORDS
+from ..tasks.glue import SPLIT, WORDS
 from .beside import stored_beside
 from .claims.claim import Claim
 from .claims.outcomes import UNTESTED, Outcome

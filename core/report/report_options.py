@@ -34,7 +34,7 @@ class ReportOptions:
         precision: of training, "float32" or "bfloat16".
         folder: where fine-tuned checkpoints go.
         unseen: whether heads are disabled on train rows, too, that the fine-tuning left out and that share nothing with
-            the others (`core.tasks.unseen`).
+            the others (`core.tasks.glue`).
     """
 
     checkpoints: list[str] = field(default_factory=lambda: [config.ENCODER, config.DECODER])

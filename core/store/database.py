@@ -11,8 +11,10 @@ import os
 import re
 import sys
 import threading
+import time
+import uuid
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -22,13 +24,209 @@ import duckdb
 
 from ..errors import StoreError
 from . import migrations
-from .file_guard import DatabaseFileGuard
-from .opening import Opening, begin
 from .people import OWNER, Person
-from .recovery import STOPPED, LogCopy, explain
+from .recovery import LET_GO, STOPPED, LogCopy, explain, is_of_file
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# ---------------------------------------------------------------- the database file as it was opened once
+
+
+BUSY = 10.0  # seconds that statements of other threads are waited for, before the file is let go of
+
+
+def begin(path: Path, config: Mapping[str, Any]) -> None:
+    """A new database at a path, where there is none: whole or not at all.
+
+    DuckDB writes a new file in four steps, and opens nothing that a kill leaves between them. Where this fails, DuckDB
+    says why when it is asked for `path` itself.
+
+    Args:
+        path: the database file; one that is there stays as it is.
+
+    Raises:
+        StoreError: whether there is a file cannot be told.
+    """
+    try:
+        if path.exists():
+            return
+    except OSError as error:
+        raise explain(error, path) from error
+    part = path.with_name(f".{uuid.uuid4().hex[:12]}.part")
+    try:
+        duckdb.connect(str(part), config=dict(config)).close()
+        _place(part, path)
+    except (OSError, duckdb.Error):
+        return
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _place(part: Path, path: Path) -> None:
+    try:
+        os.link(part, path)  # takes nobody's place, where two begin at once
+    except FileExistsError:
+        return
+    except OSError:  # no such links on this disk
+        part.rename(path)
+
+
+class Opening:
+    """The file at `path` by one `connection`. stopped: nothing can be asked of it any more."""
+
+    def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection):
+        self.path, self.connection = path, connection
+        self.stopped = False
+        self._own = threading.local()
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """The cursor of the thread that asks. Raises StoreError."""
+        if not hasattr(self._own, "cursor"):
+            with self.explaining():
+                self._own.cursor = self.connection.cursor()
+        return self._own.cursor
+
+    @property
+    def inside(self) -> bool:
+        """Whether the thread that asks is in a transaction."""
+        return getattr(self._own, "inside", False)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Marks that this thread is in a transaction; begins none."""
+        before, self._own.inside = self.inside, True
+        try:
+            yield
+        finally:
+            self._own.inside = before
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """What goes wrong inside for the file or its disk is raised as a StoreError, in one sentence."""
+        try:
+            yield
+        except duckdb.Error as error:
+            if not self._of_file(error):
+                raise
+            self.heed(error)
+            raise explain(error, self.path) from error
+
+    def heed(self, error: duckdb.Error) -> None:
+        """Know from an error of any statement whether DuckDB stopped."""
+        if isinstance(error, duckdb.FatalException) or STOPPED in str(error):
+            self.stopped = True
+
+    def _of_file(self, error: duckdb.Error) -> bool:
+        return is_of_file(error) or (self.stopped and bool(LET_GO.search(str(error))))
+
+    def end(self) -> None:
+        """Let go of the file, with all cursors, as soon as no other thread's statement runs.
+
+        Raises:
+            StoreError: when one still runs after BUSY seconds; the file is let go of in part, so end it again.
+        """
+        self.stopped = True
+        last = time.monotonic() + BUSY
+        while True:
+            try:
+                return self.connection.close()
+            except duckdb.ResourceInUseException as error:  # of a cursor; those before it are closed by now
+                if time.monotonic() > last:
+                    raise StoreError(
+                        f"The database {self.path} must be opened again after a failure, but is still being read; do "
+                        "the last step again in a while, nothing stored before is affected."
+                    ) from error
+            time.sleep(0.01)
+
+
+# ----------------------------------------------------------------
+
+
+# -------------------- The file that was opened, and whether it still lies there
+
+
+_HEADERS = 12_288  # bytes before the first block of a DuckDB file
+_GUARDS: "weakref.WeakSet[DatabaseFileGuard]" = weakref.WeakSet()
+
+
+class DatabaseFileGuard:
+    """The file at `path` as it was opened: its device, its number there, and its least size."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        try:
+            self.identity, self.size = _seen(path)
+        except OSError as error:
+            raise explain(error, path) from error
+        _GUARDS.add(self)
+
+    def let_go(self) -> None:
+        """The file was closed: anybody may open it."""
+        _GUARDS.discard(self)
+
+    def must_hold(self, cursor: Any) -> None:
+        """Raises StoreError when the file was deleted, replaced or cut, or its log was deleted, since it was opened.
+
+        Args:
+            cursor: of the open file, asked only where sizes leave a doubt.
+        """
+        log = self.path.with_name(self.path.name + ".wal")
+        try:
+            identity, size = _seen(self.path)
+            log_exists = log.exists()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise self._gone("deleted") from error
+        except OSError as error:  # a network folder that is stale, say
+            raise explain(error, self.path) from error
+        if identity != self.identity:
+            raise self._gone("replaced by another")
+        if size < self.size or not log_exists:
+            self._ask(cursor, size, log)
+        self.size = size
+
+    def _ask(self, cursor: Any, size: int, log: Path) -> None:
+        """DuckDB makes a file smaller and removes its log at a checkpoint; then it knows of it."""
+        (is_known, waiting) = cursor.execute(
+            "SELECT block_size * total_blocks, wal_size FROM pragma_database_size()"
+        ).fetchall()[0]
+        if size < self.size and size < _HEADERS + is_known:
+            raise self._gone("cut short")
+        if waiting != "0 bytes" and not log.exists():
+            raise self._gone("left without its log, which was deleted")
+
+    def _gone(self, what: str) -> StoreError:
+        return StoreError(
+            f"The database {self.path} was {what} while this program had it open, so nothing more is stored; put the "
+            "file back, or start the program again to go on with what lies there now."
+        )
+
+
+def _seen(path: Any) -> tuple[tuple[int, int], int]:
+    status = os.stat(path)  # noqa: PTH116 - once a label
+    return (status.st_dev, status.st_ino), status.st_size
+
+
+def _refuse_databases(event: str, arguments: tuple[Any, ...]) -> None:
+    """Nothing but DuckDB opens its file in this process: when any other descriptor of it is closed, the system lets
+    go of DuckDB's lock, and a second program can write."""
+    if event != "open" or not _GUARDS or not isinstance(arguments[0], (str, bytes, os.PathLike)):
+        return
+    try:
+        identity, _ = _seen(arguments[0])
+    except (OSError, ValueError):
+        return
+    if any(guard.identity == identity for guard in list(_GUARDS)):
+        raise StoreError(
+            "A file must be another one than the database, which this program has open: name another file."
+        )
+
+
+sys.addaudithook(_refuse_databases)
+
+
+# ----------------------------------------------------------------
 
 
 # ---------------------------------------------------------------- A cursor that reads

@@ -26,10 +26,10 @@ from ..errors import InputError, StoreError
 from ..reading import lines_of, read_text
 from ..writing import replacing, write_whole
 from . import migrations
-from .class_names import KINDS, known_names
 from .database import Database
+from .findings import checked_maps, checked_picture
 from .label_checks import HEADS, check_class, check_name, checked_event, checked_map
-from .pictures import checked_maps, checked_picture
+from .labels import KINDS, known_names
 from .rows import Row, plain, quoted, to_json
 from .runs import Provenance, one_run, record_run, run_rows, store_rows
 

@@ -23,7 +23,6 @@ import pyarrow.parquet as pq
 from ..errors import InputError
 from ..reading import decoded, encoding_of, lines_of, open_file, read_text
 from ..writing import replacing, write_whole
-from .class_names import add_history, class_history
 from .database import Database
 from .label_checks import (
     EVENT,
@@ -36,8 +35,18 @@ from .label_checks import (
     time_of,
     whole_numbers,
 )
-from .label_rules import refusals
-from .labels import add_events, add_maps, all_events, maps_of, store_maps, stored_at, stored_facts
+from .labels import (
+    add_events,
+    add_history,
+    add_maps,
+    all_events,
+    class_history,
+    maps_of,
+    refusals,
+    store_maps,
+    stored_at,
+    stored_facts,
+)
 from .rows import Row, to_json
 
 ENDINGS = (".jsonl", ".parquet")

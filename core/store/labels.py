@@ -4,7 +4,9 @@ A browser tab (or a file) is a *batch* that numbers its events from 1 and may se
 keeps each once. What a person thinks of a map now is their newest label or skip that no undo took back.
 """
 
+import hashlib
 import json
+import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from ..codebook.registry import SHIPPED
 from ..errors import InputError
 from .database import Database
 from .label_checks import (
@@ -25,9 +28,217 @@ from .label_checks import (
     contradiction,
     looks_like,
     now,
+    time_of,
 )
-from .label_rules import batch_owner, foreign_batch, owner_of, refusals
+from .people import Person, person_name
 from .rows import FEW, Row, among, insert, marks, quoted, to_json
+
+# ---------------------------------------------------------------- which class names a label may carry
+
+
+KINDS = ("set", "add", "rename", "merge", "delete")
+_HISTORY = ("kind", "class", "into_class", "title", "eye", "colour", "key", "annotator", "stored")
+
+
+def known_names(cursor: Any, class_sets: Collection[str]) -> dict[str, frozenset[str]]:
+    """Every name that each of these class sets has or had; a set that nobody made is left out."""
+    theirs, values = among("class_set", list(class_sets))
+    added = cursor.execute(
+        f"SELECT class_set, class FROM class_event WHERE kind = 'add' AND {theirs}",  # noqa: S608 - our columns
+        values,
+    ).fetchall()
+    names = {name: set(SHIPPED[name].names) for name in class_sets if name in SHIPPED}
+    for name, class_ in added:
+        names.setdefault(name, set()).add(class_)
+    return {name: frozenset(classes) for name, classes in names.items()}
+
+
+def class_history(db: Database) -> dict[str, list[Row]]:
+    """What happened to the classes of each set, oldest first, as `add_history` takes it."""
+    rows = (
+        db.cursor()
+        .execute(f"SELECT class_set, {quoted(*_HISTORY)} FROM class_event ORDER BY ordinal")  # noqa: S608 - our names
+        .fetchall()
+    )
+    history: dict[str, list[Row]] = {}
+    for name, *values in rows:
+        history.setdefault(name, []).append(dict(zip(_HISTORY, values, strict=True)))
+    return history
+
+
+def add_history(cursor: Any, class_set: str, history: Any) -> int:
+    """Add what happened to a class set elsewhere, where nothing else happened to it here.
+
+    Args:
+        history: changes of its classes, oldest first, as `class_history` gives them.
+
+    Returns:
+        How many were new; 0 where something else happened here.
+
+    Raises:
+        InputError: `history` is no list of changes of classes.
+    """
+    if not isinstance(history, list) or not all(isinstance(change, dict) for change in history):
+        raise InputError("What happened to classes is a list of changes, as an export writes it; this row has another.")
+    rows = [_checked(class_set, change) for change in history]
+    there = cursor.execute(
+        f"SELECT {quoted(*_HISTORY)} FROM class_event WHERE class_set = ? ORDER BY ordinal",  # noqa: S608 - our names
+        [class_set],
+    ).fetchall()
+    if rows[: len(there)] != there:
+        return 0
+    for row in rows[len(there) :]:
+        cursor.execute(
+            f"INSERT INTO class_event (class_set, {quoted(*_HISTORY)}) VALUES ({marks(1 + len(_HISTORY))})",  # noqa: S608 - our names
+            [class_set, *row],
+        )
+    return len(rows) - len(there)
+
+
+def _checked(class_set: str, change: Row) -> tuple[Any, ...]:
+    kind, name = change.get("kind"), change.get("class")
+    if kind not in KINDS or not isinstance(name, str) or not name.strip():
+        raise InputError(f"A change of classes is one of {', '.join(KINDS)}; this row has {str(kind)[:40]!r}.")
+    check_class(class_set, name, **{key: change.get(key) for key in _HISTORY[2:8]})
+    if not change.get("annotator") or not change.get("title") or (kind == "add" and not change.get("eye")):
+        raise InputError("A change of classes says who made it, a title and what the eye sees; this row does not.")
+    return (*(change.get(key) for key in _HISTORY[:8]), time_of(change.get("stored"), f"the class {name[:40]!r}"))
+
+
+# ----------------------------------------------------------------
+
+
+# -------------------- Which label events may be stored beside those that are
+
+
+_SAID = ("annotator", "kind", "class_set", "map_id", "pass", "class", "undoes")  # what an event is, sent once or twice
+
+
+def owner_of(person: Person, secret: str | None) -> str | None:
+    """Who sends: the one signed in; else the browser, by a hash of the secret it keeps. None: the file's own owner."""
+    if person.name:
+        return f"name:{person.name}"
+    return None if secret is None else f"browser:{hashlib.sha256(secret.encode('utf-8', 'replace')).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is stored already. events: event -> its facts; maps: stored ids; classes: names by class set."""
+
+    events: dict[str, Mapping[str, Any]]
+    maps: frozenset[str]
+    classes: Mapping[str, frozenset[str]]
+
+
+def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
+    """Why rows cannot be stored, by their place; each may build on those before it that can."""
+    facts, refused = _label_rules_known(cursor, rows), {}
+    for index, row in enumerate(rows):
+        target = facts.events.get(row["undoes"]) if row["kind"] == "undo" else None
+        if target is not None and person_name(target["annotator"]) == row["annotator"]:
+            row["annotator"] = target["annotator"]  # of a version that stored addresses as they were typed
+        if why := _why_not(row, facts):
+            refused[index] = why
+        else:
+            facts.events.setdefault(row["event"], row)
+    return refused
+
+
+def batch_owner(cursor: Any, batch: str) -> str | None:
+    """Who sent under `batch` first; None for a new one, and for one from before owners were kept."""
+    owners = cursor.execute("SELECT owner FROM label_batch WHERE batch = ?", [batch]).fetchall()
+    return owners[0][0] if owners else None
+
+
+def foreign_batch(cursor: Any, batch: str, owner: str, stored_owner: str | None, annotators: set[str]) -> str | None:
+    """Why `owner` may not send under `batch`, or None. stored_owner: its owner; without one its events' names say."""
+    if stored_owner is not None:
+        mine = stored_owner == owner
+    else:
+        before = cursor.execute("SELECT DISTINCT annotator FROM label_event WHERE batch = ?", [batch]).fetchall()
+        mine = {name for (name,) in before} <= annotators
+    if mine:
+        return None
+    return (
+        f"An outbox belongs to who sent it first, and {batch[:60]!r} is not yours: open the page again, which starts "
+        "an outbox of your own."
+    )
+
+
+def _label_rules_known(cursor: Any, rows: Sequence[Row]) -> _Known:
+    named = {row["event"] for row in rows} | {row["undoes"] for row in rows if row["undoes"]}
+    columns, (these, values) = quoted(*_SAID), among("event", list(named))
+    events = cursor.execute(
+        f"SELECT event, {columns} FROM label_event WHERE {these}",  # noqa: S608 - our columns
+        values,
+    ).fetchall()
+    theirs, names = among("map_id", list({row["map_id"] for row in rows}))
+    maps = cursor.execute(f"SELECT map_id FROM attention_map WHERE {theirs}", names).fetchall()  # noqa: S608
+    return _Known(
+        {event: dict(zip(_SAID, said, strict=True)) for event, *said in events},
+        frozenset(name for (name,) in maps),
+        known_names(cursor, {row["class_set"] for row in rows}),
+    )
+
+
+def _why_not(row: Row, facts: _Known) -> str | None:
+    stored = facts.events.get(row["event"])
+    if stored is not None:
+        return _not_again(row, stored)
+    if row["kind"] in TAKES_BACK and (why := _not_undone(row, facts.events.get(row["undoes"]))):
+        return why
+    if row["map_id"] not in facts.maps:
+        return f"A label belongs to a stored map; {row['map_id'][:60]!r} is none: store its weights first."
+    names = facts.classes.get(row["class_set"])
+    if names is None and row["kind"] in TAKES_BACK:
+        return None
+    if names is None:
+        return (
+            f"A class set is one of those that ship or that somebody made; {row['class_set'][:60]!r} is none: choose "
+            "another or add its classes first."
+        )
+    if row["kind"] == "label" and row["class"] not in names:
+        return (
+            f"A label must be one of the classes of {row['class_set']!r} ({', '.join(sorted(names))[:200]}); "
+            f"{row['class'][:60]!r} is none of them: correct it or add the class first."
+        )
+    return None
+
+
+def _not_again(row: Row, stored: Mapping[str, Any]) -> str | None:
+    if person_name(stored["annotator"]) != person_name(row["annotator"]):
+        return _belongs(row["event"], stored, row)
+    if any(stored[name] != row[name] for name in _SAID if name != "annotator"):
+        return (
+            f"An event is sent again as it was; {row['event'][:60]!r} is stored and says something else: start a new "
+            "outbox by opening the page again."
+        )
+    return None
+
+
+def _not_undone(row: Row, target: Mapping[str, Any] | None) -> str | None:
+    if target is None:
+        return f"An undo takes back an event that is stored; {row['undoes'][:60]!r} is none: leave it out."
+    if row["kind"] == "undo" and target["annotator"] != row["annotator"]:
+        return _belongs(row["undoes"], target, row)
+    if target["kind"] in TAKES_BACK:
+        return (
+            f"An undo takes back a label, skip, flag or note; {row['undoes'][:60]!r} is an undo: label the map again."
+        )
+    if any(target[name] != row[name] for name in ("class_set", "map_id", "pass")):
+        return f"An undo names the map, class set and pass of what it takes back; {row['undoes'][:60]!r} has others."
+    return None
+
+
+def _belongs(event: str, stored: Mapping[str, Any], row: Row) -> str:
+    return (
+        f"An event is sent again or undone by the one who made it; {event[:60]!r} is by {stored['annotator'][:60]!r}, "
+        f"not {row['annotator'][:60]!r}: label the map yourself instead."
+    )
+
+
+# ----------------------------------------------------------------
+
 
 OWN_BATCHES = ("doubts-", "retired-", "file-")  # of doubts that a classifier raised, retired labels, and files
 _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, causal, maximum"
@@ -147,7 +358,7 @@ def stored_events(cursor: Any, events: Sequence[str]) -> set[str]:
 
 
 def add_events(cursor: Any, rows: Sequence[Row]) -> int:
-    """Add rows that `core.store.label_rules.refusals` has nothing against; returns how many were not there yet."""
+    """Add rows that `core.store.labels.refusals` has nothing against; returns how many were not there yet."""
     stored = _of_their_maps(cursor, rows)
     there = {row["event"] for row in stored}
     new = list({row["event"]: row for row in rows if row["event"] not in there}.values())
@@ -400,3 +611,59 @@ def class_events(db: Database) -> list[Row]:
         .fetchall()
     )
     return [dict(zip(names, row, strict=True)) for row in events]
+
+
+# ---------------------------------------------------------------- labels that an admin takes back for others
+
+
+_ABOUT = "class_set, map_id, pass"
+
+
+def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> Saved:
+    """Take back labels, skips, flags or notes, whoever made them; what stood before each stands again.
+
+    Args:
+        db: where labels are stored.
+        events: ids of the events; one that comes twice counts once.
+
+    Returns:
+        How many retirements were stored, and the batch's highest number.
+
+    Raises:
+        RightsError: one who is no admin asks.
+        InputError: an event is not stored or is itself an undo, or the reason is empty; then nothing is retired.
+    """
+    db.person.must("admin", "retire labels of others")
+    if not why.strip():
+        raise InputError("Whoever retires a label of somebody else says why; the reason is empty: give one.")
+    facts = _known(db, events)
+    batch = f"retired-{uuid.uuid4().hex}"
+    rows = []
+    for number, event in enumerate(dict.fromkeys(events), start=1):
+        if event not in facts:
+            raise InputError(f"Only stored events can be retired; {event[:60]!r} is none: see `labels export`.")
+        about = dict(zip(("class_set", "map_id", "pass"), facts[event], strict=True))
+        rows.append(
+            about
+            | {"batch": batch, "sequence": number, "kind": "retire", "undoes": event}
+            | {"annotator": annotator, "note": why}
+        )
+    return record_events(db, rows)
+
+
+def of_classes(db: Database, class_set: str, classes: Sequence[str]) -> list[str]:
+    """Events of the labels that stand and are of one of these classes, oldest first."""
+    cursor = db.cursor().execute(
+        "SELECT event FROM standing WHERE kind = 'label' AND class_set = ? AND class IN (SELECT unnest(?)) "
+        "ORDER BY ordinal",
+        [class_set, list(classes)],
+    )
+    return [event for (event,) in cursor.fetchall()]
+
+
+def _known(db: Database, events: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    cursor = db.cursor().execute(
+        f"SELECT event, {_ABOUT} FROM label_event WHERE event IN (SELECT unnest(?))",  # noqa: S608 - our columns
+        [list(events)],
+    )
+    return {event: tuple(about) for event, *about in cursor.fetchall()}

@@ -2,10 +2,11 @@
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow as pa
 
 from ..attention import PARTS
@@ -13,10 +14,110 @@ from ..config import code_version
 from ..errors import StoreError
 from . import shipped_record
 from .database import Database
+from .findings import findings, unpin
 from .rows import Row, from_json, insert, marks, quoted, to_json
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
+
+
+# ---------------------------------------------------------------- the atlas as the store has it
+
+
+def atlas_rows(
+    db: Database, *, checkpoint: str, weights: str | None, task: str | None = None, imported: bool = False
+) -> pd.DataFrame:
+    """Which head of these weights scored what: one row a head, score and task, from the newest run that measured it.
+
+    Args:
+        db: whose view `atlas` is read.
+        weights: hash of those that the checkpoint's name leads to now; None where they are not at hand: the weights of
+            the newest run then, so that scores of two never mix.
+        task: only its scores and those that belong to no task (frames, say); None for all.
+        imported: whether those that came in from files, in place of those measured here.
+
+    Returns:
+        The columns of the view, by task, score, layer and head.
+    """
+    return db.read(
+        """SELECT * FROM atlas
+           WHERE checkpoint = $checkpoint AND ($task IS NULL OR task IS NULL OR task = $task)
+             AND (imported IS NOT NULL) = $imported
+             AND CASE WHEN $weights IS NOT NULL THEN weights_hash = $weights
+                 ELSE weights_hash IS NOT DISTINCT FROM
+                      (SELECT weights_hash FROM atlas WHERE checkpoint = $checkpoint
+                       AND (imported IS NOT NULL) = $imported ORDER BY created DESC LIMIT 1) END
+           ORDER BY task, score, layer, head""",
+        {"checkpoint": checkpoint, "task": task, "weights": weights, "imported": imported},
+    )
+
+
+def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
+    """How many stored scores of heads of this name are of other weights than these, or do not say of which."""
+    rows = db.read(
+        """SELECT count(*) AS scores FROM atlas
+           WHERE checkpoint = $checkpoint AND $weights IS NOT NULL AND weights_hash IS DISTINCT FROM $weights""",
+        {"checkpoint": checkpoint, "weights": weights},
+    )
+    return int(rows["scores"].iloc[0])
+
+
+def atlas_stamp(db: Database) -> tuple[int, ...]:
+    """How many runs, the newest one's ordinal, how many scores: another triple once scores were stored or deleted."""
+    counts = db.read("SELECT count(*), coalesce(max(ordinal), 0), (SELECT count(*) FROM head_score) FROM run")
+    return tuple(int(value) for value in counts.iloc[0])
+
+
+# ----------------------------------------------------------------
+
+
+# -------------------- Results and findings that are taken away whole, so that they can be put back as they were
+
+
+RUN_TABLES = ("run", "study_row", "head_score", "part_score")
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What was taken away."""
+
+    title: str
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
+
+def remove_run(db: Database, run: str) -> Removed:
+    """Take a stored run away with all its rows. Raises StoreError if unknown; RightsError."""
+    removed = Removed(str(one_run(db, run)["title"]), {name: _rows(db, name, "run", run) for name in RUN_TABLES})
+    delete_runs(db, [run])
+    return removed
+
+
+def remove_finding(db: Database, finding: str) -> Removed:
+    """Take a pinned result away. Raises StoreError if it is gone; RightsError where another pinned it."""
+    title = "".join(finding_row.title for finding_row in findings(db, [finding]))
+    removed = Removed(title, {"finding": _rows(db, "finding", "finding", finding)})
+    unpin(db, finding)
+    return removed
+
+
+def put_back(db: Database, removed: Removed) -> None:
+    """Undo the removal. Raises RightsError for a viewer."""
+    db.person.must("annotator", "put a result back")
+    with db.write() as cursor:
+        for name, rows in removed.tables.items():
+            cursor.register("removed_rows", rows)
+            cursor.execute(f"INSERT INTO {quoted(name)} BY NAME SELECT * FROM removed_rows")  # noqa: S608 - quoted
+            cursor.unregister("removed_rows")
+
+
+def _rows(db: Database, table: str, column: str, value: str) -> pa.Table:
+    with db.write() as cursor:  # the reader has no Arrow; nothing is written here
+        cursor_rows = cursor.execute(f"SELECT * FROM {quoted(table)} WHERE {quoted(column)} = ?", [value])  # noqa: S608 - quoted
+        return cursor_rows.to_arrow_table()
+
+
+# ----------------------------------------------------------------
+
 
 _ROW = pa.schema([("run", pa.string()), ("position", pa.int32()), ("body", pa.string())])
 _SCORE = pa.schema(

@@ -8,8 +8,7 @@ from .. import config
 from ..errors import CheckpointError, InputError
 from ..models.config_files import classifies, read_config
 from ..tasks import own
-from ..tasks.glue import HUB, must_have_labels, task_of
-from ..tasks.labels import label_order
+from ..tasks.glue import HUB, label_order, must_have_labels, task_of
 from ..tuning.saved_checkpoints import shown_folder, training_log
 from .contract import Need, Study
 

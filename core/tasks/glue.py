@@ -2,20 +2,20 @@
 
 Labels count in the hub's order (`nyu-mll/glue`): RTE and QNLI have 0 = entailment, MNLI has 0 = entailment,
 1 = neutral, 2 = contradiction. The paper's scripts of 2019 spell MNLI's labels in another order and its analysis
-notebook codes entailment as 1, so labels are always matched by name (`core.tasks.labels`).
+notebook codes entailment as 1, so labels are always matched by name (`core.tasks.glue`).
 """
 
 import hashlib
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from .. import config
-from ..errors import InputError
+from ..errors import CheckpointError, InputError
 from ..reading import read_text
 from . import own
 
@@ -369,3 +369,99 @@ def _hub_label(task: Task, value: int | float, place: str) -> int | float:
     if not task.is_score and 0 <= value < len(task.labels):
         return int(value)
     return parse_label(task, str(value), place)
+
+
+# ---------------------------------------------------------------- train rows to test on
+
+
+SPLIT = "unseen"  # dev rows, and these
+WORDS = 4  # in a row
+
+
+def unseen(dev: Sequence[TaskRow], train: Sequence[TaskRow], learned: Sequence[TaskRow]) -> list[TaskRow]:
+    """Dev rows, then the train rows that were not learned and share no WORDS words in a row with one that was.
+
+    Args:
+        train: all rows of that one, with ids of their own.
+        learned: those of `train` that were learned.
+
+    Returns:
+        In their order. Train rows of fewer than WORDS words in every sentence are left out: nothing could be shared.
+    """
+    ids, known = {row.id for row in learned}, {run for row in learned for run in _runs(row)}
+    left = ((row, set(_runs(row))) for row in train if row.id not in ids)
+    return [*dev, *(row for row, runs in left if runs and not runs & known)]
+
+
+def _runs(row: TaskRow) -> Iterator[tuple[str, ...]]:
+    for text in _texts(row):
+        words = text.casefold().split()
+        yield from (tuple(words[k : k + WORDS]) for k in range(len(words) - WORDS + 1))
+
+
+def _texts(row: TaskRow) -> Iterable[str]:
+    return filter(None, (row.text, row.pair))
+
+
+# -------------------- Which output of a classifier means which label of a task
+
+
+_GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
+
+
+def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
+    """For each output of a checkpoint the label of `task` that it means.
+
+    `order[k]` is the task's label of output k, so `logits[:, [order.index(l) for l in ...]]` is in the task's order.
+    Names are compared without case, spaces, hyphens and underscores, and as the TSV form spells them. Names that say
+    nothing (LABEL_0, LABEL_1) are taken in the hub's order when there are two; with three the order is a guess between
+    six and is refused.
+
+    Args:
+        labels: of the checkpoint's outputs by number; None without a classification head.
+
+    Returns:
+        Indices into Task.labels; (0,) of a score.
+
+    Raises:
+        CheckpointError: no head, another number of labels, or other names.
+        InputError: a list without labels.
+    """
+    must_have_labels(task)
+    if labels is None:
+        raise CheckpointError(
+            f"{task.name} needs a checkpoint with a classification head; this one has none: fine-tune it first."
+        )
+    names = [labels[k] for k in sorted(labels)]
+    if len(names) != task.outputs:
+        wanted = "1 output" if task.is_score else f"{task.outputs} labels"
+        raise CheckpointError(
+            f"{task.name} has {wanted}; the head of this checkpoint has {len(names)} ({', '.join(names)[:100]}): "
+            f"choose one fine-tuned on {task.name}."
+        )
+    if task.is_score:
+        return (0,)
+    if all(_GENERIC.match(name) for name in names):
+        return _generic(task, names)
+    return _named(task, names)
+
+
+def _generic(task: Task, names: list[str]) -> tuple[int, ...]:
+    if len(names) > 2:
+        raise CheckpointError(
+            f"The labels of a checkpoint for {task.name} must be named, because their order differs "
+            f"between checkpoints; this one says {', '.join(names)}: write {', '.join(task.labels)} "
+            "into id2label of its config.json in its own order."
+        )
+    return tuple(range(len(names)))
+
+
+def _named(task: Task, names: list[str]) -> tuple[int, ...]:
+    known = {own.plain_label(name): k for spelled in (task.labels, task.spelled) for k, name in enumerate(spelled)}
+    order = tuple(known.get(own.plain_label(name), -1) for name in names)
+    if sorted(order) != list(range(len(names))):
+        raise CheckpointError(
+            f"The labels of {task.name} are {', '.join(task.labels)}; the head of this "
+            f"checkpoint has {', '.join(names)[:100]}: choose one fine-tuned on {task.name}."
+        )
+    return order

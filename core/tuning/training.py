@@ -4,15 +4,18 @@ A run that was killed and started again gives the weights of one that was not: t
 (seed, epoch), and the state on disk holds weights, optimizer, random state and step.
 """
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ..config import code_version
 from ..errors import AtlasError, InputError
 from ..models.arithmetic import arithmetic
 from ..models.checkpoint import Checkpoint
@@ -20,9 +23,10 @@ from ..models.classifier import padding_id
 from ..tasks.glue import Task
 from ..tasks.metrics import is_constant, metrics
 from .batches import Example, batches, collate
-from .files import write_whole
+from .files import replace_folder, write_whole
 from .model import logits_of, loss_of, predictions
 from .recipe import Recipe
+from .saved_checkpoints import LOG
 
 # ---------------------------------------------------------------- the state of a run under way
 
@@ -280,3 +284,41 @@ class Fit:
         if self.device.type == "cuda" and state.get("random_cuda") is not None:
             torch.cuda.set_rng_state(state["random_cuda"], self.device)
         self.log, self.best = Log(**state["log"]), state["best"] or None
+
+
+# -------------------- A fine-tuned checkpoint as a folder that opens like any other, with its log and where it
+
+
+def save_tuned(folder: Path, outcome: TrainingOutcome, base: Checkpoint, facts: dict[str, Any]) -> None:
+    """Save weights (safetensors), config with label names, tokenizer, and training.json: log, metrics and provenance.
+
+    Args:
+        folder: where to; one that is there already is replaced only when the new one is complete.
+        outcome: the model, its log and its metrics on dev.
+        facts: task, initialisation, seed, recipe and what the rows were, as JSON can hold it.
+
+    Raises:
+        CheckpointError: the folder cannot be written; what was there stays.
+    """
+    written = {
+        "kind": "fine-tuned",
+        "base": base.name,
+        "base_hash": base.weights_hash,
+        **facts,
+        "metrics": outcome.metrics,
+        "constant_predictions": outcome.constant,
+        "epochs": outcome.log.epochs,
+        "kept_epoch": outcome.log.best,
+        "losses": [round(loss, 5) for loss in outcome.log.losses],
+        "seconds": round(outcome.log.seconds, 2),
+        "code_version": code_version(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+    def fill(part: Path) -> None:
+        model: Any = outcome.model
+        model.save_pretrained(part, safe_serialization=True)
+        base.tokenizer.save_pretrained(part)
+        (part / LOG).write_text(json.dumps(written, indent=1), encoding="utf-8")
+
+    replace_folder(folder, fill)

@@ -18,10 +18,8 @@ import numpy as np
 from core import config
 from core.codebook.classes import Border, ClassSet
 from core.codebook.measures import sentences
-from core.codebook.registry import SHIPPED, borders, labelled_folders
-from core.drawing.map_picture import map_picture
-from core.drawing.png import png_bytes
-from core.patterns.borders import FILE, BorderMap, border_maps, sides
+from core.codebook.registry import FILE, SHIPPED, BorderMap, border_maps, borders, labelled_folders, sides
+from core.drawing.png import map_picture, png_bytes
 from data.recipes.paired_sheets import folder_maps
 from data.recipes.rater_agreement import source_labels
 

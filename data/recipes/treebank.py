@@ -9,9 +9,9 @@ trees, so a score on them says how well a probe agrees with the pipeline.
 import random
 
 from core.studies.tagging import open_pipeline, tag
+from core.tasks.conllu import BUNDLED, unusable
 from core.tasks.glue import TASKS, read_rows
 from core.tasks.language import TaggedSentence
-from core.tasks.treebank import BUNDLED, unusable
 
 SIZES = {"train": 1000, "dev": 200, "test": 200}
 SEED, MOST_WORDS = 21, 40

@@ -11,12 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from core import config
-from core.frames.element_candidates import head_of, propose_elements
-from core.frames.lexicon import Lexicon, bundled_lexicon
-from core.frames.records import AnnotatedSentence
+from core.frames.lexicon import Lexicon, bundled_lexicon, head_of, propose_elements
+from core.frames.records import AnnotatedSentence, covered
 from core.frames.release import open_release
 from core.frames.rows import read_rows
-from core.frames.words import covered
 from core.studies.frames.frame_lookup import propose_targets
 from core.studies.tagging import open_pipeline, tag
 

@@ -25,7 +25,7 @@ import httpx
 import numpy as np
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
-from core.labelling.events import Rules
+from core.labelling.assignment import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels, projects
 from core.store.database import Database

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from streamlit.testing.v1 import AppTest
 
-from core.labelling.events import Rules
+from core.labelling.assignment import Rules
 from core.store import projects
 from core.store.database import Database
 from core.store.label_checks import EVENT, MAP

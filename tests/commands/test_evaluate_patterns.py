@@ -13,7 +13,7 @@ from core.codebook.registry import BERT, GPT2
 from core.commands.patterns import evaluate, opened
 from core.errors import InputError
 from core.patterns.class_sets import NewClassSet, colours, make_class_set
-from core.patterns.classifier_scores import evaluated
+from core.patterns.suggestions import evaluated
 from core.patterns.training import ClassifierRecipe, fit
 from core.store.database import Database
 from tests.codebook.drawn_maps import synthetic_maps

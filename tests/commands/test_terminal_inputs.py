@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from core.__main__ import app
 from core.config import settings
 from core.errors import InputError
-from core.frames.words import place
+from core.frames.records import place
 from core.studies.attention.statistics import STUDY as STATISTICS
 from core.studies.contract import read_options
 from core.studies.tuning.finetune import STUDY as FINETUNE

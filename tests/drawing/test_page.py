@@ -8,9 +8,8 @@ import zlib
 import numpy as np
 import pytest
 
-from core.drawing.maps_page import MapsSource, maps_page
 from core.drawing.packing import MIDDLE, MOST_BYTES, Grid, pack, pack_together
-from core.drawing.page import Chart, Table, Words, as_script_data, html_page, policy
+from core.drawing.page import Chart, MapsSource, Table, Words, as_script_data, html_page, maps_page, policy
 from core.drawing.panes import Pane, difference, telling_head
 from core.errors import InputError
 from tests.drawing.made import random_maps, random_pane

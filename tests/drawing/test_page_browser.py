@@ -6,8 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from core.attention import AttentionMaps
-from core.drawing.maps_page import MapsSource, maps_page
-from core.drawing.page import Chart, Grid, GridTabs, Table, Words, html_page
+from core.drawing.page import Chart, Grid, GridTabs, MapsSource, Table, Words, html_page, maps_page
 from core.drawing.panes import scored_pane
 from core.findings.result_page import result_page
 from core.report.records import records_of

@@ -14,7 +14,7 @@ from core import config
 from core.attention import Head
 from core.commands.jobs import _option
 from core.drawing import theme
-from core.drawing.maps_page import MapsSource, grid_of
+from core.drawing.page import MapsSource, grid_of
 from core.errors import InputError, StoreError
 from core.findings import export, pinning
 from core.findings.figures import has_numbers, numbers_of, pictures_of

@@ -12,15 +12,13 @@ import pytest
 
 from core.attention import Head
 from core.drawing import conversion
-from core.drawing.maps_page import MapsSource, grid_of
-from core.drawing.page import PackedMaps, html_page
+from core.drawing.page import MapsSource, PackedMaps, grid_of, html_page
 from core.errors import InputError
 from core.findings import export, pinning
 from core.findings.figures import SCHEMA, picture_of_map, pictures_of
 from core.store import exchange, findings
 from core.store.database import Database
-from core.store.findings import Finding
-from core.store.pictures import checked_maps, checked_picture, drawable
+from core.store.findings import Finding, checked_maps, checked_picture, drawable
 from tests.drawing.made import random_maps, random_pane
 from tests.findings.test_findings import ROWS
 

@@ -4,8 +4,7 @@ import pytest
 
 from core.errors import InputError
 from core.frames.filters import NO_FILTER, Filter, select, why_dropped
-from core.frames.records import AnnotatedSentence, Element
-from core.frames.words import place
+from core.frames.records import AnnotatedSentence, Element, place
 
 
 def made(text: str, target: str, **elements: str) -> AnnotatedSentence:

@@ -8,8 +8,7 @@ import pytest
 
 from core.errors import InputError
 from core.frames.papers import read_list
-from core.frames.records import links_of, words
-from core.frames.words import distance
+from core.frames.records import distance, links_of, words
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Elements from a parse: spans as FrameNet annotates them, on sentences parsed by hand."""
 
-from core.frames.element_candidates import head_of, propose_elements
-from core.frames.lexicon import Roles, bundled_lexicon
+from core.frames.lexicon import Roles, bundled_lexicon, head_of, propose_elements
 from core.tasks.language import TaggedSentence, TaggedWord
 
 

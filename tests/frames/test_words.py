@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from core.frames.words import covered, distance, place, places, spaced_places, word_spans
+from core.frames.records import covered, distance, place, places, spaced_places, word_spans
 
 
 def spelled(text: str) -> list[str]:

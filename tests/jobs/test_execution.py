@@ -8,10 +8,10 @@ import pytest
 from core.config import code_version
 from core.errors import JobError
 from core.jobs import executors, worker
-from core.jobs.execution import CRASHES, Execution, PoolKeeper, Stopped
 from core.jobs.executors import JobPlacement
 from core.jobs.records import JobUnit
 from core.jobs.remote import ByValue
+from core.jobs.scheduler import CRASHES, Execution, PoolKeeper, Stopped
 
 PLACE = JobPlacement(workers=1)
 

@@ -5,8 +5,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from core.labelling.assignment import FEWEST_GOLD, REPEAT_AFTER, ROUNDS, Board
-from core.labelling.events import Answered, Choice, Claimed, Judged, Rules, Undone
+from core.labelling.assignment import (
+    FEWEST_GOLD,
+    REPEAT_AFTER,
+    ROUNDS,
+    Answered,
+    Board,
+    Choice,
+    Claimed,
+    Judged,
+    Rules,
+    Undone,
+)
 
 PEOPLE = ("ada", "bob", "cyd", "dan")
 MAPS = tuple(f"m{k}" for k in range(6))

@@ -7,7 +7,7 @@ import pytest
 
 from core.errors import InputError
 from core.labelling import assignment_service
-from core.labelling.events import Rules
+from core.labelling.assignment import Rules
 from core.labelling.progress import progress
 from core.labelling.projects import ProjectRecipe, make_project, order_anew
 from core.store import labels, projects

@@ -6,11 +6,11 @@ import pytest
 
 from core.errors import InputError
 from core.labelling import adjudicating, crowd
-from core.labelling.events import Rules
+from core.labelling.adjudicating import Suspect
+from core.labelling.assignment import Rules
+from core.labelling.crowd import class_rate_spread, skill_spread
 from core.labelling.projects import ProjectRecipe, make_project
 from core.patterns.forest import parts
-from core.patterns.label_errors import Suspect
-from core.patterns.people_spread import class_rate_spread, skill_spread
 from core.patterns.snapshot import read, snapshot, write
 from core.patterns.training import ClassifierRecipe, Known, fit
 from core.patterns.truth import truth

@@ -6,9 +6,9 @@ import pytest
 
 from core.errors import AtlasError, InputError
 from core.labelling import adjudicating, assignment_service, crowd
-from core.labelling.events import Rules
+from core.labelling.adjudicating import Suspect
+from core.labelling.assignment import Rules
 from core.labelling.projects import ProjectRecipe, make_project
-from core.patterns.label_errors import Suspect
 from core.store import labels, projects
 from core.store.label_checks import now
 from core.store.people import Person, RightsError

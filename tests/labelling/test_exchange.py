@@ -222,7 +222,7 @@ def test_facts_that_do_not_fit_their_maps_are_a_sentence(db, tmp_path, facts, sa
 
 
 def a_team(db):
-    from core.labelling.events import Rules
+    from core.labelling.assignment import Rules
     from core.labelling.projects import ProjectRecipe, make_project
     from core.store.projects import Heading
 

@@ -11,12 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from core.errors import InputError
 from core.labelling import assignment_service
-from core.labelling.events import Rules
+from core.labelling.assignment import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels, projects
 from core.store.database import Database
-from core.store.project_counts import ProjectCounts, project_counts
-from core.store.projects import Heading
+from core.store.projects import Heading, ProjectCounts, project_counts
 from tests.labelling.test_projects import START, Hand, fill
 from tests.store.labelling import event
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from core.labelling.progress import agreement_curve, pace
-from core.patterns.alpha import alpha_of_counts, alpha_with_interval
+from core.patterns.agreement import alpha_of_counts, alpha_with_interval
 
 NOW = datetime(2026, 1, 31, 12)
 

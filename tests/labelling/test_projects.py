@@ -13,14 +13,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from core.errors import AtlasError, InputError
 from core.labelling import assignment_service
-from core.labelling.events import Rules
+from core.labelling.assignment import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels, projects
 from core.store.backup import copy_held
 from core.store.database import Database
 from core.store.people import Person, RightsError
-from core.store.project_counts import ProjectCounts, project_counts
-from core.store.projects import Heading
+from core.store.projects import Heading, ProjectCounts, project_counts
 from tests.store.labelling import a_map, event
 
 START = datetime(2026, 1, 31, 12)

@@ -71,7 +71,7 @@ def test_an_error_while_it_runs_leaves_the_model_as_it_was(loaded, monkeypatch):
     def broken(*_):
         raise RuntimeError("stop")
 
-    monkeypatch.setattr("core.notebook.model_objects.capture", broken)
+    monkeypatch.setattr("core.notebook.showing.capture", broken)
     with pytest.raises(RuntimeError, match="stop"):
         notebook.show(model, tokenizer, TEXT)
     assert model.training

@@ -13,8 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell.shell as shell
 from core.codebook.registry import BERT
-from core.drawing.map_picture import map_picture
-from core.drawing.png import png_bytes
+from core.drawing.png import map_picture, png_bytes
 from core.jobs import api
 from core.labelling.queue import QueueOptions, progress, queue
 from core.patterns import snapshot as label_snapshot

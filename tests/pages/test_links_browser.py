@@ -5,7 +5,7 @@ import json
 import pytest
 from playwright.sync_api import TimeoutError, expect
 
-from core.labelling.events import Rules
+from core.labelling.assignment import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.store import jobs
 from core.store.database import Database

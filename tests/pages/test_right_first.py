@@ -12,7 +12,7 @@ from core.attention import Head
 from core.codebook.registry import BERT, GPT2
 from core.drawing.panes import Pane, difference
 from core.drawing.payload import FULL, as_bytes
-from core.labelling.events import Standing
+from core.labelling.assignment import Standing
 from core.models.present import present_weights
 from core.scoring.definitions import KINDS
 from core.store.runs import Provenance, record_run, store_rows

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from core.labelling import adjudicating, assignment_service
-from core.labelling.events import Rules
+from core.labelling.assignment import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels
 from core.store.database import Database

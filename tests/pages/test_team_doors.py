@@ -11,7 +11,7 @@ from streamlit.web.server.starlette.starlette_app_utils import create_signed_val
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
 from core.labelling import assignment_service
-from core.labelling.events import Rules
+from core.labelling.assignment import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.sign_in import SignIn
 from core.store import labels

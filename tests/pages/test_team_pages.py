@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell.shell as shell
 from core.labelling import assignment_service
-from core.labelling.events import Rules
+from core.labelling.assignment import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels, projects
 from core.store.projects import Heading

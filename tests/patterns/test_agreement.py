@@ -8,6 +8,7 @@ from core.errors import InputError
 from core.patterns.agreement import (
     RESAMPLES,
     agreement,
+    alpha_with_interval,
     class_agreements,
     confusion,
     consensus,
@@ -18,7 +19,6 @@ from core.patterns.agreement import (
     raters_of,
     tied,
 )
-from core.patterns.alpha import alpha_with_interval
 
 
 def frame(rows):

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.patterns.agreement import opinions
-from core.patterns.alpha import _alphas, alpha_with_interval
+from core.patterns.agreement import _alphas, alpha_with_interval, opinions
 
 
 def frame(rows):

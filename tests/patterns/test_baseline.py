@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.patterns.baseline import BANDS, STATISTICS, features, statistics
+from core.patterns.training import BANDS, STATISTICS, features, statistics
 
 
 def at(one, name):

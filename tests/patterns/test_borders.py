@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from core import config
-from core.codebook.registry import SHIPPED, borders
-from core.patterns.borders import border_maps
+from core.codebook.registry import SHIPPED, border_maps, borders
 from data.recipes import codebook_borders
 from data.recipes.codebook_borders import BORDERS
 from data.recipes.rater_agreement import source_labels

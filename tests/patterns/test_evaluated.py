@@ -6,9 +6,8 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
 from core.codebook.registry import BERT
 from core.errors import InputError
-from core.patterns.classifier_scores import evaluated
 from core.patterns.evaluation import calibration
-from core.patterns.suggestions import UNSURE, judged
+from core.patterns.suggestions import UNSURE, evaluated, judged
 from core.patterns.training import ClassifierRecipe, fit
 from tests.codebook.drawn_maps import synthetic_maps
 

@@ -3,7 +3,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from core.patterns import class_shares, evaluation
-from core.patterns.percentiles import ends
+from core.patterns.evaluation import ends
 
 NAMES = ("a", "b", "c")
 

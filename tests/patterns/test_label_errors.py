@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from core.errors import InputError
-from core.patterns.label_errors import Suspect, label_errors
+from core.labelling.adjudicating import Suspect, label_errors
 
 NAMES = ["x", "y", "z"]
 

@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score
 from core.patterns import retraining
 from core.patterns import snapshot as label_snapshot
 from core.patterns.classifier_registry import training_options
-from core.patterns.percentiles import ends
+from core.patterns.evaluation import ends
 from core.patterns.retraining import (
     ACCURACY,
     CLASS_F1,

@@ -27,7 +27,7 @@ from core import notebook
 from core.capture.running import capture, predict
 from core.capture.selfcheck import self_check
 from core.errors import AtlasError, CheckpointError
-from core.frames.words import place, places
+from core.frames.records import place, places
 from core.models.checkpoint import Checkpoint
 from core.models.kinds import saved_head
 from core.models.opening import open_checkpoint

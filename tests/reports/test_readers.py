@@ -23,13 +23,11 @@ from core.store.label_files import import_labels
 from core.store.recovery import explain
 from core.studies.attention.inputs import pair_of
 from core.studies.circuits.circuit import columns_of
-from core.tasks.conllu import read_conllu
+from core.tasks.conllu import read_conllu, read_part
 from core.tasks.glue import task_of
-from core.tasks.own import checked, read_own
-from core.tasks.pasted_rows import keep_rows, read_given, read_pasted
-from core.tasks.text_files import stretches
+from core.tasks.own import checked, read_own, stretches
+from core.tasks.tables import keep_rows, read_given, read_pasted
 from core.tasks.translation import read_translations
-from core.tasks.treebank import read_part
 
 
 @pytest.fixture
@@ -243,7 +241,7 @@ def test_a_sign_tells_labels_apart(tmp_path, labels):
     lines = [f"text {k},{labels[k % len(labels)]}" for k in range(30)]
     own = read_own(str(written(tmp_path, "rows.csv", "\n".join(["sentence,label", *lines]))))
     assert own.labels == tuple(sorted(labels))
-    from core.tasks.labels import label_order
+    from core.tasks.glue import label_order
 
     assert label_order(task_of(str(own.path)), dict(enumerate(reversed(own.labels)))) == tuple(
         reversed(range(len(labels)))

@@ -7,7 +7,7 @@ import pytest
 
 from core.errors import AtlasError
 from core.frames.release import open_release
-from core.tasks import treebank
+from core.tasks import conllu
 
 PATIENCE = 20.0  # CPU seconds of one file
 
@@ -67,10 +67,10 @@ def test_a_treebank_is_read_or_refused(tmp_path, name):
     begun = time.process_time()
     part = None
     with contextlib.suppress(AtlasError):  # always one line of at most 650 characters
-        part = treebank.read_part(str(tmp_path), "dev")
+        part = conllu.read_part(str(tmp_path), "dev")
     assert time.process_time() - begun < PATIENCE
     for sentence in part.sentences if part else ():
-        assert treebank.unusable(sentence.words) is None
+        assert conllu.unusable(sentence.words) is None
         assert all(0 <= word.start <= word.end <= len(sentence.text) for word in sentence.words)
         assert all(0 <= word.head < len(sentence.words) for word in sentence.words)
 

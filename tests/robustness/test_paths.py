@@ -94,7 +94,7 @@ LEADS_OUT = {
 
 
 def find_file_of_treebank(folder):
-    from core.tasks.treebank import file_of
+    from core.tasks.conllu import file_of
 
     file_of(folder, "dev")
 

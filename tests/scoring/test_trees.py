@@ -103,7 +103,7 @@ def test_right_branching_equals_an_independent_count():
     if not EWT.is_file():
         pytest.skip("UD English EWT is not in ../shared")
     from core.studies.probing.syntax import heads_of, scored_of
-    from core.tasks.treebank import read_part
+    from core.tasks.conllu import read_part
 
     counts = Counter()
     for block in EWT.read_text(encoding="utf-8").strip().split("\n\n"):  # read a second way, by columns alone

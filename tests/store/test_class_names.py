@@ -5,8 +5,8 @@ from datetime import datetime
 import pytest
 
 from core.errors import InputError
-from core.store.class_names import add_history, class_history, known_names
 from core.store.database import Database
+from core.store.labels import add_history, class_history, known_names
 
 STORED = datetime(2026, 1, 31, 12)
 WAVE = {"kind": "add", "class": "wave", "title": "Wave", "eye": "A wave.", "annotator": "ada", "stored": STORED}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import StoreError
-from core.store import file_guard, labels, opening
+from core.store import database, labels
 from core.store.database import Database
 from tests.store.labelling import a_map, event
 
@@ -97,13 +97,13 @@ def test_a_folder_that_does_not_answer_is_not_called_a_deleted_file(tmp_path, mo
         def refused(_):
             raise OSError(number, os.strerror(number))
 
-        monkeypatch.setattr(file_guard, "_seen", refused)
+        monkeypatch.setattr(database, "_seen", refused)
         with pytest.raises(StoreError) as error:
             labels.record_events(db, [event(1)])
         said = SENTENCES[errno.errorcode[number]]
         assert said in str(error.value)
         monkeypatch.setattr(Path, "exists", refused)
         with pytest.raises(StoreError, match=said):
-            opening.begin(tmp_path / "another.duckdb", {})
+            database.begin(tmp_path / "another.duckdb", {})
         monkeypatch.undo()
         assert labels.record_events(db, [event(1)]).acknowledged == 1

@@ -7,10 +7,9 @@ from core.jobs import api
 from core.jobs.duration_estimate import keep_partial
 from core.store import classifiers, erasure, exchange, findings, hypotheses, label_files, labels, projects, runs
 from core.store.database import Database
+from core.store.labels import retire
 from core.store.people import ROLES, Person, RightsError, role_of
-from core.store.removed_results import Removed, put_back
-from core.store.retiring import retire
-from core.store.runs import Provenance
+from core.store.runs import Provenance, Removed, put_back
 from tests.store.labelling import SET, a_map, event
 
 

@@ -7,7 +7,7 @@ from core.store import runs
 from core.store.database import Database, Person
 from core.store.findings import LONGEST_NOTE, Finding, findings, pin
 from core.store.people import RightsError
-from core.store.removed_results import put_back, remove_finding, remove_run
+from core.store.runs import put_back, remove_finding, remove_run
 
 
 @pytest.fixture

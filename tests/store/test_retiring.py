@@ -8,8 +8,8 @@ from core.errors import InputError
 from core.patterns import snapshot
 from core.store import label_files, labels
 from core.store.database import Database
+from core.store.labels import retire
 from core.store.people import Person, RightsError
-from core.store.retiring import retire
 from tests.store.labelling import SET, a_map, event
 from tests.store.test_round_trips import FILES
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from core.config import code_version
 from core.errors import StoreError
 from core.store import migrations, runs
-from core.store.atlas import atlas_rows
 from core.store.rows import from_json, plain, to_json
-from core.store.runs import Provenance
+from core.store.runs import Provenance, atlas_rows
 
 FROM = Provenance(
     checkpoint="atlas-encoder",

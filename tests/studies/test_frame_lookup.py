@@ -5,9 +5,7 @@ import pytest
 
 from core.attention import AttentionMaps, Head
 from core.errors import InputError
-from core.frames.element_candidates import propose_elements
-from core.frames.forms import lemmas
-from core.frames.lexicon import bundled_lexicon
+from core.frames.lexicon import bundled_lexicon, lemmas, propose_elements
 from core.frames.records import AnnotatedSentence, Element
 from core.models.encoding import Encoding
 from core.scoring.links import relation_score

@@ -9,7 +9,7 @@ from core import config
 from core.errors import InputError
 from core.studies.probing import probe_features
 from core.studies.probing.syntax import ATTENTION, BASELINES, FRESH, QUIET, SHUFFLED, WITH_WORDS
-from core.tasks.treebank import read_part
+from core.tasks.conllu import read_part
 from tests.studies.through_json import rows_of
 
 pytestmark = pytest.mark.skipif(

@@ -7,8 +7,7 @@ import pytest
 
 from core.errors import InputError
 from core.studies.ablation import disabling, prune
-from core.tasks.glue import TaskRow, drawn, fingerprint, read_rows
-from core.tasks.unseen import unseen
+from core.tasks.glue import TaskRow, drawn, fingerprint, read_rows, unseen
 
 
 def row(name, text, pair=None):

@@ -20,8 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from core.errors import AtlasError
 from core.store import label_files, labels
 from core.store.database import Database
+from core.store.labels import retire
 from core.store.people import Person
-from core.store.retiring import retire
 from tests.store.labelling import SET, a_map, event
 
 CHILDREN = multiprocessing.get_context("forkserver")  # a child starts in milliseconds and holds none of our locks

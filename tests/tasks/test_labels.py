@@ -1,8 +1,7 @@
 import pytest
 
 from core.errors import CheckpointError
-from core.tasks.glue import TASKS
-from core.tasks.labels import label_order
+from core.tasks.glue import TASKS, label_order
 
 
 def test_mnli_order_is_read_from_the_checkpoint():

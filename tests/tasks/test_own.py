@@ -4,8 +4,7 @@ import pytest
 
 from core.errors import InputError
 from core.tasks import own
-from core.tasks.glue import TASKS, must_have_labels, read_rows, task_of
-from core.tasks.labels import label_order
+from core.tasks.glue import TASKS, label_order, must_have_labels, read_rows, task_of
 from tests.tasks.constants import constant_baselines
 
 PLAIN = "sentence,label\n" + "".join(f'"Row {k}, said",{"ham" if k % 3 else "spam"}\n' for k in range(10))

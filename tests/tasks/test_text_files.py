@@ -10,7 +10,7 @@ from core.models.opening import open_checkpoint
 from core.studies.attention.inputs import SourceText, chunks
 from core.studies.attention.passes import in_windows
 from core.studies.attention.statistics import STUDY, StatisticsOptions
-from core.tasks import text_files
+from core.tasks import own
 from core.tasks.own import absolute
 
 
@@ -24,8 +24,8 @@ def story(tmp_path):
 
 
 def test_stretches_are_the_text_cut_at_white_space(story, monkeypatch):
-    monkeypatch.setattr(text_files, "STRETCH", 100)
-    parts = text_files.stretches(str(story))
+    monkeypatch.setattr(own, "STRETCH", 100)
+    parts = own.stretches(str(story))
     assert "".join(parts) == story.read_text()
     assert all(80 < len(part) <= 100 for part in parts[:-1])
     assert all(part[-1].isspace() or after[0].isspace() for part, after in pairwise(parts))
@@ -47,14 +47,14 @@ def test_windows_hold_every_word_once_and_fit_the_checkpoint(story):
 
 
 def test_words_without_white_space_are_cut_where_they_must():
-    parts = list(text_files.windows("x" * 95, 1, lambda part: min(10, len(part))))
+    parts = list(own.windows("x" * 95, 1, lambda part: min(10, len(part))))
     assert [len(part) for part in parts] == [10] * 9 + [5]
 
 
 def test_a_file_is_units_of_its_own_and_named_by_its_path(story, monkeypatch):
-    monkeypatch.setattr(text_files, "STRETCH", 1000)
+    monkeypatch.setattr(own, "STRETCH", 1000)
     made = chunks(StatisticsOptions(tasks=(str(story),), limit=1))
-    assert len(made) == len(text_files.stretches(str(story)))
+    assert len(made) == len(own.stretches(str(story)))
     assert {chunk.task for chunk, _ in made} == {str(story)}
     assert absolute("~/a.txt").startswith("/")
 
@@ -78,9 +78,9 @@ def test_what_is_no_text_is_refused_in_a_sentence(content, sentence, tmp_path):
     file = tmp_path / "a.txt"
     file.write_bytes(content)
     with pytest.raises(InputError, match=sentence):
-        text_files.stretches(str(file))
+        own.stretches(str(file))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match=r"nothing\.txt cannot be read \(No such file or directory\)"):
-        text_files.stretches(str(tmp_path / "nothing.txt"))
+        own.stretches(str(tmp_path / "nothing.txt"))

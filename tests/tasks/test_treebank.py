@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import InputError
-from core.tasks.treebank import BUNDLED, read_part
+from core.tasks.conllu import BUNDLED, read_part
 
 
 def line(number, word, tag, head, relation):

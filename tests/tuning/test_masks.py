@@ -11,7 +11,7 @@ from core.capture.running import predict
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import fresh_classifier
-from core.tuning.masks import hold, magnitude_masks, prunable, zeroed
+from core.tuning.model import hold, magnitude_masks, prunable, zeroed
 from tests.capture.conftest import tiny
 
 TEXTS = ["the old engine ran", "every cat slept all night ;", "the old cat"]

@@ -13,12 +13,11 @@ from core.errors import CheckpointError
 from core.models.opening import open_checkpoint
 from core.tasks.glue import TASKS
 from core.tuning.batches import encode
-from core.tuning.live import Live, read_live
+from core.tuning.files import Live, read_live
 from core.tuning.model import initialised, logits_of
 from core.tuning.recipe import Recipe
 from core.tuning.saved_checkpoints import tuned_checkpoints
-from core.tuning.saving import save_tuned
-from core.tuning.training import Fit, load_state, save_state
+from core.tuning.training import Fit, load_state, save_state, save_tuned
 from tests.capture.conftest import tiny
 from tests.tuning.conftest import rows
 
@@ -110,7 +109,7 @@ def test_files_that_cannot_grow_leave_the_previous_checkpoint_and_state(tmp_path
 import resource, torch
 from pathlib import Path
 from core.errors import CheckpointError
-from core.tuning.saving import save_tuned
+from core.tuning.training import save_tuned
 from core.tuning.training import save_state
 from tests.capture.conftest import tiny
 from tests.tuning.test_saving import FACTS, outcome_of

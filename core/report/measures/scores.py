@@ -12,8 +12,7 @@ from ...studies.estimate import Estimate
 from ...studies.records import picked
 from ...studies.tuning import finetune
 from ...studies.tuning.records import FinetunedTask, TunedScore, finetuned_task
-from ...tasks.glue import TASKS
-from ...tasks.unseen import SPLIT
+from ...tasks.glue import SPLIT, TASKS
 from ...tuning.recipe import Recipe
 from .. import readings
 from ..estimates import correlation_interval, f1_interval, mean_over, share_interval

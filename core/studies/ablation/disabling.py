@@ -13,9 +13,7 @@ from ... import models, studies
 from ...attention import Head
 from ...capture.components import Component, LayerBlock, every_part, parse_components
 from ...errors import InputError
-from ...tasks.glue import Task, TaskRow, drawn, fingerprint, read_rows, task_of
-from ...tasks.labels import label_order
-from ...tasks.unseen import SPLIT, unseen
+from ...tasks.glue import SPLIT, Task, TaskRow, drawn, fingerprint, label_order, read_rows, task_of, unseen
 from ...tuning.saved_checkpoints import training_log
 from ..contract import Unit
 from ..options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName

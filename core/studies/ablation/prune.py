@@ -16,8 +16,7 @@ from ...attention import Head, all_heads
 from ...errors import InputError
 from ...scoring import effects
 from ...store.rows import Row
-from ...tasks.glue import Task, TaskRow, task_of
-from ...tasks.unseen import SPLIT
+from ...tasks.glue import SPLIT, Task, TaskRow, task_of
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline, defined, percent
 from ..outcomes import metrics_of, outcomes

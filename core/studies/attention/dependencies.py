@@ -22,10 +22,9 @@ from ...scoring.corrections import q_values
 from ...scoring.definitions import DIRECTIONS
 from ...scoring.intervals import StatisticEstimate
 from ...store.rows import Row
-from ...tasks.conllu import GoldSentence, read_conllu
+from ...tasks.conllu import GoldSentence, file_of, read_conllu
 from ...tasks.features import is_dependency
 from ...tasks.relations import Relation
-from ...tasks.treebank import file_of
 from ..contract import Done, Flag, Study, Unit
 from ..headline import SURE, Headline, defined, percent, plural
 from ..options import Checkpoint, Limit, Seed

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator
 
 from ...errors import InputError
 from ...tasks.glue import read_rows, task_of
-from ...tasks.text_files import is_text_file, stretches
+from ...tasks.own import is_text_file, stretches
 from ..contract import Flag
 from ..options import Checkpoint, Data, InputSplit, Limit, Seed
 

@@ -16,7 +16,7 @@ from ...capture.running import Observer, run
 from ...models.checkpoint import Checkpoint
 from ...models.encoding import Encoding
 from ...tasks.language import TaggedSentence
-from ...tasks.text_files import windows
+from ...tasks.own import windows
 from .. import worker_cache
 from ..tagging import tag
 from .inputs import SourceText

@@ -13,8 +13,7 @@ from jaxtyping import Float
 
 from ...attention import AttentionMaps, Head
 from ...errors import InputError
-from ...frames.forms import lemmas
-from ...frames.lexicon import Lexicon
+from ...frames.lexicon import Lexicon, lemmas
 from ...frames.records import AnnotatedSentence, Span, Spans, check_apart
 from ...scoring.links import Links, pairs_of, relation_score, shifted, without_key
 from ...tasks.language import TaggedSentence, TaggedWord

@@ -24,8 +24,7 @@ from ...errors import InputError
 from ...scoring.shares import share_difference, share_of
 from ...store.rows import Row
 from ...tasks import diagnostic
-from ...tasks.conllu import GoldSentence
-from ...tasks.treebank import plain_relation, read_part
+from ...tasks.conllu import GoldSentence, plain_relation, read_part
 from ..contract import Done, Flag, Study, Unit
 from ..headline import Headline, defined, percent
 from ..options import Checkpoint, Seed

@@ -23,8 +23,7 @@ from ...models.checkpoint import Checkpoint
 from ...models.encoding import Encoding
 from ...models.fresh import random_copy
 from ...probing.ragged import Ragged
-from ...tasks.conllu import GoldSentence
-from ...tasks.treebank import LeftOut
+from ...tasks.conllu import GoldSentence, LeftOut
 from .. import worker_cache
 
 FORMAT, KEPT, DONE = 1, 8, "complete.json"

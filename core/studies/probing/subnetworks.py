@@ -45,7 +45,7 @@ from ..records import Result
 from .records import Subnetwork, SubnetworkComponent, SurvivorClass
 
 if TYPE_CHECKING:
-    from ...tuning.masks import Scope
+    from ...tuning.model import Scope
     from .trials import Bench
 
 
@@ -421,7 +421,7 @@ def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float
         recipe,
         seed,
         key,
-        before=lambda model: tuning.masks.hold(model, tuning.masks.magnitude_masks(model, share, scope)),
+        before=lambda model: tuning.model.hold(model, tuning.model.magnitude_masks(model, share, scope)),
     )[1]
 
 
@@ -445,7 +445,7 @@ def pruned_after(
     weights = {name: value.detach().clone() for name, value in model.named_parameters()}
     predictions = []
     for scope, share in points:
-        tuning.masks.zeroed(model, tuning.masks.magnitude_masks(model, share, scope))  # type: ignore[arg-type]
+        tuning.model.zeroed(model, tuning.model.magnitude_masks(model, share, scope))  # type: ignore[arg-type]
         predictions.append(studies.probing.trials.predicted(model, on))
         with torch.no_grad():
             for name, value in model.named_parameters():
@@ -481,7 +481,7 @@ def removal_order(
     while len(gone) < len(capture.component_masks.every_component(tuned)):
         step = _next(tuned, gone, rows)
         gone += step
-        tuning.masks.zeroed(model, capture.component_masks.masks_without(tuned, step))
+        tuning.model.zeroed(model, capture.component_masks.masks_without(tuned, step))
         if kept is None and _score(on, studies.probing.trials.predicted(model, on)) < least:
             back = set(gone[: -len(step)])
             kept = [component for component in capture.component_masks.every_component(tuned) if component not in back]
@@ -554,7 +554,7 @@ def retrained_without(
     def mask(model: Any) -> None:
         fresh = models.checkpoint.Checkpoint(on.base.name, model, on.base.tokenizer)
         gone = [component for component in capture.component_masks.every_component(fresh) if component not in stays]
-        tuning.masks.hold(model, capture.component_masks.masks_without(fresh, gone))
+        tuning.model.hold(model, capture.component_masks.masks_without(fresh, gone))
 
     every = len(capture.component_masks.every_component(on.base))
     return studies.probing.trials.trial(on, recipe, seed, key, before=mask)[1], 1 - len(stays) / every

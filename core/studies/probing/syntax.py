@@ -23,7 +23,7 @@ from ... import config, probing, scoring, studies
 from ...attention import Head
 from ...scoring.shares import share_difference, share_of
 from ...store.rows import Row
-from ...tasks.treebank import LeftOut, plain_relation, read_part
+from ...tasks.conllu import LeftOut, plain_relation, read_part
 from ..contract import Done, Flag, Study, Unit
 from ..headline import Headline, defined, percent
 from ..options import Checkpoint, Seed

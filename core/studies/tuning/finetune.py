@@ -26,7 +26,7 @@ from ...store.rows import Row, plain
 from ...tasks.glue import HUB, Task, TaskRow, fingerprint, must_have_labels, read_rows, task_of
 from ...tasks.metrics import majority
 from ...tasks.own import is_own
-from ...tuning.live import Live, read_live
+from ...tuning.files import Live, read_live
 from ...tuning.recipe import Recipe, check_initialisation
 from ...tuning.recipe import Seeds as RunSeeds
 from ...tuning.saved_checkpoints import shown_folder, training_log
@@ -318,7 +318,7 @@ def tune_on(
     ):
         outcome = fit.run()
     cut = sum(example.encoding.cut > 0 for example in learned)
-    tuning.saving.save_tuned(run.folder, outcome, base, _facts(run, train, dev, cut))
+    tuning.training.save_tuned(run.folder, outcome, base, _facts(run, train, dev, cut))
     state.unlink(missing_ok=True)
     live.place.unlink(missing_ok=True)
     return _tuned(run, outcome, train, dev, cut)

@@ -11,8 +11,8 @@ from core.atlas import shipped_scores
 from core.atlas.head import CLASS_SHARE, classes
 from core.config import settings
 from core.models.present import present_weights
-from core.store.atlas import atlas_stamp
 from core.store.database import Database
+from core.store.runs import atlas_stamp
 from core.studies.score_records import in_order, label_of, meaning_of
 from core.tasks.glue import TASKS
 from pages.parts.reports.provenance import rows_said

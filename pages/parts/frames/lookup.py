@@ -13,8 +13,7 @@ import streamlit as st
 from core import config
 from core.attention import Head
 from core.errors import AtlasError
-from core.frames.element_candidates import Proposal, head_of, propose_elements
-from core.frames.lexicon import Lexicon, Roles, bundled_lexicon, release_lexicon
+from core.frames.lexicon import Lexicon, Proposal, Roles, bundled_lexicon, head_of, propose_elements, release_lexicon
 from core.frames.records import AnnotatedSentence, Element, Span, Spans
 from core.frames.release import open_release
 from core.frames.rows import write_rows

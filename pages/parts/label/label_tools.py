@@ -13,12 +13,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.codebook.classes import ClassSet
-from core.codebook.registry import borders, drawn_map
-from core.drawing.map_picture import map_picture
-from core.drawing.png import png_bytes
+from core.codebook.registry import border_maps, borders, drawn_map
+from core.drawing.png import map_picture, png_bytes
 from core.errors import InputError
 from core.patterns import agreement
-from core.patterns.borders import border_maps
 from core.patterns.class_sets import class_set_names
 from core.patterns.raster import from_float16
 from core.patterns.snapshot import known_class_set, standing_labels
@@ -26,7 +24,7 @@ from core.store import label_files, labels
 from core.store.database import Database
 from core.store.label_checks import say_alike
 from core.studies.patterns import draw_maps as draw_maps_study
-from core.tasks.pasted_rows import read_pasted
+from core.tasks.tables import read_pasted
 from pages.parts.shell import context, loading, resources, uploads, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets import pickers

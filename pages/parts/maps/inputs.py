@@ -8,7 +8,7 @@ from core.atlas import example
 from core.attention import PARTS
 from core.models.parts import parts_of
 from core.tasks.glue import TASKS
-from core.tasks.pasted_rows import Pasted, read_pasted
+from core.tasks.tables import Pasted, read_pasted
 from pages.parts.shell import context, history, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import own_rows, pickers

@@ -18,7 +18,7 @@ from core.studies.attention.records import Score
 from core.studies.contract import declared, identity
 from core.studies.lookup import find_study
 from core.tasks.glue import TASKS, sampled
-from core.tasks.pasted_rows import read_given, read_pasted
+from core.tasks.tables import read_given, read_pasted
 from pages.parts.charts.encoding import CELL, LARGE, Shade
 from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
 from pages.parts.reports.headlines import DIFFERENCE, rows_second_less_first

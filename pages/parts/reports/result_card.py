@@ -12,7 +12,7 @@ from core import findings
 from core.drawing.csv import csv_text
 from core.findings import export, figures
 from core.findings.pinning import finding_of_run
-from core.store import removed_results, runs, shipped_record
+from core.store import runs, shipped_record
 from core.store.rows import Row
 from core.studies.attention.records import Score
 from core.studies.headline import Headline
@@ -112,7 +112,7 @@ def _again(run: str) -> None:
 
 
 def _delete(run: str) -> None:
-    take_away(lambda db: removed_results.remove_run(db, run))
+    take_away(lambda db: runs.remove_run(db, run))
 
 
 def _files(run: str, key: str) -> None:

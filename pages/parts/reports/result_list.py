@@ -7,7 +7,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.findings.pinning import finding_of_run
-from core.store import removed_results, runs
+from core.store import runs
 from core.store.findings import Number
 from core.studies.records import record_of
 from pages.parts.reports import headlines
@@ -97,7 +97,7 @@ def show_briefly(run: str) -> None:
 
 
 def _delete(run: str) -> None:
-    take_away(lambda db: removed_results.remove_run(db, run))
+    take_away(lambda db: runs.remove_run(db, run))
 
 
 # ---------------------------------------------------------------- two beside each other

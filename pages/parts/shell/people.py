@@ -14,8 +14,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from core import config
-from core.sign_in import SignIn, sign_in
-from core.sign_in_sessions import SignInSessions
+from core.sign_in import SignIn, SignInSessions, sign_in
 from core.store.people import Person, name_of, person_name, role_of
 from pages.parts import streamlit_internals
 from pages.parts.shell import remembered_choices

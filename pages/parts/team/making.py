@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core.labelling import assignment_service
-from core.labelling.events import ORDERS, Rules, Standing
+from core.labelling.assignment import ORDERS, Rules, Standing
 from core.labelling.projects import ProjectRecipe, make_project, order_anew
 from core.store import classifiers, labels, projects
 from core.store.database import Database

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from core.errors import AtlasError, StoreError
 from core.labelling import assignment_service
-from core.labelling.events import Standing
+from core.labelling.assignment import Standing
 from core.patterns.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database

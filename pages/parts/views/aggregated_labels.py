@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling import adjudicating, crowd
 from core.patterns import agreement
-from core.patterns.alpha import alpha_of_people
+from core.patterns.agreement import alpha_of_people
 from core.patterns.snapshot import known_class_set, snapshot
 from core.store import labels
 from pages.parts.charts.encoding import Axes

@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.patterns import agreement
-from core.patterns.alpha import alpha_of_people
+from core.patterns.agreement import alpha_of_people
 from core.patterns.snapshot import known_class_set, standing_labels
 from core.store import labels
 from pages.parts.charts.encoding import Axes

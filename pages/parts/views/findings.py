@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.errors import StoreError
 from core.findings import export
 from core.report.headlines import has_headline
-from core.store import removed_results, shipped_record
+from core.store import runs, shipped_record
 from core.store.findings import Finding, findings
 from pages.parts.reports.headlines import headline_of
 from pages.parts.reports.provenance import known_runs, stored_run
@@ -81,7 +81,7 @@ def _open_again(finding: Finding) -> None:
 
 
 def _unpin(finding: str) -> None:
-    take_away(lambda db: removed_results.remove_finding(db, finding))
+    take_away(lambda db: runs.remove_finding(db, finding))
 
 
 def ready_to_pin() -> None:

@@ -13,8 +13,8 @@ from core.atlas.head import facts, sentence
 from core.atlas.head_page import Gallery, Shelved, command_of, head_page
 from core.atlas.head_pair import scores_beside
 from core.attention import Head
-from core.drawing.maps_page import MapsSource
 from core.drawing.packing import Grid
+from core.drawing.page import MapsSource
 from core.errors import AtlasError
 from core.findings.pinning import HeadFacts, Remark, pin_head
 from core.models.present import present_weights

@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.patterns.class_sets import class_set_names
 from core.store import projects
-from core.store.project_counts import project_counts
+from core.store.projects import project_counts
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.team import making, upkeep

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import findings
 from core.attention import Head
-from core.drawing.maps_page import MapsSource, grid_of, maps_page
+from core.drawing.page import MapsSource, grid_of, maps_page
 from core.drawing.panes import Pane, telling_head
 from core.drawing.payload import as_bytes
 from core.scoring.heads import SpecialPositions

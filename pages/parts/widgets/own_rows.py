@@ -11,8 +11,7 @@ import streamlit as st
 from core import config
 from core.errors import InputError
 from core.reading import decoded
-from core.tasks.pasted_rows import MOST, keep_rows, kept_rows, read_given, read_pasted
-from core.tasks.tables import LABEL, PASTED, SentenceTable
+from core.tasks.tables import LABEL, MOST, PASTED, SentenceTable, keep_rows, kept_rows, read_given, read_pasted
 from pages.parts.shell import resources, uploads
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.tables import show_table

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from core.store.database import Database
-from core.store.removed_results import Removed, put_back
+from core.store.runs import Removed, put_back
 from pages.parts.shell import resources
 from pages.parts.shell.messages import clear_errors, plain
 

@@ -16,8 +16,7 @@ import torch
 from core.capture.losses import LabelledRows, effects, first_order, slopes_of
 from core.capture.sweeping import every_head
 from core.models.opening import open_checkpoint
-from core.tasks.glue import read_rows, task_of
-from core.tasks.labels import label_order
+from core.tasks.glue import label_order, read_rows, task_of
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 AT_ONCE = 109  # rows between two lines of progress
