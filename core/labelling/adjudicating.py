@@ -1,6 +1,6 @@
-"""Maps to decide on: those whose labels differ and those whose label a classifier doubts, until somebody settles them.
+"""Adjudication: maps whose labels differ, or whose label a classifier doubts, until someone decides.
 
-A decision is a label event in the order "adjudication" and a pass of its own, so that nobody's vote is lost by it.
+A decision is a label event with the queue order "adjudication" and its own pass, so no annotator's vote is lost.
 """
 
 import hashlib
@@ -20,15 +20,15 @@ from ..store.database import Database
 from ..store.people import RightsError, person_name
 from .crowd import votes_of
 
-# -------------------- Labels that are probably wrong, found with a classifier
+# ---------------------------------------------------------------- likely label errors (Northcutt et al. 2021)
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A map whose label is in doubt.
+    """A map with a likely label error.
 
     Attributes:
-        margin: its probability less that of the given class, over 0 up to 1.
+        margin: probability of the suggested class minus that of the given class, in (0, 1].
     """
 
     map_id: str
@@ -38,16 +38,13 @@ class Suspect:
 
 
 def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect]:
-    """Maps to adjudicate, the widest margin first.
+    """Find likely label errors by confident learning; widest margin first.
 
-    A class's threshold is its mean probability over the maps labelled so; a map is suspect when another class passes
-    its own threshold and exceeds the given one. A class nobody was given has no threshold and is never suggested.
+    The threshold of a class is its mean probability over the maps with that label. A map is a suspect if another class
+    reaches its threshold and has a higher probability than the given class. A class that no map has is never suggested.
 
     Args:
-        probabilities: of each class (columns) by map id, out of fold, so no map was trained on its own label.
-
-    Returns:
-        The suspects; none where no label is in doubt.
+        probabilities: out-of-fold probability of each class (columns) for each map ID (index).
 
     Raises:
         InputError: a labelled map or class has no probability, a map has two labels, or rows do not sum to 1.
@@ -72,19 +69,21 @@ def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect
 
 
 def _checked(labels: pd.Series, probabilities: pd.DataFrame) -> np.ndarray:
-    """Probabilities [map, class] in the order of the labels."""
+    """Return the probabilities [map, class] in the order of the labels."""
     unknown = sorted(set(labels) - set(probabilities.columns))
     missing = sorted(set(labels.index) - set(probabilities.index))
     if unknown or missing or labels.index.has_duplicates:
-        clause = f"classes without one: {', '.join(unknown)}; " if unknown else ""
+        clause = f"classes without a probability: {', '.join(unknown)}; " if unknown else ""
         raise InputError(
-            "Label errors need one label a map and a probability of every labelled class for every labelled map; "
-            f"{clause}{len(missing)} of {len(labels)} maps without one: classify these maps with these classes first."
+            "Every labelled map must have one label and a probability of every labelled class; got "
+            f"{clause}{len(missing)} of {len(labels)} maps without probabilities. Classify these maps with these "
+            "classes first."
         )
     p = probabilities.loc[labels.index].to_numpy(dtype=float)
     if not np.allclose(p.sum(axis=1), 1, atol=1e-3) or (p < 0).any():
         raise InputError(
-            "Probabilities of a map must be 0 or more and sum to 1; calibrate the classifier that gave them."
+            "The class probabilities of a map must be at least 0 and sum to 1; got other values. Calibrate the "
+            "classifier that produced them."
         )
     return p
 
@@ -92,14 +91,18 @@ def _checked(labels: pd.Series, probabilities: pd.DataFrame) -> np.ndarray:
 # ----------------------------------------------------------------
 
 
-PASS = 100  # of decisions; people's own passes are 1 to 9
+PASS = 100  # the pass of adjudication decisions; annotators' own passes are 1 to 9
 FOLDS = 5
-DOUBTS = "doubts-"  # the batches of doubts; no browser may send one of this name
+DOUBTS = "doubts-"  # prefix of the batches of likely label errors; browsers may not use it
 
 
 class Doubt(NamedTuple):
-    """A class that a classifier is confident of instead of a label's. queued_by: who put it among what is decided on;
-    ordinal: of its event."""
+    """A classifier's confident suggestion that contradicts a label.
+
+    Attributes:
+        queued_by: who queued the map for adjudication.
+        ordinal: position of the event in the store.
+    """
 
     suggested: str
     queued_by: str
@@ -108,8 +111,14 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True)
 class Dispute:
-    """A map to decide on. votes: (who, class) in the order given; notes: (who, words); doubt: the class that a
-    classifier is confident of instead, or None; queued_by: who queued that doubt."""
+    """A map that needs adjudication.
+
+    Attributes:
+        votes: (annotator, class) in the order of labelling.
+        notes: (annotator, text).
+        doubt: class that a classifier is confident of instead; None if there is no doubt.
+        queued_by: who queued that doubt.
+    """
 
     map_id: str
     votes: tuple[tuple[str, str], ...]
@@ -126,12 +135,11 @@ def disputes(
     map_id: str | None = None,
     without_decisions_of: str | None = None,
 ) -> list[Dispute]:
-    """Maps that nobody has settled since: first those with most different classes, then those that are doubted.
+    """Return the maps that need adjudication: most different classes first, then likely label errors.
 
     Args:
-        db: where labels are stored.
-        project: only by the labels given in it; None for all.
-        without_decisions_of: a person whose own decisions are left out, who may decide anew.
+        project: restrict to the labels of this project; None for all labels.
+        without_decisions_of: ignore this person's decisions, so that they can decide again.
     """
     votes = votes_of(db, class_set, project, map_id=map_id)
     if without_decisions_of is not None:
@@ -160,10 +168,9 @@ def disputes(
 def _doubts_and_notes(
     db: Database, class_set: str, map_id: str | None
 ) -> tuple[dict[str, Doubt], dict[str, list[tuple[str, str]]]]:
-    """The newest doubt of each map, and its notes (who, words), oldest first."""
     flagged = labels.flagged(db, class_set, map_id=map_id)
     is_doubt = (flagged.kind == "flag") & flagged.suggestion.notna() & flagged.batch.str.startswith(DOUBTS)
-    doubted = flagged[is_doubt].drop_duplicates("map_id")  # the newest one, as it came in
+    doubted = flagged[is_doubt].drop_duplicates("map_id")  # the newest one: `flagged` sorts by newest first
     doubts = {
         name: Doubt(suggestion, who, int(ordinal))
         for name, suggestion, who, ordinal in zip(
@@ -181,18 +188,18 @@ def _doubts_and_notes(
 
 
 def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse decisions that are not due; those that are stored already are not looked at.
+    """Refuse decisions on maps that need none. Decisions that are already stored are not checked.
 
-    A map of a project that is open or paused is decided on by the project's own people (the named ones; everybody where
-    nobody is named) and by admins, and only if labels of such a project differ or a classifier doubts one. A person may
-    replace their own decision.
+    A map of an open or paused project is adjudicated by the people of that project (everybody if no people are named)
+    and by admins, and only if labels differ in such a project or a classifier doubts one. People may replace their own
+    decisions.
 
     Args:
-        events: label events in the order "adjudication".
+        events: label events with the queue order "adjudication".
 
     Raises:
-        InputError: a map is not in dispute.
-        RightsError: the person is not one of the people of a project that has the map.
+        InputError: a map does not need adjudication.
+        RightsError: the person does not belong to a project that contains the map.
     """
     new = [
         event
@@ -216,26 +223,27 @@ def _check_decision(db: Database, cursor: Any, map_id: str, class_set: str, pers
             (named and person not in named) or projects.is_excluded(cursor, project, person)
         ):
             raise RightsError(
-                f"A map of the project {about.title!r} must be decided on by its own people or an admin; "
-                f"{person[:60]!r} is not one of them. Ask an admin to be added."
+                f"A map of the project {about.title!r} must be adjudicated by a member of the project or an "
+                f"admin; got {person[:60]!r}. Ask an admin to add you to the project."
             )
     asked: list[str | None] = [*its_projects] or [None]
     if not any(disputes(db, class_set, project, map_id=map_id, without_decisions_of=person) for project in asked):
         raise InputError(
-            f"A decision needs a map whose labels differ or are doubted; {map_id[:60]!r} is not in dispute, or "
-            "somebody else has decided on it. Open Adjudication again to see what is left."
+            f"A map to adjudicate must have labels that differ or a likely label error; got {map_id[:60]!r}, "
+            "which has neither or has been decided already. Reload Adjudication to see the remaining maps."
         )
 
 
-# ---------------------------------------------------------------- labels a classifier doubts
+# ---------------------------------------------------------------- likely label errors of stored labels
 
 
 def doubted(snapshot: Snapshot) -> list[Suspect]:
-    """Labels that trees doubt which never saw their input (`label_errors`), the widest margin first.
+    """Find likely label errors with tree classifiers that were not trained on the same input; widest margin first.
 
-    Raises InputError when there is too little to train on.
+    Raises:
+        InputError: there are too few labels to train on.
     """
-    snapshot = snapshot.without_ties()  # a tie is listed as one, among what raters part on
+    snapshot = snapshot.without_ties()  # ties are adjudicated because annotators differ
     label_names, groups, origins = (snapshot.column(name) for name in ("class", "group", "checkpoint"))
     patterns.training.check_labels(label_names, snapshot.classes, groups, folds=FOLDS)
     likely = np.zeros((len(label_names), len(snapshot.classes)))
@@ -255,16 +263,19 @@ def doubted(snapshot: Snapshot) -> list[Suspect]:
 
 
 def queue_doubts(db: Database, class_set: str, suspects: Sequence[Suspect], *, annotator: str) -> int:
-    """Put doubted labels among the maps to decide on, as flags that carry the suggestion; returns how many were new.
+    """Queue likely label errors for adjudication, as flags with the suggested class; return how many were new.
 
-    Queueing the same doubts again changes nothing. InputError for a class that the set does not have.
+    Queueing the same suspects again changes nothing.
+
+    Raises:
+        InputError: a suggested class is not in the class set.
     """
     classes = known_class_set(db, class_set)
     wrong = [suspect.suggested for suspect in suspects if suspect.suggested not in classes.names]
     if wrong:
         raise InputError(
-            f"A doubt suggests a class of {class_set!r} ({', '.join(classes.names)}); {wrong[0][:60]!r} is none: train "
-            "on the classes as they are now."
+            f"A suggested class must be one of {', '.join(classes.names)} (class set {class_set!r}); got "
+            f"{wrong[0][:60]!r}. Retrain the classifier on the current classes."
         )
     text = "\n".join(f"{suspect.map_id} {suspect.given} {suspect.suggested}" for suspect in suspects)
     batch = f"{DOUBTS}{hashlib.sha256(f'{class_set} {annotator} {text}'.encode()).hexdigest()[:16]}"
@@ -276,7 +287,7 @@ def queue_doubts(db: Database, class_set: str, suspects: Sequence[Suspect], *, a
             "class_set": class_set,
             "map_id": suspect.map_id,
             "annotator": annotator,
-            "note": f"labelled {suspect.given}; a classifier that never saw this input is confident of "
+            "note": f"labelled {suspect.given}; a classifier that was not trained on this input is confident of "
             f"{suspect.suggested}",
             "queue_order": "adjudication",
             "suggestion": suspect.suggested,

@@ -1,10 +1,11 @@
-"""Who labels which map next in a project: bookkeeping without clock or store, rebuilt from what happened.
+"""Which map each annotator of a project labels next: a state rebuilt from events, without clock or database.
 
-Each map goes to `k` different people, first come. A *claim* holds a place at a map until it lapses; whoever answers
-keeps their live claims alive. A label takes a place while one is free, and is *surplus* otherwise: kept, not counted.
-Claims of somebody who has labelled nothing here yet hold no place against others: names are free where nobody signs in.
-Nobody is given a map again that they answered, apart from deliberate repeats; *gold* and *exemplars* (maps whose class
-is known) go to everybody.
+Each map needs labels from `k` different people. A *reservation* (`Claimed`) holds a slot of a map until it expires;
+each
+answer renews its author's reservations. A label fills a free slot; otherwise it is *surplus*: stored but not counted.
+Reservations of people who have not labelled in this project do not block others, because names can be made up if
+nobody signs in. Nobody gets a map again after answering it, except for planned repeats. *Gold* maps and *exemplars*
+(maps with a known class) go to everybody.
 """
 
 import hashlib
@@ -15,24 +16,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-# ---------------------------------------------------------------- what a project asks, and what happens in it
+# ---------------------------------------------------------------- rules and events of a project
 
 
 Purpose = Literal["label", "gold", "repeat", "training"]
 Phase = Literal["training", "labelling", "paused"]
-Cause = Literal["", "people", "admin", "gold", "exemplars"]  # of a pause: not named, an admin, too few right
+Cause = Literal[
+    "", "people", "admin", "gold", "exemplars"
+]  # why an annotator is paused: not a member, paused by an admin, too few right
 ORDERS = ("random", "uncertain", "disagreement")
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a project asks.
+    """Settings of a labelling project.
 
     Attributes:
-        lapse: seconds that a claim holds.
-        gold_rate, repeat_rate: shares of what is handed out, 0 to 1.
-        pass_mark: share of the exemplars that must be right, 0 to 1.
-        threshold: share of recent gold below which a person is paused, 0 to 1.
+        k: labels needed for each map, from different people.
+        lapse: seconds until a reservation expires.
+        ahead: maps reserved for a person at once.
+        gold_rate, repeat_rate: fractions of the assigned maps that are gold or repeats, 0 to 1.
+        pass_mark: fraction of exemplars that must be right, 0 to 1.
+        threshold: a person is paused if a smaller fraction of recent gold answers is right, 0 to 1.
         people: who may label; empty for everybody.
     """
 
@@ -50,7 +55,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A map for somebody: why, and the pass its label carries."""
+    """A map for an annotator, with its purpose and the pass of the label."""
 
     map_id: str
     purpose: Purpose = "label"
@@ -59,7 +64,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A map was handed to a person. until: seconds since 1970."""
+    """A map was reserved for a person. until: seconds since 1970."""
 
     person: str
     choice: Choice
@@ -68,7 +73,9 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A person's label (given: its class) or skip (None). counted: it took a place; at: seconds since 1970."""
+    """A person labelled a map (given: the class) or skipped it (None). counted: the label filled a slot; at: seconds
+    since 1970.
+    """
 
     event: str
     person: str
@@ -80,7 +87,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """An answer was taken back. at: seconds since 1970; None where what became of the place is on record already."""
+    """An answer was retracted. at: seconds since 1970; None if the store already records the effect on the slot."""
 
     event: str
     at: float | None = None
@@ -88,7 +95,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """An admin lets a person label again, or no longer."""
+    """An admin admitted or excluded a person."""
 
     person: str
     admitted: bool
@@ -99,11 +106,12 @@ Happening = Claimed | Answered | Undone | Judged
 
 @dataclass(frozen=True)
 class Standing:
-    """How a person stands in a project.
+    """Status of an annotator in a project.
 
     Attributes:
-        exemplars, trained: exemplars, and how many are right in the present round.
-        round: of training, from 1.
+        golds, right: recent gold answers, and how many are right.
+        exemplars, trained: exemplars answered in this round, and how many are right.
+        round: training round, from 1.
     """
 
     phase: Phase
@@ -119,78 +127,96 @@ class Standing:
 # ----------------------------------------------------------------
 
 
-# -------------------- What the books of a project hold of one map and of one person
+# ---------------------------------------------------------------- state of a map and of an annotator
 
 
-RECENT = 200  # answers of a person that can be taken back
+RECENT = 200  # answers of a person that can be undone
 
 
 @dataclass(slots=True)
 class Slot:
-    """One map. held: person -> until; answers: person -> (event, class or None for a skip, counted), oldest first."""
+    """A map with its reservations and answers.
+
+    Attributes:
+        place: index in the order of assignment.
+        held: expiry of the reservation by person.
+        answers: (event, class or None for a skip, counted) by person, oldest first.
+    """
 
     place: int
     held: dict[str, float] = field(default_factory=dict)
     answers: dict[str, list[tuple[str, str | None, bool]]] = field(default_factory=dict)
 
     def votes(self) -> dict[str, str]:
-        """Class by person, of the labels that count."""
+        """Return the counted class by person."""
         last = ((person, stack[-1]) for person, stack in self.answers.items())
         return {person: class_name for person, (_, class_name, counted) in last if counted and class_name is not None}
 
     def live(self, now: float, latest: float) -> list[str]:
-        """Whose claims hold without an answer, in the order in which they were handed the map.
-
-        latest: as in `holds`.
+        """Return the people with a valid reservation and no answer, in the order of assignment. latest: as in
+        `holds`.
         """
         return [
             person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
         ]
 
     def taken(self, now: float, latest: float) -> set[str]:
-        """Who has a place, or was handed the map and may take one: labels that count, and live claims."""
+        """Return the people who fill a slot or may still fill one: counted labels and valid reservations."""
         return {*self.votes(), *self.live(now, latest)}
 
 
 def holds(until: float, now: float, latest: float) -> bool:
-    """Whether a claim holds now. latest: when one ends that begins now; a later end is of a claim that begins in the
-    future, because a clock was ahead when it was made."""
+    """Return whether a reservation is valid now.
+
+    latest: expiry of a reservation that starts now. A later `until` comes from a clock that was ahead, and is not
+    valid.
+    """
     return now < until <= latest
 
 
 @dataclass(slots=True)
 class Participant:
-    """One person. open: claims without an answer; special: gold, repeats and exemplars they were given, with until;
-    recent: answers that nobody took back, but for exemplars'."""
+    """State of an annotator.
+
+    Attributes:
+        open: expiry of unanswered reservations by map.
+        special: expiry by assigned gold map, repeat or exemplar.
+        recent: answers that have not been undone, except those on exemplars.
+        handed: number of maps assigned so far.
+    """
 
     open: dict[str, float] = field(default_factory=dict)
     special: dict[Choice, float] = field(default_factory=dict)
-    done: set[Choice] = field(default_factory=set)  # special ones that were answered
+    done: set[Choice] = field(default_factory=set)  # answered gold maps, repeats and exemplars
     labelled: list[str] = field(default_factory=list)
     repeated: set[str] = field(default_factory=set)
-    gold: list[tuple[str, str]] = field(default_factory=list)  # (map, given) since they were admitted
-    again: dict[str, str | None] = field(default_factory=dict)  # map -> class given when it came again
-    training: dict[tuple[int, str], str | None] = field(default_factory=dict)  # (round, map) -> given
+    gold: list[tuple[str, str]] = field(default_factory=list)  # (map, class given) since an admin admitted the person
+    again: dict[str, str | None] = field(default_factory=dict)  # map -> class given in the repeat
+    training: dict[tuple[int, str], str | None] = field(default_factory=dict)  # (round, map) -> class given
     recent: deque[tuple[str, Choice, str | None]] = field(default_factory=lambda: deque(maxlen=RECENT))
     round: int = 1
     handed: int = 0
-    has_labelled: bool = False  # in this project, whatever for and whether or not it was taken back
-    verdict: bool | None = None  # an admin's: True admitted, False excluded
+    has_labelled: bool = False  # in this project, for any purpose, even if retracted
+    verdict: bool | None = None  # by an admin: True admitted, False excluded
     last: float = 0.0
 
 
-ROUNDS = 2  # of exemplars, before a person is paused
-FEWEST_GOLD = 5  # answers on gold before they can pause anybody
-RECENT_GOLD = 20  # answers on gold that count
-REPEAT_AFTER = 10  # own answers between a map and its repeat
+ROUNDS = 2  # training rounds before a person is paused
+FEWEST_GOLD = 5  # gold answers before a person can be paused
+RECENT_GOLD = 20  # newest gold answers that are checked
+REPEAT_AFTER = 10  # other answers of the person between a map and its repeat
 REPEAT_PASS = 2
-CLOCKS_APART = 10.0  # seconds that a claim may begin in the future: a clock that was set back a little
+CLOCKS_APART = 10.0  # seconds that a reservation may start in the future, because clocks differ a little
 
 
 class Board:
-    """The state of one project. maps: in the order they are handed out; gold, exemplars: map -> known class.
+    """State of one project.
 
-    present: class name -> what it is called now, so that merged classes compare equal; may be replaced.
+    Args:
+        maps: in the order of assignment.
+        gold, exemplars: map -> known class.
+
+    `present` maps stored class names to current names, so that merged classes compare equal; it may be replaced.
     """
 
     def __init__(
@@ -204,19 +230,19 @@ class Board:
         self.present: Mapping[str, str] = {}
         self._names = list(maps)
         self._slots = {name: Slot(position) for position, name in enumerate(self._names)}
-        self._open = list(range(len(self._names)))  # places of maps with fewer than k counted labels, sorted
+        self._open = list(range(len(self._names)))  # sorted indices of maps with fewer than k counted labels
         self._disputed: set[int] = set()
         self._people: dict[str, Participant] = {}
-        self._events: dict[str, tuple[str, str]] = {}  # ordinary answers: event -> (map, person)
-        self._by: dict[str, str] = {}  # every answer: event -> person
+        self._events: dict[str, tuple[str, str]] = {}  # labels and skips of ordinary maps: event -> (map, person)
+        self._by: dict[str, str] = {}  # author of every answer, by event
         self._bulk = False
         self.counted = 0
-        self.demoted: list[str] = []  # labels that an undo brought back without a place: to be stored as surplus
+        self.demoted: list[str] = []  # labels restored by an undo after their slot was filled: to be stored as surplus
 
-    # ------------------------------------------------------------ what happened
+    # ------------------------------------------------------------ applying events
 
     def apply(self, happening: Happening) -> None:
-        """Take in one thing that happened, in the order in which they happened."""
+        """Apply one event; call in the order of the events."""
         if isinstance(happening, Claimed):
             self._claimed(happening)
         elif isinstance(happening, Answered):
@@ -230,12 +256,12 @@ class Board:
                 person.gold.clear()
 
     def set_handed(self, person: str, count: int) -> None:
-        """How many maps this person was handed; for books that were rebuilt without the claims that are answered."""
+        """Set how many maps were assigned to a person, for a state rebuilt without the answered reservations."""
         self._person(person).handed = count
 
     @contextmanager
     def counting_after(self) -> Iterator[None]:
-        """Where much is taken in at once, maps are counted once, at the end; what comes next is asked for after it."""
+        """Count maps once at the end, for bulk updates; do not query the board inside."""
         self._bulk = True
         yield
         self._bulk = False
@@ -254,7 +280,7 @@ class Board:
         person.handed += 1
         if choice.purpose == "label":
             held = self._slots[choice.map_id].held
-            held.pop(claim.person, None)  # whoever comes back is the last in turn
+            held.pop(claim.person, None)  # a renewed reservation goes to the end of the queue
             held[claim.person] = claim.until
             person.open[choice.map_id] = claim.until
             return
@@ -275,7 +301,7 @@ class Board:
             self._special(answer, person)
 
     def _renew(self, name: str, person: Participant, at: float) -> None:
-        """Whoever answers is at work: their live claims hold anew; those that lapsed stay lapsed."""
+        """Extend a person's valid reservations after an answer; expired ones stay expired."""
         person.last, until = max(person.last, at), at + self.rules.lapse
         for map_id, before in person.open.items():
             if at < before < until:
@@ -289,7 +315,7 @@ class Board:
         slot = self._slots[map_id]
         before = 0 if self._bulk else len(slot.votes())
         stack = slot.answers.setdefault(answer.person, [])
-        if answer.event in self._events:  # said again, with another word on whether it counts
+        if answer.event in self._events:  # the same event again, with a changed `counted`
             stack[:] = [old if old[0] != answer.event else (*old[:2], answer.counted) for old in stack]
             self._recount(slot, before)
             return
@@ -303,7 +329,7 @@ class Board:
         self._recount(slot, before)
 
     def _special(self, answer: Answered, person: Participant) -> None:
-        """The first answer is the one that is judged: what was corrected after feedback shows nothing."""
+        """Evaluate the first answer only: corrections after feedback say nothing about the annotator."""
         choice = answer.choice
         if choice in person.done:
             return
@@ -338,7 +364,7 @@ class Board:
             if name in slot.held:
                 self._person(name).open[map_id] = slot.held[name]
         places = len(slot.votes()) + (0 if at is None else len(self._firm(slot, at)))
-        if places > self.rules.k and remaining:  # an older label stands again, and its place was given away
+        if places > self.rules.k and remaining:  # an older label is restored, but its slot has been filled
             slot.answers[name][-1] = (*remaining[-1][:2], False)
             self.demoted.append(remaining[-1][0])
         self._recount(slot, before)
@@ -358,12 +384,12 @@ class Board:
         else:
             self._disputed.discard(slot.place)
 
-    # ------------------------------------------------------------ what comes next
+    # ------------------------------------------------------------ choosing maps
 
     def counts(self, person: str, map_id: str, now: float) -> bool:
-        """Whether a label of this person would take a place at this map now; otherwise it is surplus.
+        """Return whether a label by this person would fill a slot of this map now; otherwise it is surplus.
 
-        Of those who were handed the map and have labelled here before, the first have the places that are free.
+        Free slots go to the earliest valid reservations of people who have labelled in this project before.
         """
         slot = self._slots[map_id]
         free = self.rules.k - len(slot.votes().keys() - {person})
@@ -372,18 +398,18 @@ class Board:
         return len(before) < free
 
     def _firm(self, slot: Slot, now: float) -> list[str]:
-        """Whose live claims hold a place against others: of people who have labelled here."""
+        """Return the people with a valid reservation who have labelled in this project."""
         return [person for person in slot.live(now, self._latest(now)) if self._person(person).has_labelled]
 
     def _latest(self, now: float) -> float:
-        """When a claim ends that begins now, or a little later."""
+        """Return the latest valid expiry of a reservation that starts now, with a tolerance for clocks."""
         return now + self.rules.lapse + CLOCKS_APART
 
     def _holds(self, until: float, now: float) -> bool:
         return holds(until, now, self._latest(now))
 
     def given(self, person: str, map_id: str, passing: int) -> Choice | None:
-        """What this person was handed this map for, or None when they never were."""
+        """Return the purpose for which this map was assigned to this person; None if it never was."""
         participant = self._people.get(person)
         if participant is None:
             return None
@@ -393,7 +419,7 @@ class Board:
         return next((c for c in participant.special if c.map_id == map_id and c.passing == passing), None)
 
     def claimed(self, person: str, now: float) -> list[Choice]:
-        """What this person was handed and has not answered, their live claims, oldest first."""
+        """Return a person's valid unanswered reservations, oldest first."""
         participant = self._people.get(person)
         if participant is None:
             return []
@@ -403,12 +429,12 @@ class Board:
         return special + [Choice(map_id) for map_id, until in participant.open.items() if self._holds(until, now)]
 
     def undoable(self, person: str, most: int) -> list[tuple[str, Choice, str | None]]:
-        """The newest answers of this person that can be taken back, oldest of them first: event, what for, class."""
+        """Return the newest answers that this person can undo, oldest first: event, assignment, class."""
         participant = self._people.get(person)
         return list(participant.recent)[-most:] if participant else []
 
     def choose(self, person: str, now: float, count: int) -> list[Choice]:
-        """Up to `count` maps to hand to this person now, none of which they hold or have answered."""
+        """Return up to `count` new maps to assign to this person."""
         participant, standing = self._people.get(person) or Participant(), self.standing(person)
         if standing.phase == "paused" or count < 1:
             return []
@@ -430,8 +456,9 @@ class Board:
         return chosen
 
     def _held_by_newcomers(self, person: str, now: float) -> list[Choice]:
-        """One map, where all free places are held by people who have labelled nothing here: nobody goes away empty
-        because of names that do not work."""
+        """Return one map whose free slots are all reserved by people without labels, so that unused names
+        block nobody.
+        """
         for position in self._open:
             name = self._names[position]
             slot = self._slots[name]
@@ -440,7 +467,9 @@ class Board:
         return []
 
     def _ordinary_for(self, person: str, participant: Participant, now: float) -> Iterator[str]:
-        """Maps with a free place, in order: those in dispute first where the project says so."""
+        """Yield the maps with a free slot in order; maps with differing labels come first if the project's order says
+        so.
+        """
         first = sorted(self._disputed) if self.rules.order == "disagreement" else []
         passed_over = set(first)
         ordinary = (position for position in self._open if position not in passed_over) if first else iter(self._open)
@@ -455,7 +484,7 @@ class Board:
                     yield name
 
     def _extra(self, person: str, participant: Participant, number: int, chosen: Sequence[Choice]) -> Choice | None:
-        """Gold or a repeat in the place of an ordinary map, by chance that seed, person and number fix."""
+        """Return a gold map or a repeat in place of an ordinary map, drawn from seed, person and number."""
         draw = _chance(self.rules.seed, person, number)
         if draw < self.rules.gold_rate:
             unseen = [Choice(name, "gold") for name in self.gold]
@@ -469,10 +498,10 @@ class Board:
             return again[int(draw / self.rules.repeat_rate * len(again))] if again else None
         return None
 
-    # ------------------------------------------------------------ how people and the project stand
+    # ------------------------------------------------------------ status of annotators and of the project
 
     def right(self, known: str, given: str | None) -> bool:
-        """Whether a class given is the known one, both as they are called now."""
+        """Return whether two class names are the same class today."""
         return given is not None and self.present.get(given, given) == self.present.get(known, known)
 
     def _passed(self, person: Participant) -> bool:
@@ -481,7 +510,7 @@ class Board:
         return len(answers) == len(self.exemplars) and right >= self.rules.pass_mark * len(self.exemplars)
 
     def standing(self, person: str) -> Standing:
-        """Whether this person trains, labels or is paused, and why."""
+        """Return whether this person is training, labelling or paused, and why."""
         participant = self._people.get(person) or Participant()
         training, recent = participant.training, participant.gold[-RECENT_GOLD:]
         right = sum(self.right(self.gold[name], answer) for name, answer in recent)
@@ -494,40 +523,39 @@ class Board:
     def _phase(self, name: str, participant: Participant, facts: Standing) -> tuple[Phase, str, Cause]:
         rules, exemplars = self.rules, len(self.exemplars)
         if rules.people and name not in rules.people:
-            reason = "This project is for named people, and you are not among them: ask an admin to be added."
+            reason = "You are not on the list of annotators of this project. Ask an admin to add you."
             return "paused", reason, "people"
         if participant.verdict is False:
-            return "paused", "An admin has paused you in this project: ask them before you go on.", "admin"
+            return "paused", "An admin has paused you in this project. Ask an admin before you continue.", "admin"
         if facts.golds >= FEWEST_GOLD and facts.right < rules.threshold * facts.golds:
             reason = (
-                f"You are paused: of the last {facts.golds} maps whose class is known you gave {facts.right} the right "
-                f"one, and this project asks for {rules.threshold:.0%}; read the codebook and ask an admin to let you "
-                "go on."
+                f"You are paused: {facts.right} of your last {facts.golds} gold maps were right, and this project "
+                f"requires {rules.threshold:.0%}. Read the codebook and ask an admin to admit you again."
             )
             return "paused", reason, "gold"
         if participant.verdict or not exemplars or self._passed(participant):
             return "labelling", "", ""
         if facts.exemplars == exemplars and facts.round >= ROUNDS:
             reason = (
-                f"You are paused: {facts.trained} of {exemplars} exemplars were right in round {facts.round}, and this "
-                f"project asks for {rules.pass_mark:.0%}; read the codebook and ask an admin to let you go on."
+                f"You are paused: {facts.trained} of {exemplars} exemplars were right in round {facts.round}, and "
+                f"this project requires {rules.pass_mark:.0%}. Read the codebook and ask an admin to admit you."
             )
             return "paused", reason, "exemplars"
         return "training", "", ""
 
     @property
     def people(self) -> list[str]:
-        """Everybody who was handed a map here."""
+        """Everybody who has been assigned a map of this project."""
         return sorted(self._people)
 
     @property
     def open_maps(self) -> list[str]:
-        """Maps with fewer than k labels, in the order they are handed out."""
+        """Maps with fewer than k labels, in the order of assignment."""
         return [self._names[position] for position in self._open]
 
     @property
     def needed(self) -> int:
-        """Labels until the project is complete: k for each map."""
+        """Number of labels that complete the project: k for each map."""
         return self.rules.k * len(self._names)
 
     @property
@@ -536,29 +564,29 @@ class Board:
         return not self._open
 
     def labels_by_map(self) -> dict[str, dict[str, str]]:
-        """Class by person of each map, of the labels that count."""
+        """Return the counted class by person for each map."""
         return {name: slot.votes() for name, slot in self._slots.items()}
 
     def histogram(self) -> tuple[int, ...]:
-        """How many maps have 0, 1, ... k labels that count."""
+        """Return how many maps have 0, 1, ..., k counted labels."""
         counts = [0] * (self.rules.k + 1)
         for slot in self._slots.values():
             counts[min(self.rules.k, len(slot.votes()))] += 1
         return tuple(counts)
 
     def repeats(self, person: str) -> tuple[int, int]:
-        """How many of the maps that came again this person gave the class they gave first, and how many came again."""
+        """Return how many repeated maps got the same class twice from this person, and how many were repeated."""
         participant = self._people.get(person) or Participant()
         first = {name: self._slots[name].answers.get(person) for name in participant.again}
         judged = [(stack[-1][1], participant.again[name]) for name, stack in first.items() if stack]
         return sum(before is not None and self.right(before, after) for before, after in judged), len(judged)
 
     def waiting(self, now: float) -> int:
-        """Places that live claims hold."""
+        """Return the number of slots with a valid reservation."""
         return sum(self._holds(until, now) for person in self._people.values() for until in person.open.values())
 
 
 def _chance(seed: int, person: str, number: int) -> float:
-    """A number from 0 to 1 that depends on nothing else."""
+    """Return a reproducible uniform number in [0, 1)."""
     digest = hashlib.blake2b(f"{seed}:{person}:{number}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64

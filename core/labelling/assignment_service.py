@@ -1,7 +1,7 @@
-"""Hands the maps of projects to people and takes their labels: the books of `assignment`, kept beside the store.
+"""Assign the maps of projects to annotators and store their labels.
 
-The store is the record. The books are rebuilt from it when they are first needed, follow it by what is new, and change
-only under its write lock; where anything fails they are thrown away.
+The database is the record. A board (`assignment.Board`) is rebuilt from it on first use, updated with new events, and
+changed only under the write lock; after any failure it is discarded.
 """
 
 import gc
@@ -25,15 +25,19 @@ from . import adjudicating
 from .assignment import Answered, Board, Choice, Claimed, Judged, Rules, Standing, Undone
 
 UNDO_STEPS = 50
-COUNTING = ("open", "paused")  # states of a project in which labels of maps that were handed out take places
+COUNTING = ("open", "paused")  # project states in which labels of assigned maps fill slots
 _KEPT: "weakref.WeakKeyDictionary[Database, dict[str, _Kept]]" = weakref.WeakKeyDictionary()
 _GUARD = threading.Lock()
 
 
 @dataclass
 class _Kept:
-    """The books of one project and how far they have followed the store: to which marks, after how many writes.
-    frozen: the last label event that counts, of a project that is closed or archived."""
+    """The board of one project, and how far it has followed the database.
+
+    Attributes:
+        writes: number of database writes that it includes.
+        frozen: last label event that counts, for a closed or archived project.
+    """
 
     board: Board
     marks: projects.Marks
@@ -43,8 +47,9 @@ class _Kept:
 
 @dataclass(frozen=True)
 class Feedback:
-    """What a person is told about an exemplar they labelled: classes as they are called now, and the words of the
-    right one."""
+    """Feedback on a labelled exemplar: titles of the given and the known class, and the description of the
+    known class.
+    """
 
     map_id: str
     given: str | None
@@ -55,7 +60,9 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What became of a batch. acknowledged: its highest number in the store. standing: by project."""
+    """Result of storing a batch. acknowledged: its highest sequence number in the store; standing: status
+    by project.
+    """
 
     acknowledged: int
     feedback: list[Feedback] = field(default_factory=list)
@@ -64,8 +71,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Handed:
-    """Maps for a person, the ones they hold already first, how they stand, and what they can take back: event, what
-    for, class."""
+    """Maps for an annotator (existing reservations first), the annotator's status, and the answers they can undo."""
 
     choices: list[Choice]
     standing: Standing
@@ -74,28 +80,32 @@ class Handed:
 
 
 def rules_of(project: projects.Project) -> Rules:
-    """A stored project's rules."""
+    """Return the rules of a stored project."""
     return Rules(**project.rules | {"people": tuple(map(person_name, project.rules.get("people", ())))})
 
 
 def board_of(db: Database, project: str) -> Board:
-    """The books of a project as they stand; look, and change nothing."""
+    """Return the current state of a project; do not change it."""
     with db.still(), db.one_moment() as moment:
         return _followed(db, moment, project).board
 
 
 def next_maps(db: Database, project: str, person: str, *, now: datetime | None = None) -> Handed:
-    """Fill what a person holds up to the project's `ahead` maps. Raises InputError unless the project is open."""
+    """Reserve maps for a person up to the project's `ahead`.
+
+    Raises:
+        InputError: the project is not open.
+    """
     person = person_name(person)
     db.person.signs(person)
     check_annotator(person)
     with _changing(db), db.write() as cursor:
-        moment = now or utc_now()  # under the lock, so that no claim begins later than the next look at it
+        moment = now or utc_now()  # read under the lock, so that no reservation starts later than the next call
         project_record = projects.one_project(db, project)
         if project_record.state != "open":
             raise InputError(
-                f"Maps are handed out while a project is open; {project_record.title!r} is {project_record.state}: "
-                "choose another project, or ask an admin to open it."
+                f"Maps are assigned only while a project is open; {project_record.title!r} is "
+                f"{project_record.state}. Choose another project, or ask an admin to open it."
             )
         followed = _followed(db, cursor, project)
         board = followed.board
@@ -116,23 +126,19 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
 def record(
     db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None, now: datetime | None = None
 ) -> Recorded:
-    """Store label events of one batch, as `core.store.labels.record_events` does; those with a "project" answer it.
+    """Store label events of one batch like `core.store.labels.record_events`, and count those with a "project" in it.
 
-    A label takes a place where one is free and is surplus otherwise, also in a project that is closed, and of somebody
-    who was paused. All or none are stored.
+    A label fills a free slot; otherwise it is surplus, as are labels in a closed project and by a paused person. All
+    events are stored or none.
 
     Args:
-        db: where labels and projects are stored.
-        events: as `record_events` takes them, and the id of a "project" where they answer one.
-        now: the time in UTC that they are stored at, without a time zone; None for the present.
-
-    Returns:
-        The batch's highest number in the store, what to tell of exemplars, and where people stand by project.
+        events: as for `record_events`, with "project" (its ID) if they belong to a project.
+        now: time of storing, naive UTC; None for the current time.
 
     Raises:
-        InputError: a label of a map that its person was not handed in that project, or of another class set; a decision
-            on a map that is not in dispute; an event sent again for another project.
-        RightsError: a decision by somebody who is not of the people of a project that has the map.
+        InputError: the map was not assigned to the person in that project, the class set differs, a decision concerns a
+            map that needs no adjudication, or a stored event is sent again for another project.
+        RightsError: a decision by somebody who does not belong to a project that contains the map.
     """
     moment = now or utc_now()
     events = [_stamped(event, moment) for event in events]
@@ -157,7 +163,9 @@ def record(
         for acted in sent.values():
             if acted.event in stored_before:
                 continue
-            if acted.kind in TAKES_BACK:  # counts in the project of what it takes back, whatever it says itself
+            if (
+                acted.kind in TAKES_BACK
+            ):  # an undo counts in the project of the label that it retracts, whatever the event says
                 acted = replace(acted, project=answer_of.get(acted.undoes, ""))
             if acted.project:
                 answer_of[acted.event] = acted.project
@@ -169,7 +177,7 @@ def record(
 
 
 def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> labels.Saved:
-    """Take back labels of others, as `core.store.labels.retire`, and settle the places of their projects at once."""
+    """Retract labels of others like `core.store.labels.retire`, and update the slots of their projects."""
     with _changing(db), db.write() as cursor:
         saved = labels.retire(db, events, annotator=annotator, why=why)
         for project in set(projects.projects_answered(cursor, list(events)).values()):
@@ -180,7 +188,7 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
 
 
 def _stamped(event: Mapping[str, Any], moment: datetime) -> dict[str, Any]:
-    """An event as it is stored: when, and by whom."""
+    """Return the event with its author and times as stored."""
     person = event.get("annotator")
     by = {"annotator": person_name(person)} if isinstance(person, str) else {}
     return {**event, **by, "stored": moment, "happened": likely_time(event.get("happened"), moment)}
@@ -191,31 +199,33 @@ def _is_decision(event: Mapping[str, Any]) -> bool:
 
 
 def _check_batches(events: Sequence[Mapping[str, Any]]) -> None:
-    """InputError for the name of a batch that only this program gives: what is in such a batch counts as its own."""
+    """Refuse batch names that are reserved for this program."""
     for event in events:
         if str(event.get("batch")).startswith(labels.OWN_BATCHES):
             raise InputError(
-                f"An outbox of a browser must not be called {str(event.get('batch'))[:60]!r}: names that begin with "
-                f"{', '.join(labels.OWN_BATCHES)} are this program's own. Open the page again, which starts another."
+                f"A browser's batch must not start with {', '.join(labels.OWN_BATCHES)}, which this program uses; "
+                f"got {str(event.get('batch'))[:60]!r}. Reload the page to start a new batch."
             )
 
 
 def _check_sent_again(cursor: Any, again: Sequence["_Acted"]) -> None:
-    """InputError where an event that is stored is said to answer another project than it does."""
+    """Refuse a stored event that is sent again for another project."""
     answers = projects.projects_answered(cursor, [acted.event for acted in again if acted.kind in ("label", "skip")])
     for acted in again:
         stored = answers.get(acted.event, "")
         if acted.kind in ("label", "skip") and acted.project not in ("", stored):
             raise InputError(
-                f"An event is sent again as it was; {acted.event[:60]!r} is stored as an answer to "
-                f"{f'another project, {stored!r}' if stored else 'no project'}: open the page again, which starts a "
-                "new outbox."
+                f"An event that is sent again must belong to the same project; got {acted.event[:60]!r}, which is "
+                f"stored for {f'another project, {stored!r}' if stored else 'no project'}. Reload the page to "
+                "start a new batch."
             )
 
 
 @dataclass(frozen=True)
 class _Acted:
-    """A label event as a project's books need it. given: the class of a label, None for a skip; at: seconds."""
+    """The fields of a label event that a board needs. given: class of a label, None for a skip; at:
+    seconds since 1970.
+    """
 
     event: str
     project: str
@@ -229,7 +239,7 @@ class _Acted:
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> "_Acted":
-        """From an event that the store has taken, so that what must be there is there."""
+        """Convert an event that the store has checked."""
         batch, sequence, kind, person = (event.get(name) for name in ("batch", "sequence", "kind", "annotator"))
         project, map_id, undoes = (str(event.get(name) or "") for name in ("project", "map_id", "undoes"))
         class_name = event.get("class") if kind == "label" else None
@@ -242,21 +252,22 @@ def _projects_of(events: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def _check_class_sets(events: Sequence[Mapping[str, Any]], project_by_id: Mapping[str, projects.Project]) -> None:
-    """InputError for a label of another class set than its project's: it would take a place and answer nothing."""
+    """Refuse labels from another class set than the project's."""
     for event in events:
         labelled_project = project_by_id.get(str(event.get("project") or ""))
         if labelled_project is not None and event.get("class_set") != labelled_project.class_set:
             raise InputError(
-                f"A label of a project is of its class set, {labelled_project.class_set!r}; "
-                f"{str(event.get('class_set'))[:60]!r} is another: open the project's Label page again."
+                f"A label in this project must use the class set {labelled_project.class_set!r}; got "
+                f"{str(event.get('class_set'))[:60]!r}. Reload the project's Label page."
             )
 
 
 def _answer(
     db: Database, cursor: Any, book: _Kept, acted: _Acted, recorded: Recorded, *, counting: bool = True
 ) -> None:
-    """Enter one stored event of a project into the record and the books; into the record alone where the books are
-    frozen. counting: whether labels still take places."""
+    """Store one event of a project, and apply it to the board unless the project is frozen. counting: labels can fill
+    slots.
+    """
     project, person, now, class_name, board = acted.project, acted.person, acted.at, acted.given, book.board
     is_frozen = book.frozen is not None
     if acted.kind in TAKES_BACK:
@@ -283,8 +294,8 @@ def _handed(cursor: Any, board: Board, acted: _Acted) -> Choice:
         choice = Choice(map_id, purpose, passing)  # type: ignore[arg-type]
     if choice is None:
         raise InputError(
-            f"In a project people label the maps they are handed; {map_id[:60]!r} was not handed to {person[:60]!r} "
-            "there: open the project's Label page again."
+            f"A map labelled in a project must have been assigned to its annotator; got {map_id[:60]!r} by "
+            f"{person[:60]!r}. Reload the project's Label page."
         )
     return choice
 
@@ -297,18 +308,18 @@ def _feedback(db: Database, board: Board, project: str, map_id: str, class_name:
 
 
 def _store_demoted(cursor: Any, project: str, board: Board) -> None:
-    """Labels that an undo brought back after their place was given away are surplus from now on."""
+    """Mark labels as surplus if an undo restored them after their slot had been filled."""
     if board.demoted:
         rows = [projects.AnswerRow(event, project, "label", counted=False) for event in board.demoted]
         projects.add_answers(cursor, rows)
         board.demoted.clear()
 
 
-# ---------------------------------------------------------------- the books
+# ---------------------------------------------------------------- boards kept in memory
 
 
 class _changing:  # noqa: N801 - read as a word at its use
-    """What is done to books inside: where it fails, they are thrown away and read anew."""
+    """Discard the boards of a database if the body fails; they are rebuilt on next use."""
 
     def __init__(self, db: Database):
         self._db = db.shared
@@ -322,7 +333,7 @@ class _changing:  # noqa: N801 - read as a word at its use
 
 
 def forget(db: Database) -> None:
-    """Throw the books of a database away; they are rebuilt from the store when they are needed."""
+    """Discard the boards of a database; they are rebuilt on next use."""
     with _GUARD:
         _KEPT.pop(db.shared, None)
 
@@ -333,8 +344,9 @@ def _books(db: Database) -> "dict[str, _Kept]":
 
 
 def _followed(db: Database, cursor: Any, project: str, *, inside: bool = False) -> _Kept:
-    """The books of a project after everything the store has; called under the write lock. inside: this transaction has
-    written already."""
+    """Return the board of a project, updated to the store. Call under the write lock. inside: this transaction has
+    already written.
+    """
     books = _books(db)
     followed = books.get(project)
     if followed is not None and followed.writes == db.writes and not inside:
@@ -362,7 +374,7 @@ def _followed(db: Database, cursor: Any, project: str, *, inside: bool = False) 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Answers that are read are objects that stay: to look for garbage among 300,000 takes as long as reading them."""
+    """Pause garbage collection: 300,000 new objects stay alive, and collecting takes as long as reading them."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -373,7 +385,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def _wrote(db: Database, cursor: Any, followed: _Kept) -> None:
-    """The books have what this transaction wrote, and nobody else writes until it is committed."""
+    """Record that the board includes the writes of this transaction."""
     followed.marks, followed.writes = projects.marks_after_own(cursor, followed.marks), db.writes + 1
 
 
@@ -388,10 +400,11 @@ def _new_board(db: Database, project: str) -> Board:
 
 
 def _follow(cursor: Any, project: str, followed: _Kept, *, lapse: float | None = None) -> None:
-    """Take in what the store has since, in the order in which it happened. lapse: as in `claims_since`.
+    """Apply the events since the last call, in order. lapse: as in `claims_since`.
 
-    Claims, answers and judgements count on one sequence. An undo counts on that of label events: it came before the
-    first answer whose label event is later.
+    Reservations, answers and admissions share one sequence. Undos are ordered by label events: an undo is applied
+    before
+    the first answer whose label event is later.
     """
     board, since, last = followed.board, followed.marks, followed.frozen
     undone = projects.undone_since(cursor, project, since, last=last)
@@ -416,5 +429,5 @@ def _follow(cursor: Any, project: str, followed: _Kept, *, lapse: float | None =
 
 
 def seconds(moment: datetime) -> float:
-    """Seconds since 1970 of a time in UTC as the store keeps it."""
+    """Convert naive UTC, as the store has it, to seconds since 1970."""
     return moment.replace(tzinfo=UTC).timestamp()

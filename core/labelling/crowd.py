@@ -1,4 +1,4 @@
-"""Labels of many people as one answer: whose votes count, what each truth makes of them, and which is worth it here."""
+"""Aggregate the labels of several annotators, and advise whether a learned aggregation is worth it."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard deviation over people beyond chance with its 95 % interval; NaN where nothing can be compared."""
+    """Standard deviation between annotators beyond chance with its 95 % CI; NaN if nothing can be compared."""
 
     value: float
     low: float
@@ -35,10 +35,9 @@ NOTHING = Spread(float("nan"), float("nan"), float("nan"))
 
 
 def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
-    """How much people differ in the share of others who agree with them, among labels of the same class.
+    """Spread between annotators of how often others agree with them, on labels of the same class, 0 to 1.
 
-    Returns:
-        The spread of shares, 0 to 1; NaN where no map has two votes, or fewer than two people's votes can be compared.
+    NaN if no map has two labels or fewer than two annotators can be compared.
     """
     maps, _ = pd.factorize(votes["task"])
     labels, names = pd.factorize(votes["label"])
@@ -54,10 +53,9 @@ def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
 
 
 def class_rate_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
-    """How much people differ in how often they give each class: the length of the difference from everybody's shares.
+    """Spread between annotators of how often they use each class: a distance between vectors of class rates.
 
-    Returns:
-        The spread of vectors of shares; NaN for fewer than two people.
+    NaN for fewer than two annotators.
     """
     indicators = pd.get_dummies(votes["label"]).to_numpy(float)
     return _spread(votes["worker"].to_numpy(), indicators - indicators.mean(0), seed)
@@ -70,13 +68,15 @@ def _spread(workers: np.ndarray, residuals: np.ndarray, seed: int) -> Spread:
     chance = np.random.default_rng(seed)
     by_chance = float(np.mean([_between(chance.permutation(people), residuals) for _ in range(SHUFFLES)]))
     observed, freedom = _between(people, residuals), len(names) - 1
-    tails = scipy.stats.chi2.isf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], freedom)  # upper tails: the larger first
+    tails = scipy.stats.chi2.isf(
+        [(1 - LEVEL) / 2, (1 + LEVEL) / 2], freedom
+    )  # upper tails: the larger quantile comes first
     low, high = (math.sqrt(max(0.0, observed * freedom / float(tail) - by_chance)) for tail in tails)
     return Spread(math.sqrt(max(0.0, observed - by_chance)), low, high)
 
 
 def _between(people: np.ndarray, residuals: np.ndarray) -> float:
-    """Mean over labels of the squared mean of their person."""
+    """Mean over labels of the squared mean of their annotator."""
     counts = np.bincount(people)
     sums = np.stack([np.bincount(people, column) for column in residuals.T])
     return float((sums**2 / np.maximum(counts, 1)).sum() / counts.sum())
@@ -86,35 +86,32 @@ def _between(people: np.ndarray, residuals: np.ndarray) -> float:
 
 
 METHODS: dict[Method, str] = {"majority": "Majority", "dawid-skene": "Dawid-Skene", "mace": "MACE"}
-SKILLS_DIFFER = 0.1  # lower end of the spread of agreement: simulated people with four of twenty guessing came above
-RATES_DIFFER = 0.2  # of how often classes are given: with nine of twenty who always give one class, above
-FEWEST_LABELS = 20  # a person
-ALIKE = (
-    "People who make the same mistakes look skilled to every method, and no count of votes shows it: gold maps do "
-    "(Make a project, gold)."
+SKILLS_DIFFER = (
+    0.1  # lower confidence limit of the spread of agreement; reached in simulations with 4 of 20 annotators guessing
 )
+RATES_DIFFER = 0.2  # of how often classes are given: with nine of twenty who always give one class, above
+FEWEST_LABELS = 20  # labels of each annotator
+ALIKE = "No aggregation method can detect annotators who make the same mistakes. Gold maps can (Make a project, gold)."
 
 
 def checked_method(name: str | None) -> Method | None:
-    """A method by its name. InputError for another."""
+    """Check the name of an aggregation method."""
     if name is not None and name not in get_args(Method):
         raise InputError(
-            f"A truth from many labels is one of {', '.join(get_args(Method))}; {name[:40]!r} is none: choose one."
+            f"An aggregation method must be one of {', '.join(get_args(Method))}; got {name[:40]!r}. Choose one "
+            "of them."
         )
     return name  # type: ignore[return-value]
 
 
 def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id: str | None = None) -> pd.DataFrame:
-    """Labels as `core.patterns.truth` and `agreement` read them, classes as they are called now.
+    """Return the labels that `core.patterns.truth` and `agreement` read, with current class names, oldest first.
 
     Args:
-        db: where labels are stored.
-        project: only the labels given in it, surplus ones too, repeats as a second pass, with the adjudications of its
-            maps; gold and exemplars, whose class is known, are left out. Of a project that is closed or archived what
-            stood when it was closed. None for all that stand in the class set.
-
-    Returns:
-        A row a label, oldest first, with map_id, annotator, class and pass among the columns.
+        project: only its labels, including surplus, with repeats as a second pass and with adjudications of its maps,
+            but
+            without gold and exemplars; as of its closing if it is closed or archived. None for all labels of the class
+            set.
     """
     if project is None:
         return standing_labels(db, class_set, map_id=map_id)
@@ -129,14 +126,19 @@ def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id
 
 
 def truth_of(db: Database, class_set: str, method: Method, project: str | None = None) -> Truth:
-    """The truth of the labels of a project or class set. InputError when there are none."""
+    """Aggregate the labels of a project or class set. Raises InputError if there are none."""
     return truth(votes_of(db, class_set, project), known_class_set(db, class_set).names, method)
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Whether a learned truth is worth it: whether people differ enough. labels: median a person. skill: the spread of
-    how often others agree with a person; rates: of how often each class is given."""
+    """Whether a learned aggregation is better than a majority vote for these labels.
+
+    Attributes:
+        labels: median number of labels of an annotator.
+        skill: spread between annotators of how often others agree with them.
+        rates: spread between annotators of how often they use each class.
+    """
 
     worth: bool
     people: int
@@ -146,38 +148,39 @@ class Advice:
 
     @property
     def sentence(self) -> str:
-        """What to tell people who choose."""
+        """The advice in words."""
         if self.people < 3:
-            return "Majority does as well: people are told apart only when there are three or more."
+            return "Use the majority: annotators can be compared only if there are at least three."
         if self.labels < FEWEST_LABELS:
             return (
-                f"Majority does as well: people are told apart from {FEWEST_LABELS} labels each on, and the median "
-                f"here is {self.labels:.0f}."
+                f"Use the majority: annotators can be compared from {FEWEST_LABELS} labels each, and the median "
+                f"is {self.labels:.0f}."
             )
         if np.isnan(self.skill.value):
-            return "Majority does as well: no map has labels of two people, so that nobody can be compared."
+            return "Use the majority: no map has labels from two annotators, so annotators cannot be compared."
         about = (
-            f"beyond chance, agreement with others spreads over {self.people} people by {_with_interval(self.skill)}, "
-            f"and how often they give a class by {_with_interval(self.rates)}"
+            f"spread between {self.people} annotators beyond chance: {_with_interval(self.skill)} in agreement "
+            f"with others, {_with_interval(self.rates)} in how often they use each class"
         )
         if self.worth:
             return (
-                f"People differ here ({about}): in simulations of such people Dawid-Skene and MACE had more maps right "
-                f"than majority. {ALIKE}"
+                f"Annotators differ ({about}). In simulations of such annotators, Dawid-Skene and MACE labelled "
+                f"more maps correctly than the majority. {ALIKE}"
             )
         return (
-            f"Majority does as well ({about}): of people who differ no more than this Dawid-Skene learns noise, and in "
-            f"simulations it had no more maps right, often fewer. {ALIKE}"
+            f"Use the majority ({about}). In simulations of annotators who differ no more than this, Dawid-Skene "
+            f"labelled no more maps correctly, and often fewer. {ALIKE}"
         )
 
 
 def _with_interval(spread: Spread) -> str:
-    return f"{spread.value:.2f} ({spread.low:.2f} to {spread.high:.2f})"
+    return f"{spread.value:.2f} (95 % CI {spread.low:.2f} to {spread.high:.2f})"
 
 
 def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
-    """Whether a learned truth is worth it for these labels, as tests/simulations/many_people.py found. labels: as
-    `votes_of` gives them."""
+    """Advise whether a learned aggregation is worth it, by the results of tests/simulations/many_people.py. labels:
+    from `votes_of`.
+    """
     vote_table = votes(labels, names)
     counts = vote_table["worker"].value_counts()
     skill, rates = skill_spread(vote_table), class_rate_spread(vote_table)
@@ -187,9 +190,9 @@ def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
 
 
 def people_table(judged: Truth, pace: pd.DataFrame) -> pd.DataFrame:
-    """A row a person, the least skilled first: maps, skill, likeliest confusion, median seconds, labels an hour.
+    """Return one row for each annotator, least skilled first.
 
-    pace: of `core.store.labels.pace`.
+    pace: from `core.store.labels.pace`.
     """
     first = pace[pace["pass"] == 1].set_index("annotator")
     rows = []
@@ -211,4 +214,4 @@ def people_table(judged: Truth, pace: pd.DataFrame) -> pd.DataFrame:
 def _most_confused(expected: pd.DataFrame, names: Sequence[str]) -> str:
     wrong = [(expected.loc[a, b], a, b) for a in names for b in names if a != b]
     count, true, confused_with = max(wrong, default=(0.0, "", ""))
-    return f"{true} given as {confused_with}, {count:.1f} maps" if count >= 0.5 else ""
+    return f"{true} labelled as {confused_with}, {count:.1f} maps" if count >= 0.5 else ""

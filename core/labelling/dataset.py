@@ -1,4 +1,4 @@
-"""Labels as a folder in the hub's form: Parquet and a dataset card, which `datasets.load_dataset` opens."""
+"""Export labels as a Hugging Face dataset: Parquet and a dataset card, for `datasets.load_dataset`."""
 
 import json
 from collections import Counter
@@ -16,21 +16,17 @@ LABELS = Path("data") / "labels.parquet"
 
 
 def export_dataset(db: Database, folder: Path, class_set: str) -> int:
-    """Write the label events of a class set with their maps, and a card with counts.
-
-    Args:
-        db: where labels are stored.
-        folder: where to; new or empty.
+    """Write the label events of a class set with their maps, and a dataset card.
 
     Raises:
-        InputError: the folder holds something already, or nothing is labelled in the class set.
+        InputError: the folder is not empty, or the class set has no labels.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"A dataset needs a folder that is new or empty, but {folder} is not; name another one.")
+        raise InputError(f"The folder of a dataset must be new or empty; got {folder}. Choose another folder.")
     rows = list(exported(db, class_set))
     if not rows:
         raise InputError(
-            f'A dataset has labels; nobody has labelled a map in the class set "{class_set}": label some first.'
+            f'A dataset must have at least one label; the class set "{class_set}" has none. Label some maps first.'
         )
     (folder / LABELS).parent.mkdir(parents=True, exist_ok=True)
     write_rows(folder / LABELS, rows)
@@ -39,12 +35,12 @@ def export_dataset(db: Database, folder: Path, class_set: str) -> int:
 
 
 def import_dataset(db: Database, folder: Path, *, keep_rest: bool = True) -> Imported:
-    """Read what `export_dataset` wrote."""
+    """Import a dataset that `export_dataset` wrote."""
     return import_labels(db, folder / LABELS, keep_rest=keep_rest)
 
 
 def card(db: Database, class_set: str, events: int) -> str:
-    """The dataset card: what its rows are, how many labels of each class, by whom. No licence is chosen for anybody."""
+    """Return the dataset card: what its rows are, labels by class and by annotator. It names no licence."""
     labels, classes = standing_labels(db, class_set), known_class_set(db, class_set)
     label_counts, people = Counter(labels["class"]), Counter(labels.annotator)
     head = {
@@ -66,12 +62,12 @@ def card(db: Database, class_set: str, events: int) -> str:
             "",
             f"# Attention maps labelled in {_cell(class_set)}",
             "",
-            f"{events} label events on {labels['map_id'].nunique()} attention maps; {len(labels)} labels stand. A row "
-            "is an event (label, skip, flag, note or undo) with the facts of its map; the first event of a map brings "
-            "its weights: float16, little-endian, [query, key] row by row, `length` by `length`. Layers and heads "
-            "count from 0.",
+            f"{events} label events on {labels['map_id'].nunique()} attention maps; {len(labels)} labels are "
+            "current. Each row is an event (label, skip, flag, note or undo) with the metadata of its map. The "
+            "first event of a map contains its weights: float16, little-endian, [query, key] in row-major order, "
+            "of size `length` by `length`. Layers and heads count from 0.",
             "",
-            "| class | labels | what the eye sees |",
+            "| class | labels | description |",
             "|---|---|---|",
             *classes_said,
             "",
@@ -80,8 +76,8 @@ def card(db: Database, class_set: str, events: int) -> str:
             *people_said,
             "",
             *([_cell(alike), ""] if (alike := say_alike(people)) else []),
-            f"Written by Attention Atlas {code_version()}. Choose a licence before you publish this, and ask the "
-            "annotators whether their names may stand in it.",
+            f"Written by Attention Atlas {code_version()}. Choose a licence before you publish this dataset, and "
+            "ask the annotators whether you may publish their names.",
             "",
         ]
     )

@@ -1,7 +1,7 @@
-"""Attention maps that were made elsewhere (a notebook, any model), brought in to be labelled like our own.
+"""Import attention maps from elsewhere (a notebook, any model) for labelling.
 
-An .npz holds the weights; a JSONL file beside it has a line of facts for each. A map's id is a hash of its facts and
-weights, so bringing a file in twice changes nothing.
+An .npz file has the weights, and a JSONL file has one line of metadata for each map. The ID of a map is a hash of its
+metadata and weights, so importing a file twice changes nothing.
 """
 
 import hashlib
@@ -21,32 +21,34 @@ from ..store.rows import Row
 
 NEEDED = ("key", "checkpoint", "layer", "head")
 FACTS = (*NEEDED, "task", "split", "row_id", "tokens", "separators", "causal", "weights_hash")
-ELSEWHERE = "elsewhere"  # the "task" of maps that say none
+ELSEWHERE = "elsewhere"  # the "task" of maps without one
 MOST_BYTES = 200 * 2**20
 
 
 def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
-    """Store the maps of an .npz with their lines of facts, all or none.
+    """Store the maps of an .npz file with their metadata, all or none; return the number of maps and of new maps.
 
     Args:
-        db: where maps are stored.
-        maps: the .npz file, a square array of weights a key.
-
-    Returns:
-        How many maps the file has, and how many of them are new.
+        maps: .npz file with one square array of weights for each key.
+        facts: JSONL file with one line of metadata for each key.
 
     Raises:
-        InputError: naming the map whose facts are missing, come twice, or are not those of a map.
-        RightsError: one who is no admin asks.
+        InputError: metadata is missing, duplicate or invalid; the message names the map.
+        RightsError: the user is not an admin.
     """
     db.person.must("admin", "import maps")
     weights, lines = read_map_file(maps), _lines(facts)
     unknown, missing = sorted(set(lines) - set(weights)), sorted(set(weights) - set(lines))
     if unknown or missing:
-        problem = f"{unknown[0][:60]!r} has facts and no weights" if unknown else f"{missing[0][:60]!r} has no facts"
+        problem = (
+            f"{unknown[0][:60]!r} has metadata but no weights"
+            if unknown
+            else f"{missing[0][:60]!r} has weights but no metadata"
+        )
         raise InputError(
-            f"Every map of {maps.name} has one line of facts in {facts.name} and every line a map; {problem} "
-            f"({len(unknown) + len(missing)} such): pair the two files that belong together."
+            f"Every map of {maps.name} must have one line of metadata in {facts.name}, and every line a map; got "
+            f"{len(unknown) + len(missing)} without a counterpart, such as {problem}. Choose two files that "
+            "belong together."
         )
     rows = [_row(key, weights[key], lines[key]) for key in weights]
     return len(rows), labels.store_maps(db, rows)
@@ -58,7 +60,7 @@ def _lines(file: Path) -> dict[str, dict[str, Any]]:
         text = read_text(file, most=MOST_BYTES)
     except OSError as error:
         raise InputError(
-            f"Facts must be in a JSONL file of at most {MOST_BYTES >> 20} MB; {file.name[:120]} cannot be read "
+            f"Metadata must be in a readable JSONL file of at most {MOST_BYTES >> 20} MB; got {file.name[:120]} "
             f"({error.strerror or error}). Check its name and size."
         ) from error
     for number, line in enumerate(lines_of(text), start=1):
@@ -68,28 +70,36 @@ def _lines(file: Path) -> dict[str, dict[str, Any]]:
         try:
             facts = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"Each line of facts is a JSON object; {line_name} is none: mend it.") from error
+            raise InputError(
+                f"A line of metadata must be a JSON object; got something else in {line_name}. Correct this line."
+            ) from error
         if not isinstance(facts, dict) or any(facts.get(name) is None for name in NEEDED):
-            raise InputError(f"A line of facts has {', '.join(NEEDED)}; {line_name} lacks one of them: give it.")
+            raise InputError(
+                f"A line of metadata must have the fields {', '.join(NEEDED)}; at least one is "
+                f"missing in {line_name}. Add it."
+            )
         if unexpected := sorted(set(facts) - set(FACTS)):
             raise InputError(
-                f"A line of facts has {', '.join(FACTS)} and nothing else; {line_name} has {unexpected[0][:40]!r}: "
-                "correct or remove it."
+                f"A line of metadata may only have the fields {', '.join(FACTS)}; got {unexpected[0][:40]!r} in "
+                f"{line_name}. Correct or remove this field."
             )
         key = str(facts["key"])
         if key in origins:
-            raise InputError(f"A map has one line of facts; {line_name} is the second for {key[:60]!r}: keep one.")
+            raise InputError(
+                f"Each map must have one line of metadata; {line_name} is the second one for "
+                f"{key[:60]!r}. Keep one of the two lines."
+            )
         origins[key] = whole_numbers(facts)
     return origins
 
 
 def _row(key: str, weights: Map, facts: dict[str, Any]) -> Row:
-    """A map as the store keeps it; `store_maps` checks the rest."""
+    """Return a map as a row of the store; `store_maps` checks the other fields."""
     stored_weights = np.ascontiguousarray(weights, dtype="<f2")
     length, causal = len(stored_weights), facts.get("causal", False)
     inner = (
         stored_weights[1:] if causal and length > 1 else stored_weights
-    )  # query 0 of a causal map has one weight, which is 1
+    )  # query 0 of a causal map has a single weight of 1
     given_facts = {name: facts[name] for name in FACTS if facts.get(name) is not None and name != "key"}
     digest = hashlib.sha256(
         json.dumps([key, given_facts], sort_keys=True, default=str).encode() + stored_weights.tobytes()

@@ -1,7 +1,7 @@
-"""Labels as Label Studio's JSON, out and in: one task a map, one annotation a label or skip.
+"""Export and import labels in Label Studio's JSON: one task for each map, one annotation for each label or skip.
 
-A task carries every event of its map under `data.atlas`, so what goes out comes back whole; annotations that were made
-or changed in Label Studio come back as new label events.
+A task stores every event of its map in `data.atlas`, so an export can be imported without loss. Annotations made or
+changed in Label Studio are imported as new label events.
 """
 
 import base64
@@ -28,20 +28,21 @@ from ..store.people import person_name
 from ..store.rows import Row
 from ..writing import write_whole
 
-PIXELS = 256  # least side of a picture
+PIXELS = 256  # least side of an image
 EVENT_KEYS = ("event", "batch", "sequence", "kind", "class_set", "map_id", "annotator", "pass", "class", "note",
               "undoes", "supersedes", "seconds", "scale", "way", "queue_order", "suggestion", "probability",
               "classifier", "happened", "stored")  # fmt: skip
 
 
 def export_studio(db: Database, file: Path, class_set: str) -> int:
-    """Write the labels of a class set as Label Studio's JSON, and its labelling config beside it (.xml); returns how
-    many tasks."""
+    """Write the labels of a class set as Label Studio JSON with a labelling config (.xml) next to it; return the number
+    of tasks.
+    """
     classes = known_class_set(db, class_set)
     tasks: dict[str, _Task] = {}
     for position, row in enumerate(exported(db, class_set)):
         map_id, plain = str(row.get("map_id")), json.loads(as_line(row))
-        if map_id not in tasks:  # the first event of a map brings its weights
+        if map_id not in tasks:  # the first event of a map contains its weights
             tasks[map_id] = _Task(_MapShown(*(row[column] for column in _SHOWN)), plain)
         tasks[map_id].add(plain, position)
     listed = [task.as_json(number, classes) for number, task in enumerate(tasks.values(), start=1)]
@@ -55,7 +56,7 @@ _SHOWN = ("map_id", "class_set", "checkpoint", "task", "layer", "head", "weights
 
 @dataclass(frozen=True)
 class _MapShown:
-    """What a task shows of its map."""
+    """What a task shows about its map."""
 
     map_id: str
     class_set: str
@@ -67,7 +68,7 @@ class _MapShown:
     length: int
 
     def as_json(self) -> Row:
-        """A picture and a title, as Label Studio shows them."""
+        """Return the image and title as task data."""
         title = f"{self.checkpoint} L{self.layer + 1}H{self.head + 1}, {self.task}"
         picture = base64.b64encode(png(from_float16(self.weights, self.length))).decode()
         return {
@@ -83,7 +84,7 @@ _ANNOTATED = ("event", "kind", "annotator", "pass", "class", "undoes", "happened
 
 @dataclass(frozen=True)
 class _Event:
-    """What an annotation says of one of our events, as JSON has it: a file from elsewhere may say anything."""
+    """The fields of a label event that an annotation shows. Imported files may contain any JSON value."""
 
     event: Any
     kind: Any
@@ -96,11 +97,11 @@ class _Event:
 
     @classmethod
     def of(cls, event: Row) -> "_Event":
-        """From a row of our own export."""
+        """Read a row of this program's export."""
         return cls(*(event.get(name) for name in _ANNOTATED))
 
     def as_json(self, number: int, classes: ClassSet) -> Row:
-        """As Label Studio shows an annotation."""
+        """Return the event as a Label Studio annotation."""
         chosen = [classes.named(str(self.given)).title] if self.kind == "label" else []
         return {
             "id": number,
@@ -114,7 +115,7 @@ class _Event:
 
 
 class _Task:
-    """One map's task as it comes together from its rows. first: the row that brings the map's facts."""
+    """The task of one map, built from its rows. first: the row with the map's metadata."""
 
     def __init__(self, shown: _MapShown, first: Row) -> None:
         facts = {name: value for name, value in first.items() if name not in EVENT_KEYS and name != "class_events"}
@@ -122,12 +123,12 @@ class _Task:
         self._atlas: Row = {"map": facts, "events": self._events}
 
     def add(self, row: Row, position: int) -> None:
-        """One more event of the map."""
+        """Add an event of the map."""
         self._events.append({name: value for name, value in row.items() if name in EVENT_KEYS} | {"place": position})
         self._atlas |= {name: value for name, value in row.items() if name == "class_events"}
 
     def as_json(self, number: int, classes: ClassSet) -> Row:
-        """As Label Studio reads it, each person's newest label or skip of each pass as an annotation."""
+        """Return the task with each annotator's newest label or skip in each pass as an annotation."""
         events = [_Event.of(event) for event in self._events]
         undone = {event.undoes for event in events if event.kind == "undo"}
         standing = {
@@ -147,7 +148,7 @@ def _choice(titles: list[str]) -> dict[str, Any]:
 
 
 def studio_config(classes: ClassSet) -> str:
-    """The labelling config that shows a task's picture and the classes as single choices."""
+    """Return the labelling config: the image of a task and the classes as single choices."""
     shown = [
         [html.escape(text or "") for text in (pattern.title, pattern.eye, pattern.key)] for pattern in classes.classes
     ]
@@ -162,13 +163,10 @@ def studio_config(classes: ClassSet) -> str:
 
 
 def png(weights: np.ndarray) -> bytes:
-    """A map as a grey PNG, dark where weight is, enlarged without smoothing.
+    """Return a map as a grey PNG, darker for larger weights, enlarged without smoothing to at least PIXELS wide and
+    high.
 
-    Args:
-        weights: 0 to 1; what lies outside is cut to that. *Shape:* (query, key).
-
-    Returns:
-        The bytes of the file, at least PIXELS wide and high.
+    weights: [query, key]; values outside [0, 1] are clipped.
     """
     side = max(1, -(-PIXELS // len(weights)))
     grey = np.rint(255 * (1 - np.clip(weights, 0, 1))).astype(np.uint8).repeat(side, 0).repeat(side, 1)
@@ -181,24 +179,22 @@ def png(weights: np.ndarray) -> bytes:
 def import_studio(
     db: Database, file: Path, class_set: str, *, people: Mapping[str, str] | None = None, keep_rest: bool = True
 ) -> Imported:
-    """Read what Label Studio exports: its JSON (also of older versions and of a storage), or JSON-MIN.
+    """Import a Label Studio export: its JSON (including older versions and storage files), or JSON-MIN.
 
-    A list of records with map_id, class and annotator, as pandas writes it, is read too. What is ours is recognised by
-    map, person, class and time, so a project that nobody changed there brings nothing new. Of several labels by one
-    person the last by creation time stands, and none that is older than the label which stands here comes in. An
-    annotation that cannot be used (several choices, nobody known, no such class or map) is reported.
+    Also reads a list of records with map_id, class and annotator, as pandas writes it. Annotations from this program
+    are
+    recognised by map, annotator, class and time, so a project without changes adds nothing. If a person has several
+    labels for a map, the newest counts; labels older than the stored one are not imported. Annotations that cannot be
+    used
+    (several choices, unknown annotator, class or map) are reported.
 
     Args:
-        db: where labels are stored.
-        people: names by Label Studio's ids or e-mail addresses of users.
-        keep_rest: take the other annotations where one cannot be used; otherwise one leaves the store as it was.
-
-    Returns:
-        What became of the annotations, with the reason for each that is refused.
+        people: annotator names by Label Studio user ID or e-mail address.
+        keep_rest: import the other annotations if one cannot be used; otherwise import nothing.
 
     Raises:
-        InputError: the file is none of these forms, has no label, or has more than MOST_ROWS rows.
-        RightsError: one who is no admin asks.
+        InputError: the file has another format, no label, or more than MOST_ROWS rows.
+        RightsError: the user is not an admin.
     """
     db.person.must("admin", "import labels")
     content = read_bytes(file)
@@ -210,13 +206,13 @@ def import_studio(
     if tasks and not entries and not own_rows:
         raise InputError(_without_labels(tasks, file.name[:80]))
     if len(own_rows) + len(entries) > MOST_ROWS:
-        raise InputError(f"A file of labels has at most {MOST_ROWS:,} rows; this one has more: split it.")
+        raise InputError(f"A file of labels must have at most {MOST_ROWS:,} rows; got more. Split the file.")
     names = {str(user): name for user, name in (people or {}).items()}
     try:
         with db.write():
             imported = import_rows(
                 db, own_rows, batch_of(content), keep_rest=keep_rest
-            )  # brings the classes that the rest names
+            )  # adds the classes that the other rows use
             classes = known_class_set(db, class_set)
             found = [_read(number, entry, classes, names) for number, entry in enumerate(entries, start=1)]
             news = _news(db, classes, [one for one in found if isinstance(one, _Annotation)], own_rows)
@@ -240,25 +236,25 @@ def import_studio(
 
 
 class _RefusedError(Exception):
-    """Rolls the transaction back when nothing may be kept."""
+    """Rolls back the transaction if `keep_rest` is false."""
 
 
 def _tasks(content: bytes, name: str) -> list[dict[str, Any]]:
-    """The JSON objects of a file. InputError for a file of another form."""
+    """Return the JSON objects of a file. Raises InputError for another format."""
     try:
         tasks = json.loads(content)
     except (ValueError, RecursionError) as error:
-        lines = " It looks like JSON lines: rename it to .jsonl." if content.lstrip()[:1] == b"{" else ""
+        lines = " It looks like JSON Lines: rename it to .jsonl." if content.lstrip()[:1] == b"{" else ""
         raise InputError(
-            f"Label Studio's export must be JSON; {name} is not. Export it again as JSON or JSON-MIN.{lines}"
+            f"A Label Studio export must be JSON; got {name}, which is not. Export it again as JSON or JSON-MIN.{lines}"
         ) from error
-    if isinstance(tasks, dict) and ("data" in tasks or "result" in tasks):  # one file an annotation or task
+    if isinstance(tasks, dict) and ("data" in tasks or "result" in tasks):  # one file for each annotation or task
         tasks = [tasks]
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise InputError(
-            f"Label Studio's JSON must be a list of tasks; {name} is "
-            f"{'an object with ' + _keys([tasks]) if isinstance(tasks, dict) else 'none'}. Export it again as JSON or "
-            "JSON-MIN, or write records (pandas: orient='records')."
+            f"Label Studio JSON must be a list of tasks; got {name}, which is "
+            f"{'an object with ' + _keys([tasks]) if isinstance(tasks, dict) else 'not a list of objects'}. "
+            "Export it again as JSON or JSON-MIN, or write records (pandas: orient='records')."
         )
     return tasks
 
@@ -268,7 +264,7 @@ def _keys(tasks: list[dict[str, Any]]) -> str:
 
 
 def _are_records(tasks: list[dict[str, Any]]) -> bool:
-    """Whether these are labels as this program reads them from JSON lines, and no annotations of Label Studio."""
+    """Return whether these are label records in this program's JSON Lines format, not Label Studio annotations."""
     return bool(tasks) and all(
         "map_id" in task and "annotation_id" not in task and isinstance(task.get("annotator"), str) for task in tasks
     )
@@ -276,22 +272,22 @@ def _are_records(tasks: list[dict[str, Any]]) -> bool:
 
 def _without_labels(tasks: list[dict[str, Any]], name: str) -> str:
     if any(task.get("predictions") for task in tasks):
-        what = f"Label Studio's JSON with predictions, which are no labels ({len(tasks)} tasks)"
+        what = f"Label Studio JSON with predictions but without annotations ({len(tasks)} tasks)"
     elif any("data" in task for task in tasks):
-        what = f"Label Studio's JSON with {len(tasks)} tasks, and none of them has an annotation"
+        what = f"Label Studio JSON with {len(tasks)} tasks and no annotations"
     else:
         what = f"a list of {len(tasks)} JSON objects with {_keys(tasks)}"
     return (
-        f"A file of labels must have at least one label; {name} is {what}. Export annotated tasks as JSON or JSON-MIN, "
-        "or write records with map_id, class and annotator."
+        f"A file of labels must have at least one label; got {name}, {what}. Export annotated tasks as JSON or "
+        "JSON-MIN, or write records with map_id, class and annotator."
     )
 
 
-_Entry = tuple[str, Any, Any]  # what to call its task, the task's data, and the annotation
+_Entry = tuple[str, Any, Any]  # name of the task, its data, and the annotation
 
 
 def _annotations(tasks: list[dict[str, Any]]) -> Iterator[_Entry]:
-    """The annotations of a file of any of the forms."""
+    """Yield the annotations of a file in any of the formats."""
     for number, task in enumerate(tasks, start=1):
         name = str(task.get("id", number))
         listed = next((task[key] for key in ("annotations", "completions") if isinstance(task.get(key), list)), None)
@@ -299,14 +295,14 @@ def _annotations(tasks: list[dict[str, Any]]) -> Iterator[_Entry]:
         if listed is not None:
             for annotation in listed:
                 yield name, task.get("data"), annotation
-        elif "result" in task and isinstance(home, dict):  # a storage writes annotations, each with its task
+        elif "result" in task and isinstance(home, dict):  # a storage file: one annotation with its task
             yield str(home.get("id", number)), home.get("data"), task
         elif "map_id" in task and {"annotation_id", "annotator"} & set(task):  # JSON-MIN
             yield name, task, _from_min(task)
 
 
 def _from_min(task: dict[str, Any]) -> dict[str, Any]:
-    """An annotation as the JSON form has it, of an entry of JSON-MIN, which names the choice by its question."""
+    """Convert an entry of JSON-MIN to an annotation of the JSON format."""
     given = task.get("class", next((value for value in task.values() if isinstance(value, dict)), None))
     chosen = given.get("choices") if isinstance(given, dict) else [given]
     result = [] if given in (None, "") else [_choice(chosen if isinstance(chosen, list) else [])]
@@ -321,7 +317,7 @@ def _from_min(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _own_rows(task: dict[str, Any]) -> list[Row]:
-    """The events that our export put into a task, the first with its map."""
+    """Return the events that this program's export stored in a task, the first one with the map."""
     home = task.get("task") if isinstance(task.get("task"), dict) else task
     task_data = home.get("data", task)  # type: ignore[union-attr]
     atlas_data = task_data.get("atlas") if isinstance(task_data, dict) else None
@@ -338,8 +334,13 @@ def _own_rows(task: dict[str, Any]) -> list[Row]:
 
 @dataclass(frozen=True)
 class _Annotation:
-    """An annotation that can be used. given: a class, None for a skip; created, updated: in UTC, None where it does not
-    say; ours: the id of our event that it is of, where it says so."""
+    """A usable annotation.
+
+    Attributes:
+        given: class; None for a skip.
+        created, updated: UTC; None if unknown.
+        ours: ID of the event of this program that it came from, if any.
+    """
 
     number: int
     map_id: str
@@ -352,7 +353,7 @@ class _Annotation:
     passing: int = 1
 
     def as_row(self, classes: ClassSet, batch: str) -> Row:
-        """As a row of labels, with a number of the file's batch."""
+        """Return the annotation as a row of labels."""
         row = {"map_id": self.map_id, "class_set": classes.name, "annotator": self.person, "pass": self.passing}
         row |= {"happened": self.created, "seconds": self.seconds}
         row |= {"kind": "skip"} if self.given is None else {"kind": "label", "class": self.given}
@@ -360,14 +361,14 @@ class _Annotation:
 
 
 def _read(number: int, entry: _Entry, classes: ClassSet, people: Mapping[str, str]) -> "_Annotation | InputError":
-    """An annotation, or why it cannot be used."""
+    """Read an annotation, or return the error that makes it unusable."""
     task, data, annotation = entry
     try:
         if not isinstance(annotation, dict):
-            raise InputError("An annotation is a JSON object; this one is not: export it again.")
+            raise InputError("An annotation must be a JSON object; got something else. Export it again.")
         map_id = data.get("map_id") if isinstance(data, dict) else None
         if not isinstance(map_id, str):
-            raise InputError('A task names its map as "map_id" in its data; this one does not: add it.')
+            raise InputError('A task must name its map as "map_id" in its data; got none. Add it.')
         meta = annotation.get("meta")
         created, updated = (_time(annotation.get(name)) for name in ("created_at", "updated_at"))
         return _Annotation(
@@ -385,7 +386,7 @@ def _read(number: int, entry: _Entry, classes: ClassSet, people: Mapping[str, st
 
 
 def _time(given: Any) -> datetime | None:
-    """A time as the store keeps it; old versions wrote seconds since 1970."""
+    """Convert a time; old versions wrote seconds since 1970."""
     if given is None:
         return None
     if isinstance(given, (int, float)) and not isinstance(given, bool):
@@ -394,8 +395,9 @@ def _time(given: Any) -> datetime | None:
 
 
 class _News(NamedTuple):
-    """What of a file's annotations is new. known: how many were stored already; older: how many are older than what the
-    same person said later."""
+    """New annotations of a file. known: number already stored; older: number older than the same annotator's stored
+    label.
+    """
 
     new: list[_Annotation]
     known: int
@@ -403,7 +405,7 @@ class _News(NamedTuple):
 
 
 def _news(db: Database, classes: ClassSet, annotations: list[_Annotation], own_rows: list[Row]) -> _News:
-    """The annotations that say something new, oldest first."""
+    """Return the annotations that add something, oldest first."""
     in_file = {str(row.get("event")) for row in own_rows}
     said = _Stored(db, classes, {annotation.map_id for annotation in annotations})
     exported = _Exported(classes, own_rows)
@@ -412,11 +414,11 @@ def _news(db: Database, classes: ClassSet, annotations: list[_Annotation], own_r
     for annotation in sorted(annotations, key=lambda one: (one.created or datetime.max, one.number)):
         before = said.same_time(annotation) or (said.events.get(annotation.ours) if annotation.ours else None)
         if exported.has(annotation) or (before and before.given == annotation.given and before.event in in_file):
-            continue  # the file's own events say it
+            continue  # already covered by the file's own events
         if before and before.given == annotation.given:
             known += 1
             continue
-        if before:  # ours, with another class: changed there, and later than it was made
+        if before:  # an event of this program whose class was changed in Label Studio later
             updated = annotation.updated if annotation.updated != annotation.created else None
             annotation = replace(annotation, passing=before.passing, created=updated)
         standing = said.standing.get((annotation.map_id, annotation.person, annotation.passing))
@@ -431,7 +433,7 @@ def _news(db: Database, classes: ClassSet, annotations: list[_Annotation], own_r
 
 
 class _Said(NamedTuple):
-    """A label (given: its class) or skip (None) of a person."""
+    """A label (given: its class) or skip (None) by a person."""
 
     event: str
     given: str | None
@@ -440,8 +442,7 @@ class _Said(NamedTuple):
 
 
 class _Stored:
-    """What people have said of these maps in a class set, classes as they are called now. standing: by map, person and
-    pass."""
+    """Stored labels and skips of these maps, with current class names. standing: by map, person and pass."""
 
     def __init__(self, db: Database, classes: ClassSet, maps: Collection[str]) -> None:
         self.events: dict[Any, _Said] = {}
@@ -462,13 +463,13 @@ class _Stored:
                     self.standing[row["map_id"], person, row["pass"]] = said
 
     def same_time(self, annotation: _Annotation) -> _Said | None:
-        """What this person said of this map in the second in which the annotation was created."""
+        """Return this person's event on this map in the second in which the annotation was created."""
         if annotation.created is None:
             return None
         return self._by_time.get((annotation.map_id, annotation.person, _second(annotation.created)))
 
     def add(self, annotation: _Annotation) -> None:
-        """Take in an annotation that is new, so that it is known if it comes again."""
+        """Remember a new annotation, so that it is recognised if it comes again."""
         said = _Said("", annotation.given, annotation.passing, annotation.created or now())
         self.standing[annotation.map_id, annotation.person, annotation.passing] = said
         if annotation.created is not None:
@@ -476,7 +477,7 @@ class _Stored:
 
 
 class _Exported:
-    """What stood when our export wrote the file: an annotation that says the same was not changed there."""
+    """The labels that were current when this program exported the file: annotations equal to them were not changed."""
 
     def __init__(self, classes: ClassSet, own_rows: list[Row]) -> None:
         undone = {str(row.get("undoes")) for row in own_rows if row.get("kind") in TAKES_BACK}
@@ -488,7 +489,7 @@ class _Exported:
         self._said = {(name, person_name(person), given) for (name, person, _), given in standing.items()}
 
     def has(self, annotation: _Annotation) -> bool:
-        """Whether the file's own events say what this annotation says."""
+        """Return whether the file's own events contain this label."""
         return (annotation.map_id, annotation.person, annotation.given) in self._said
 
 
@@ -497,16 +498,14 @@ def _second(moment: datetime) -> datetime:
 
 
 def _said(news: _News, people: Mapping[str, str], entries: list[_Entry]) -> list[str]:
-    """What people should know of the annotations that did not come in, and of names that were given for nobody."""
+    """Return notes on annotations that were not imported and on names without an annotation."""
     users = {user for _, _, annotation in entries for user in _users(annotation)}
     strangers = sorted(set(people) - users)
     notes = []
     if news.older:
-        notes.append(
-            f"{news.older} annotations are older than what the same people said of these maps later, which stands."
-        )
+        notes.append(f"{news.older} annotations are older than the stored labels of the same people, which are kept.")
     if strangers:
-        notes.append(f"No annotation is by the user {', '.join(strangers)[:200]}; check --person.")
+        notes.append(f"No annotation is by the user {', '.join(strangers)[:200]}. Check --person.")
     return notes
 
 
@@ -516,7 +515,9 @@ def _users(annotation: Any) -> list[str]:
 
 
 def _chosen(annotation: dict[str, Any], classes: ClassSet) -> str | None:
-    """The class of an annotation, None for one that was cancelled. InputError for several, none, or another."""
+    """Return the class of an annotation; None if it was cancelled. Raises InputError unless it is exactly one known
+    class.
+    """
     if annotation.get("was_cancelled"):
         return None
     results = annotation.get("result")
@@ -527,8 +528,8 @@ def _chosen(annotation: dict[str, Any], classes: ClassSet) -> str | None:
         titles += choices if isinstance(choices, list) else []
     if len(titles) != 1:
         raise InputError(
-            f"A map has one class; this annotation has {len(titles)} choices"
-            f"{' (' + ', '.join(map(str, titles))[:80] + ')' if titles else ''}: use single choices."
+            f"An annotation must have one class; got {len(titles)} "
+            f"choices{' (' + ', '.join(map(str, titles))[:80] + ')' if titles else ''}. Use single choices."
         )
     names = {
         str(name).casefold(): pattern.name for pattern in classes.classes for name in (pattern.name, pattern.title)
@@ -536,14 +537,14 @@ def _chosen(annotation: dict[str, Any], classes: ClassSet) -> str | None:
     chosen = names.get(str(titles[0]).strip().casefold())
     if chosen is None:
         raise InputError(
-            f"A label is one of {', '.join(pattern.title for pattern in classes.classes)}; {str(titles[0])[:60]!r} is "
-            "none: correct it or add the class first."
+            f"A label must be one of {', '.join(pattern.title for pattern in classes.classes)}; got "
+            f"{str(titles[0])[:60]!r}. Correct it, or add the class first."
         )
     return chosen
 
 
 def _who(completed_by: Any, people: Mapping[str, str]) -> str:
-    """The name that was given for a user (by id or e-mail address), otherwise the e-mail address."""
+    """Return the name for a user ID or e-mail address, otherwise the e-mail address."""
     users = [completed_by]
     if isinstance(completed_by, dict):
         users = [completed_by.get("id"), completed_by.get("email")]
@@ -552,7 +553,7 @@ def _who(completed_by: Any, people: Mapping[str, str]) -> str:
     if not name:
         user = next((user for user in users if user is not None), None)
         raise InputError(
-            f"A label carries the name of who gave it; {str(user)[:40]!r} is nobody known here: say who it is "
-            "(--person ID=NAME)."
+            f"A label must have a known annotator; got the user {str(user)[:40]!r}. Name the person with --person "
+            "ID=NAME."
         )
     return name

@@ -1,4 +1,4 @@
-"""How a project goes: what is done, by whom, how well they agree as it grows, and when it should end."""
+"""Progress of a labelling project: labels so far, by annotator, agreement over time, and the expected end."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,19 +12,20 @@ from ..store.database import Database
 from . import assignment_service
 from .assignment import Board
 
-POINTS = 12  # of the curve of agreement
+POINTS = 12  # points of the agreement curve
 RECENT = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class ProjectProgress:
-    """A project at a moment.
+    """Progress of a project.
 
     Attributes:
-        counted, needed: labels that take a place, and how many are needed.
-        by_labels: how many maps have 0, 1, ... k labels.
-        hourly: labels an hour at the recent pace; 0 where nobody works.
-        end: when the rest would be done; None where nobody knows.
+        counted, needed: labels that fill a slot, and how many are needed.
+        by_labels: how many maps have 0, 1, ..., k labels.
+        waiting: slots with a valid reservation.
+        hourly: labels an hour at the recent pace; 0 if nobody labels.
+        end: expected time of completion; None if unknown.
     """
 
     counted: int
@@ -39,7 +40,7 @@ class ProjectProgress:
 
 
 def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
-    """Everything the dashboard shows of a project. now: UTC, as the store keeps times."""
+    """Return the data of a project's dashboard. now: naive UTC."""
     board = assignment_service.board_of(db, project)
     label_times = projects.label_times(db, project)
     counted = label_times[label_times.counted]
@@ -60,7 +61,7 @@ def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
 
 
 def pace(stored: pd.Series, now: datetime) -> float:
-    """Labels an hour in the hour up to now; where that is empty, of the hours in which anybody labelled."""
+    """Return labels an hour in the last hour; if there are none, in the hours in which somebody labelled."""
     if stored.empty:
         return 0.0
     recent = int((stored > now - RECENT).sum())
@@ -70,7 +71,7 @@ def pace(stored: pd.Series, now: datetime) -> float:
 
 
 def agreement_curve(labels: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
-    """Krippendorff's alpha of the first labels, up to all of them. labels: map_id, class, stored, in order."""
+    """Return Krippendorff's alpha of the first n labels for growing n. labels: map_id, class, stored, in order."""
     if labels.empty:
         return pd.DataFrame(columns=["labels", "alpha", "time"])
     maps, classes = (pd.factorize(labels[name])[0] for name in ("map_id", "class"))
@@ -87,7 +88,7 @@ def agreement_curve(labels: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
 
 
 def _people(board: Board, label_times: pd.DataFrame, now: datetime) -> pd.DataFrame:
-    """Who is where: everybody who was handed a map."""
+    """Return one row for each annotator with assigned maps."""
     groups = label_times.groupby("annotator")
     labels, last = groups.size(), groups.stored.max()
     today = label_times[label_times.stored > now - timedelta(days=1)].groupby("annotator").size()

@@ -1,4 +1,4 @@
-"""Making a labelling project: which maps it has, in what order, and which of them are gold or exemplars."""
+"""Create labelling projects: choose their maps, the order, and the gold and exemplar maps."""
 
 import hashlib
 from collections.abc import Collection
@@ -14,17 +14,17 @@ from . import assignment_service
 from .assignment import ORDERS, Rules
 from .queue import NEARLY_UNIFORM, Hints
 
-MOST_K = 25  # people a map
+MOST_K = 25  # annotators of a map
 
 
 @dataclass(frozen=True)
 class ProjectRecipe:
-    """Which stored maps a project has, alike many of every checkpoint and head.
+    """Which stored maps a project has, balanced over checkpoints and heads.
 
     Attributes:
-        checkpoints, tasks, layers: whose maps fit; empty for all. Layers are zero-based.
-        gold, exemplars: how many maps of known class, alike many of every class.
-        known_from: whose labels say the class; "" for adjudicated ones.
+        checkpoints, tasks, layers: filters; empty for all. Layers are zero-based.
+        gold, exemplars: number of maps with a known class, balanced over classes.
+        known_from: annotator whose labels are the known classes; "" for adjudicated labels.
     """
 
     checkpoints: tuple[str, ...] = ()
@@ -47,17 +47,15 @@ def make_project(
     people_there: Collection[str] | None = None,
     hints: Hints | None = None,
 ) -> str:
-    """Draw a project's maps and store it.
+    """Draw the maps of a project and store it; return its ID.
 
     Args:
-        db: where maps, labels and projects are stored.
-        heading: title, class set and what else names it.
-        people_there: who could label; None where that is not known.
-        hints: what a classifier says of maps, for the order "uncertain"; None where none suggests.
+        people_there: who could label; None if unknown.
+        hints: suggestions of a classifier, for the order "uncertain"; None without a classifier.
 
     Raises:
-        InputError: the rules cannot be met, the order wants a classifier that is not there, or the recipe finds no map.
-        RightsError: one who is no admin asks.
+        InputError: the rules cannot be met, the order needs a missing classifier, or no map matches the recipe.
+        RightsError: the user is not an admin.
     """
     db.person.must("admin", "make a project")
     check_rules(rules, people_there)
@@ -68,8 +66,9 @@ def make_project(
     ordinary = sampled(facts[~facts.map_id.isin({*exemplars, *gold})], recipe)
     if not ordinary:
         raise InputError(
-            f"A project needs maps to label; its recipe finds none ({len(facts)} maps fit its checkpoints, tasks and "
-            f"layers, {len(exemplars) + len(gold)} are gold or exemplars): draw maps on the Label page or ask for less."
+            f"A project must have maps to label; got none ({len(facts)} maps match the checkpoints, tasks and "
+            f"layers, {len(exemplars) + len(gold)} of them are gold or exemplars). Draw maps on the Label page, "
+            "or request fewer gold maps and exemplars."
         )
     if rules.order == "uncertain":
         ordinary = by_uncertainty(facts, ordinary, hints)
@@ -80,27 +79,29 @@ def make_project(
 
 
 def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> None:
-    """InputError, naming what is wrong, unless the rules can be met by the people there."""
+    """Check that the rules can be met. Raises InputError."""
     people = set(rules.people) or (set(people_there) if people_there is not None else None)
     if not 1 <= rules.k <= MOST_K:
-        raise InputError(f"Each map is labelled by 1 to {MOST_K} people; {rules.k} were asked for: change the number.")
+        raise InputError(f"The number of annotators of a map must be from 1 to {MOST_K}; got {rules.k}. Change it.")
     if people is not None and rules.k > len(people):
         raise InputError(
-            f"Each map is to be labelled by {rules.k} different people, but only {len(people)} may label here "
-            f"({', '.join(sorted(people))[:120] or 'nobody'}): ask for fewer labels a map or let more people in."
+            f"The number of annotators of a map must not exceed the number of people who may label; got {rules.k} "
+            f"annotators and {len(people)} people ({', '.join(sorted(people))[:120] or 'nobody'}). Request fewer "
+            "labels for each map, or add people."
         )
     rates = (rules.gold_rate, rules.repeat_rate)
     if not all(0 <= rate <= 0.5 for rate in rates) or not all(
         0 <= share <= 1 for share in (rules.pass_mark, rules.threshold)
     ):
         raise InputError(
-            "Gold and repeats are each at most half of what is handed out, and thresholds lie between 0 and 1; seen "
-            f"{rates[0]}, {rates[1]}, {rules.pass_mark} and {rules.threshold}: change them."
+            "Gold and repeat rates must be from 0 to 0.5, and the pass mark and threshold from 0 to 1; got "
+            f"{rates[0]}, {rates[1]}, {rules.pass_mark} and {rules.threshold}. Change them."
         )
     if not 10 <= rules.lapse <= 7 * 86_400 or not 1 <= rules.ahead <= 48 or rules.order not in ORDERS:
         raise InputError(
-            "A claim holds for 10 seconds to a week, a person holds 1 to 48 maps at once, and the order is one of "
-            f"{', '.join(ORDERS)}; seen {rules.lapse}, {rules.ahead} and {rules.order!r}: change them."
+            "A reservation must last from 10 seconds to a week, maps ahead must be from 1 to 48, and the order "
+            f"must be one of {', '.join(ORDERS)}; got {rules.lapse}, {rules.ahead} and {rules.order!r}. Change "
+            "them."
         )
 
 
@@ -112,7 +113,7 @@ def _fitting(facts: pd.DataFrame, recipe: ProjectRecipe) -> pd.DataFrame:
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
-    """Map -> class by one person's first pass, or by adjudication (source "")."""
+    """Return class by map, from one person's first pass or from adjudication (source "")."""
     labels = standing_labels(db, class_set)
     if source:
         labels = labels[(labels.annotator == source) & (labels["pass"] == 1)]
@@ -122,13 +123,14 @@ def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
 
 
 def _known_maps(class_of_map: dict[str, str], recipe: ProjectRecipe) -> tuple[list[str], list[str]]:
-    """Exemplars and gold, apart from each other. InputError when there are too few maps of known class."""
+    """Return disjoint lists of exemplars and gold maps. Raises InputError if too few maps have a known class."""
     count = recipe.exemplars + recipe.gold
     if count > len(class_of_map):
-        source = f"labels of {recipe.known_from[:60]!r}" if recipe.known_from else "adjudicated labels"
+        source = f"labels by {recipe.known_from[:60]!r}" if recipe.known_from else "adjudicated labels"
         raise InputError(
-            f"{count} exemplars and gold maps were asked for, but only {len(class_of_map)} maps have a class known by "
-            f"{source}: ask for fewer, adjudicate more, or name another person whose labels count as known."
+            "The number of exemplars and gold maps must not exceed the number of maps with a known class; got "
+            f"{count} and {len(class_of_map)} ({source}). Request fewer, adjudicate more, or choose another "
+            "person's labels."
         )
     by_class: dict[str, list[str]] = {}
     for name in sorted(class_of_map, key=lambda map_id: shuffled(recipe.seed, map_id)):
@@ -140,20 +142,22 @@ def _known_maps(class_of_map: dict[str, str], recipe: ProjectRecipe) -> tuple[li
 
 
 def shuffled(seed: int, map_id: str) -> bytes:
-    """What maps are sorted by to come in random order: the same for the same seed, whatever else is there."""
+    """Return a sort key for a random order that depends only on seed and map."""
     return hashlib.sha256(f"{seed}:{map_id}".encode()).digest()
 
 
 def sampled(facts: pd.DataFrame, recipe: ProjectRecipe) -> list[str]:
-    """The first `count` maps in an order that goes round checkpoints, and in each round its heads, at random."""
+    """Return `count` maps at random, balanced over checkpoints and heads."""
     keys = pd.Series({name: shuffled(recipe.seed, name) for name in facts.map_id}, dtype=object)
     return spread(facts, keys)[: max(0, recipe.count)]
 
 
 def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
-    """Map ids so that early ones cover all heads and checkpoints alike; within a head by `keys` [map], the least first.
+    """Return map IDs such that any first part of the list is balanced over heads and checkpoints.
 
-    facts: columns map_id, checkpoint, layer, head.
+    Args:
+        facts: columns map_id, checkpoint, layer, head.
+        keys: sort key within a head by map ID, smallest first.
     """
     if facts.empty:
         return []
@@ -165,32 +169,30 @@ def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
 
 
 def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: str = "") -> int:
-    """Hand the maps that want labels out by what the classifier is least sure of now.
-
-    Args:
-        db: where the project is stored.
-        hints: what the classifier says of maps; None where none suggests.
-        annotator: who orders them, for the record.
+    """Order the maps that need labels by the classifier's uncertainty; return their number.
 
     Raises:
-        InputError: no classifier suggests, or every map has its labels.
-        RightsError: one who is no admin asks.
+        InputError: there is no classifier, or every map has all its labels.
+        RightsError: the user is not an admin.
     """
     db.person.must("admin", "order the maps of a project")
     names = assignment_service.board_of(db, project).open_maps
     if not names:
-        raise InputError("Maps are ordered while some want labels; in this project all have theirs: make another one.")
+        raise InputError(
+            "A project must have maps that need labels to be reordered; in this project every map "
+            "has all its labels. Make another project."
+        )
     ordered = by_uncertainty(labels.map_facts(db), names, hints)
     projects.order_maps(db, project, ordered, annotator=annotator)
     return len(ordered)
 
 
 def by_uncertainty(facts: pd.DataFrame, names: list[str], hints: Hints | None) -> list[str]:
-    """These maps with the smallest margin of the classifier first, still going round heads and checkpoints."""
+    """Order maps by smallest margin of the classifier, balanced over heads and checkpoints."""
     if hints is None:
         raise InputError(
-            "The most uncertain maps come first only when a classifier suggests; none does: choose one on the Pattern "
-            "classifier page, or another order."
+            'The order "uncertain" needs a classifier that suggests classes; none is chosen. Choose one on the '
+            "Pattern classifier page, or choose another order."
         )
     suggested = hints(names)
     margins = pd.Series({name: suggested[name][2] for name in names}, dtype=float)

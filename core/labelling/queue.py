@@ -1,4 +1,4 @@
-"""Which map a person labels next: filters, orders, and what the chosen classifier suggests."""
+"""Which map a person labels next outside a project: filters, orders, and suggestions of the classifier."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -17,21 +17,20 @@ from ..store import labels
 from ..store.database import Database
 from ..store.rows import Row
 
-SURELY = 1.0  # a margin that no other exceeds
-NEARLY_UNIFORM = 0.1  # largest weight; blank on the absolute scale
-Hint = tuple[str, float, float]  # class, probability, margin to the second class
+SURELY = 1.0  # the largest possible margin
+NEARLY_UNIFORM = 0.1  # largest weight of a map that appears blank on the absolute scale
+Hint = tuple[str, float, float]  # class, probability, margin over the second class
 Hints = Callable[[Sequence[str]], dict[str, Hint]]
 
 
 @dataclass(frozen=True)
 class QueueOptions:
-    """Which maps a person labels, and in what order. None is everything.
+    """Which maps a person labels, and in what order. None selects all.
 
     Attributes:
-        passing: 1 for the first pass, 2 for the maps of the first once more.
-        seed: of the random order.
-        layer: only this one, zero-based.
-        review: show the maps that this person gave the class of this name, instead of undecided ones.
+        passing: 1 for the first pass, 2 to label the maps of the first pass again.
+        layer: zero-based.
+        review: class name; show the maps that this person labelled so instead of undecided maps.
     """
 
     class_set: str
@@ -47,33 +46,35 @@ class QueueOptions:
 
 
 def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> list[str]:
-    """Map ids in the order they are shown.
+    """Return map IDs in the order in which they are shown.
 
-    random: by a hash of seed and map, so that the order holds when maps are added. uncertain: smallest margin of the
-    classifier first. disagreement: maps whose raters differ first. adjudication: only those. codebook: maps first that
-    somebody gave a class which the codebook's measurements dispute.
+    Orders: "random" by a hash of seed and map, stable when maps are added; "uncertain" by smallest classifier margin,
+    maps
+    without a suggestion last; "disagreement" maps with differing labels first; "adjudication" only those; "codebook"
+    maps
+    with a label that the codebook's measurements contradict first.
 
     Args:
-        db: where maps and labels are stored.
-        options: filters and order.
-        hints: what a classifier says of maps; None where none suggests. A map that it leaves out comes last.
+        hints: suggestions of a classifier; None without a classifier.
 
     Returns:
-        The maps that this person has not decided on; for `review` those they gave that class; for adjudication all.
+        Maps without a decision by this person; with `review`, those labelled so; with "adjudication", all.
 
     Raises:
-        InputError: the order is "uncertain" and no classifier suggests.
+        InputError: the order is "uncertain" and there is no classifier.
     """
     chosen = _undecided(db, options, _filtered(labels.map_facts(db), options))
     shuffled = sorted(chosen, key=lambda name: hashlib.sha256(f"{options.seed}:{name}".encode()).digest())
     if options.order == "uncertain":
         if hints is None:
             raise InputError(
-                "The most uncertain maps come first only when a classifier suggests; none does: choose one "
-                "on the Classifier page, or another order."
+                'The order "uncertain" needs a classifier that suggests classes; none is chosen. Choose one on '
+                "the Classifier page, or choose another order."
             )
         margins = hints(shuffled)
-        return sorted(shuffled, key=lambda name: margins[name][2] if name in margins else SURELY)  # too small: last
+        return sorted(
+            shuffled, key=lambda name: margins[name][2] if name in margins else SURELY
+        )  # no suggestion for tiny maps: last
     if options.order in ("disagreement", "adjudication"):
         differ = set(disputed(standing_labels(db, options.class_set)))
         first = [name for name in shuffled if name in differ]
@@ -85,7 +86,7 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
 
 
 def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, str]:
-    """Why the codebook disputes a class that somebody gave, by map; maps without such a class are left out."""
+    """Return the reason, by map, why the codebook contradicts a label; maps without a contradiction are omitted."""
     standing = standing_labels(db, class_set)
     classes = standing[standing["map_id"].isin(list(names))].groupby("map_id")["class"].unique()
     why: dict[str, str] = {}
@@ -97,21 +98,21 @@ def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, st
 
 
 def dispute_of(class_set: str, name: str, row: Row) -> str | None:
-    """Why the codebook disputes a class given to a stored map, None where it does not. row: as the store has it."""
+    """Return why the codebook contradicts a class for a stored map (a row of the store), or None."""
     weights = from_float16(row["weights"], row["length"])
     measurements = measured(weights, separators=row["separators"], causal=row["causal"])
     return dispute(class_set, name, measurements, sentences=sentences(row["separators"], row["length"]))
 
 
 class QueueProgress(NamedTuple):
-    """How many maps of a choice this person has decided on, of how many."""
+    """How many of the selected maps this person has decided on."""
 
     done: int
     maps: int
 
 
 def progress(db: Database, options: QueueOptions) -> QueueProgress:
-    """How far a person is with what they asked for; what they look through again is all done."""
+    """Return a person's progress on the selected maps; maps under review count as done."""
     names = _maps_of_choice(db, options, _filtered(labels.map_facts(db), options))
     decisions = labels.decided(db, options.class_set, options.annotator, passing=options.passing)
     if options.review is not None:
@@ -129,7 +130,7 @@ def _filtered(facts: pd.DataFrame, options: QueueOptions) -> pd.DataFrame:
 
 
 def _maps_of_choice(db: Database, options: QueueOptions, facts: pd.DataFrame) -> list[str]:
-    """The maps of a choice, decided or not; in a second pass those of the first."""
+    """Return the selected maps, decided or not; in a second pass, those decided in the first."""
     names = list(facts.map_id)
     if options.order == "adjudication":
         differ = set(disputed(standing_labels(db, options.class_set)))
