@@ -1,7 +1,7 @@
-"""A whole copy of the database while it is used, and a copy put back.
+"""Back up the database while it is in use, and restore a backup.
 
-One process holds the file, so another one asks it for the copy: a request lies in the folder of runs, and the holder
-answers it beside it. The copy is one file: the log is folded into it.
+Only one process can hold the file. Another process writes a request into the folder of runs, and the holder answers it
+there. A backup is one file: the log is merged into it.
 """
 
 import errno
@@ -21,7 +21,6 @@ from typing import BinaryIO
 import duckdb
 import numpy as np
 
-from ..config import command_line
 from ..errors import StoreError
 from ..writing import replacing, write_whole
 from . import migrations
@@ -40,13 +39,9 @@ _FACTOR, _START = np.uint64(0xBF58476D1CE4E5B9), np.uint64(5381)
 
 
 def damaged_blocks(path: Path, free: int) -> list[int]:
-    """Numbers of the blocks in use of a closed file that are not what was written, or not there.
+    """Return the indices of blocks in use that are damaged or missing in a closed DuckDB file, in ascending order.
 
-    Returns:
-        Zero-based numbers, rising; none where the list of free blocks is in a form that is not known here.
-
-    Raises:
-        OSError: the file cannot be read.
+    Empty if the list of free blocks has an unknown format. Raises OSError if the file cannot be read.
     """
     with path.open("rb") as stream:
         there = (path.stat().st_size - _FIRST) // _BLOCK
@@ -58,7 +53,7 @@ def damaged_blocks(path: Path, free: int) -> list[int]:
 
 
 def _heading(stream: BinaryIO) -> tuple[int, set[int] | None]:
-    """How many blocks the file has, and which of them are free; None where that cannot be read."""
+    """Return the number of blocks and the set of free ones; None for the latter if the list cannot be read."""
     headings = []
     for start in _HEADERS:
         stream.seek(start + 8)
@@ -67,7 +62,7 @@ def _heading(stream: BinaryIO) -> tuple[int, set[int] | None]:
     words: list[int] = []
     read: set[int] = set()
     while pointer != _END:
-        if pointer in read:  # a circle
+        if pointer in read:  # a cycle
             return count, None
         read.add(pointer)
         stream.seek(_FIRST + (pointer & (2**56 - 1)) * _BLOCK + 8 + (pointer >> 56) * _PIECE)
@@ -87,7 +82,7 @@ def _is_sound(stream: BinaryIO, number: int) -> bool:
     return bool(np.bitwise_xor.reduce(words[1:] * _FACTOR) ^ _START == words[0])
 
 
-ANSWER_SECONDS = 120.0  # a copy of a large file takes a while
+ANSWER_SECONDS = 120.0  # copying a large file takes a while
 LOOK_SECONDS = 0.05
 _COPY = """
 import shutil, sys
@@ -100,18 +95,12 @@ _REQUEST, _ANSWER = "backup-*.json", ".answer"
 
 
 def back_up(db: Database, file: str | Path) -> int:
-    """Copy the database to a file as it is at this moment, and read the copy to its end.
+    """Copy the database to a new file, read the copy completely, and return its size in bytes.
 
-    Nothing is written meanwhile, so every label acknowledged before is in the copy and none is half in it.
-
-    Args:
-        file: where nothing lies yet.
-
-    Returns:
-        The copy's size in bytes.
+    Nothing is written during the copy, so it contains every label acknowledged before and no partial write.
 
     Raises:
-        StoreError: a file is there already, none can be written, or the database itself is damaged.
+        StoreError: the file exists or cannot be written, or the database is damaged.
     """
     target = Path(file).expanduser().resolve()
     _must_be_new(target, "A backup")
@@ -130,8 +119,12 @@ def back_up(db: Database, file: str | Path) -> int:
 
 
 def copy_held(source: Path, target: Path) -> None:
-    """Copy a file that this process has a lock on, in another process: here, closing what was read would let go of the
-    lock (POSIX, fcntl), and a second process could write to the database. Raises OSError."""
+    """Copy a file that this process has locked, in another process. Raises OSError.
+
+    Closing a file descriptor in this process would release the lock (POSIX, fcntl), and a second process could write to
+    the
+    database.
+    """
     copied = subprocess.run(  # noqa: S603 - this interpreter, and paths as arguments
         [sys.executable, "-I", "-S", "-c", _COPY, str(source), str(target)], capture_output=True, text=True, check=False
     )
@@ -142,25 +135,25 @@ def copy_held(source: Path, target: Path) -> None:
 
 
 def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = lambda _: None) -> int:
-    """Put a copy where a database is to be, and open it there once.
+    """Restore a backup to a path without a database, open it once, and return the number of label events.
 
     Args:
-        file: the copy, as `back_up` wrote it, or a database that was moved away; its log is read if it has one.
-        database: where nothing lies yet, also no log.
-        say: is told what people should know of a log that could be read in part only.
+        file: a file written by `back_up`, or a database that was moved away; its log is read if it has one.
+        say: called with a message if a log could only be read in part.
 
     Raises:
-        StoreError: `file` is no database of ours that opens whole, is of a newer version, or something lies at
-            `database`.
+        StoreError: `file` cannot be opened completely, is not a database of this program or comes from a newer version,
+            or
+            `database` exists.
     """
     source, target = Path(file).expanduser().resolve(), database.expanduser().resolve()
     if not _is_file(source):
-        raise StoreError(f"A backup is a file that `backup` wrote; there is none at {source}: give its path.")
+        raise StoreError(f"A backup must be an existing file that `backup` wrote; got {source}. Give its path.")
     _must_be_new(target, "A restored database")
     if log := next((log for log in _logs(target) if os.path.lexists(log)), None):
         raise StoreError(
-            f"A database is restored where no log lies, because DuckDB would read {log} into it. That log belongs to "
-            f"the database that was here: move it beside that database, under its name with the ending "
+            f"A database must be restored to a path without a log, because DuckDB would read {log} into it. The "
+            "log belongs to the previous database. Move it next to that database, named like it with the ending "
             f"{log.name.removeprefix(target.name)}, and restore again."
         )
     with replacing(target, StoreError) as part:
@@ -179,22 +172,19 @@ def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = 
 
 
 def _logs(database: Path) -> list[Path]:
-    """Where DuckDB keeps the log of a database, and those of a log that is being folded."""
+    """Return the paths of a database's log and of the logs that exist during a checkpoint."""
     return [database.with_name(database.name + ending) for ending in (".wal", ".wal.checkpoint", ".wal.recovery")]
 
 
 def _place_new(part: Path, target: Path) -> None:
-    """Put the whole copy at its place, unless something lies there by now: of two who restore at once, one is told.
-
-    Raises OSError.
-    """
+    """Move the copy to its target; if two processes restore at once, one gets a StoreError. Raises OSError."""
     with part.open("rb+") as stream:
         os.fsync(stream.fileno())
     try:
         os.link(part, target)
     except FileExistsError:
         _must_be_new(target, "A restored database")
-    except OSError:  # no hard links on this disk
+    except OSError:  # the file system has no hard links
         try:
             os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
@@ -202,24 +192,26 @@ def _place_new(part: Path, target: Path) -> None:
 
 
 def _verify(target: Path, events: int) -> None:
-    """Open the restored database where it lies. Raises StoreError where it does not hold what was restored."""
+    """Open the restored database and check its content. Raises StoreError."""
     try:
         with duckdb.connect(str(target), config=CONFIG) as connection:
             found = connection.execute("SELECT count(*) FROM label_event").fetchall()[0][0]
     except duckdb.Error as error:
         why = explain(error, target)
-        if isinstance(why, LockedError):  # the app was started meanwhile, and checks it itself
+        if isinstance(why, LockedError):  # the app has been started meanwhile and checks the database itself
             return
         raise why from error
     if found != events:
         raise StoreError(
-            f"A restored database must hold what its backup holds, but {target} has {found} label events instead of "
-            f"{events}; something else has written to it. Move it away and restore again."
+            f"A restored database must contain the {events} label events of its backup; got {found} in {target}. "
+            "Another program has written to it: move it away and restore again."
         )
 
 
 def _checked(part: Path, source: Path, say: Callable[[str], object]) -> int:
-    """How many events of labels the copy holds. Raises StoreError where it is no sound database of ours."""
+    """Return the number of label events in the copy. Raises StoreError if it is not a sound database of this
+    program.
+    """
     try:
         log = LogCopy(part)
         with duckdb.connect(str(part), config=CONFIG) as connection:
@@ -229,30 +221,26 @@ def _checked(part: Path, source: Path, say: Callable[[str], object]) -> int:
             applied = migrations.applied(connection)
             if not applied:
                 raise StoreError(
-                    f"A backup must be of an Attention Atlas database, but {source} has none of its tables."
+                    f"A backup must be an Attention Atlas database; got {source}, which has none of its tables."
                 )
             newest = migrations.known()[-1].number
             if max(applied) > newest:
                 raise StoreError(
-                    f"A backup must be of this version or an earlier one; {source} is of a newer version (schema "
-                    f"{max(applied)}, this one has {newest}). Update this program, then restore it."
+                    f"A backup must come from this version or an earlier one; got {source} with schema "
+                    f"{max(applied)} (this version has {newest}). Update this program, then restore it."
                 )
             events = connection.execute("SELECT count(*) FROM label_event").fetchall()[0][0]
     except duckdb.Error as error:
         raise StoreError(
-            f"A backup must open as a DuckDB file, but {source} does not ({str(error).splitlines()[0][:120]}); take "
-            "another copy."
+            f"A backup must be a readable DuckDB file; got {source} ({str(error).splitlines()[0][:120]}). Use "
+            "another backup."
         ) from error
     _must_be_whole(part, source)
     return events
 
 
 def _must_be_whole(part: Path, source: Path) -> None:
-    """Read all of the copy `part`: every column of every table, and every block of an index.
-
-    Raises:
-        StoreError: where `source`, which it is a copy of, is damaged.
-    """
+    """Read every column and every index block of the copy `part`. Raises StoreError if `source` is damaged."""
     try:
         with duckdb.connect(str(part), config=CONFIG) as connection:
             for (name,) in connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall():
@@ -261,18 +249,18 @@ def _must_be_whole(part: Path, source: Path) -> None:
     except duckdb.Error as error:
         raise _damaged(source, str(error).splitlines()[0][:120]) from error
     if damaged := damaged_blocks(part, free):
-        raise _damaged(source, f"{len(damaged)} of its blocks are not what was written, the first is {damaged[0]}")
+        raise _damaged(source, f"{len(damaged)} damaged blocks, the first is {damaged[0]}")
 
 
 def _damaged(source: Path, reason: str) -> StoreError:
     return StoreError(
-        f"A backup must be whole, but {source} is damaged ({reason}), so no copy is made of it; take an earlier "
-        f"backup, and `{command_line('export')}` for what can still be read."
+        f"A backup needs an undamaged database; {source} is damaged ({reason}), so it has not been copied. Use an "
+        "earlier backup, and `python -m core export` for the data that can still be read."
     )
 
 
 def _is_file(path: Path) -> bool:
-    """Raises StoreError for a folder that may not be entered."""
+    """Return whether the path is a file. Raises StoreError if its folder cannot be read."""
     try:
         return path.is_file()
     except OSError as error:
@@ -285,11 +273,13 @@ def _must_be_new(target: Path, what: str) -> None:
     except OSError as error:
         raise explain(error, target) from error
     if is_there:
-        raise StoreError(f"{what} goes where nothing is yet, but {target} exists; name another file or move it away.")
+        raise StoreError(
+            f"{what} must be written to a new file; {target} exists. Choose another name, or move that file away."
+        )
 
 
 def _fold(part: Path) -> None:
-    """Raises OSError where the disk has no room for the folded file."""
+    """Merge the log into the file. Raises OSError if the disk is full."""
     try:
         with duckdb.connect(str(part), config=CONFIG) as connection:
             connection.execute("CHECKPOINT")
@@ -300,7 +290,7 @@ def _fold(part: Path) -> None:
 
 
 def schema_of(file: str | Path) -> int:
-    """The newest step of the schema that a backup names. Raises StoreError."""
+    """Return the schema version of a backup. Raises StoreError."""
     try:
         with duckdb.connect(str(Path(file).expanduser()), read_only=True, config=CONFIG) as connection:
             return max(migrations.applied(connection), default=0)
@@ -312,16 +302,10 @@ def schema_of(file: str | Path) -> int:
 
 
 def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> int:
-    """Have the process that holds a database copy it to a file.
-
-    Args:
-        file: where nothing lies yet.
-
-    Returns:
-        The copy's size in bytes.
+    """Ask the process that holds a database to copy it to a new file; return the size in bytes.
 
     Raises:
-        StoreError: with the holder's own sentence, or where it does not answer in time.
+        StoreError: the holder reports an error or does not answer in time.
     """
     folder = runs_folder(database.expanduser().resolve())
     folder.mkdir(parents=True, exist_ok=True)
@@ -333,8 +317,9 @@ def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> in
         while not answer.exists():
             if time.monotonic() > end:
                 raise StoreError(
-                    f"What is stored is copied by the program that holds the database, and it did not answer within "
-                    f"{seconds:g} seconds; open one of the app's pages and ask again, or stop it and ask then."
+                    "The program that holds the database must make the backup, and it has not answered within "
+                    f"{seconds:g} seconds. Open one of the app's pages and try again, or stop the app and try "
+                    "again."
                 )
             time.sleep(LOOK_SECONDS)
         answered = json.loads(answer.read_text(encoding="utf-8"))
@@ -347,11 +332,11 @@ def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> in
 
 
 def answer_requests(db: Database) -> None:
-    """Make the copies that other processes asked this one for."""
+    """Make the backups that other processes requested."""
     for request in runs_folder(db.path).glob(_REQUEST):
         taken = request.with_suffix(".taken")
         try:
-            request.rename(taken)  # one thread takes a request
+            request.rename(taken)  # only one thread can take a request
         except OSError:
             continue
         write_whole(request.with_suffix(_ANSWER), json.dumps(_answer(db, taken)))
@@ -361,7 +346,7 @@ def _answer(db: Database, request: Path) -> dict[str, int | str]:
     try:
         return {"bytes": back_up(db, json.loads(request.read_text(encoding="utf-8"))["file"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return {"error": f"The request for a backup could not be read ({type(error).__name__}); ask again."}
+        return {"error": f"The request for a backup could not be read ({type(error).__name__}). Try again."}
     except (StoreError, duckdb.Error) as error:
         return {"error": str(error)}
     finally:
@@ -369,20 +354,14 @@ def _answer(db: Database, request: Path) -> dict[str, int | str]:
 
 
 def back_up_now(database: Path, file: str | Path) -> int:
-    """Copy a database to a file, whether another process holds it or none does.
-
-    Args:
-        file: where nothing lies yet.
-
-    Returns:
-        The copy's size in bytes.
+    """Copy a database to a new file, whether or not another process holds it; return the size in bytes.
 
     Raises:
-        StoreError: there is no database, or the copy cannot be made or written.
+        StoreError: the database does not exist, or the backup cannot be made.
     """
     if not _is_file(database.expanduser()):
         raise StoreError(
-            f"A backup needs a database, but there is none at {database}; choose it with --db or ATLAS_DB."
+            f"A backup needs a database; {database} does not exist. Choose the database with --db or ATLAS_DB."
         )
     try:
         with Database(database) as db:

@@ -1,4 +1,4 @@
-"""Trained pattern classifiers: versions with the labels they saw, and which one suggests."""
+"""Trained pattern classifiers, with their labels, and which one is used for suggestions."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained classifier: its weights (safetensors bytes) and its labels' snapshot [map_id, class, event]."""
+    """A trained classifier. weights: safetensors bytes; snapshot: [map_id, class, event] of its labels."""
 
     class_set: str
     weights: bytes
@@ -32,10 +32,7 @@ class Trained:
 
 
 def save_classifier(db: Database, trained: Trained, *, classifier: str | None = None) -> str:
-    """Store a classifier; returns its id.
-
-    Storing one under an id that is there already changes nothing, so a job may say it twice.
-    """
+    """Store a classifier and return its ID. Storing an existing ID changes nothing."""
     name = classifier or uuid.uuid4().hex[:12]
     recipe, text = trained.recipe, to_json(list(trained.snapshot))
     values = [
@@ -65,7 +62,7 @@ def save_classifier(db: Database, trained: Trained, *, classifier: str | None = 
 
 
 def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
-    """Stored classifiers, newest first, without weights and snapshots; `macro_f1` from their scores."""
+    """Return stored classifiers, newest first, with `macro_f1` but without weights and snapshots."""
     return db.read(
         f"""SELECT {_ABOUT}, CAST(scores->>'macro_f1' AS DOUBLE) AS macro_f1 FROM classifier
             WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal DESC""",  # noqa: S608 - our columns
@@ -74,15 +71,14 @@ def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
 
 
 def one_classifier(db: Database, classifier: str) -> Row:
-    """All that is stored of a classifier: its weights (bytes), snapshot and scores, too. Raises StoreError where there
-    is none of this id."""
+    """Return a stored classifier with weights (bytes), snapshot and scores. Raises StoreError if the ID is unknown."""
     cursor = db.cursor().execute("SELECT * FROM classifier WHERE classifier = ?", [classifier])
     names = [column[0] for column in cursor.description]
     row = cursor.fetchone()
     if row is None:
         raise StoreError(
-            f"A classifier must be one of those stored; {classifier[:60]!r} is not: train one, or see the "
-            "list on the Classifier page."
+            f"A classifier must be a stored one; got {classifier[:60]!r}. Train one, or see the list on the "
+            "Classifier page."
         )
     about = dict(zip(names, row, strict=True))
     return about | {name: json.loads(about[name]) for name in ("recipe", "classes", "snapshot", "scores")}
@@ -90,7 +86,7 @@ def one_classifier(db: Database, classifier: str) -> Row:
 
 @dataclass(frozen=True)
 class StoredClassifier:
-    """What classifying needs of a stored classifier. confusions: on held-out maps [input, true, predicted]."""
+    """The fields of a classifier needed to classify. confusions: on held-out maps [input, true, predicted]."""
 
     class_set: str
     weights: bytes
@@ -98,26 +94,30 @@ class StoredClassifier:
 
 
 def stored_classifier(db: Database, classifier: str) -> StoredClassifier:
-    """What classifying needs of a stored classifier. Raises StoreError where there is none of this id."""
+    """Return the fields of a classifier needed to classify. Raises StoreError if the ID is unknown."""
     about = one_classifier(db, classifier)
     return StoredClassifier(about["class_set"], about["weights"], about["scores"].get("confusions", []))
 
 
 def class_set_of(db: Database, classifier: str) -> str | None:
-    """The class set that a classifier was trained on; None when there is no such classifier."""
+    """Return the class set of a classifier; None if the ID is unknown."""
     row = db.cursor().execute("SELECT class_set FROM classifier WHERE classifier = ?", [classifier]).fetchone()
     return row[0] if row else None
 
 
 def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str) -> None:
-    """Let this classifier suggest for a class set (None: no suggestions). InputError when it is of another set."""
+    """Use this classifier for suggestions in a class set (None: no suggestions).
+
+    Raises:
+        InputError: the classifier was trained on another class set.
+    """
     db.person.must("admin", "choose the classifier that suggests")
     if classifier is not None:
         trained_on = one_classifier(db, classifier)["class_set"]
         if trained_on != class_set:
             raise InputError(
-                f'A classifier suggests for the class set it was trained on; this one knows "{trained_on}", '
-                f'not "{class_set}": train one on labels of "{class_set}".'
+                f'A classifier must have been trained on the class set "{class_set}" to suggest its classes; this '
+                f'one was trained on "{trained_on}". Train one on labels of "{class_set}".'
             )
     with db.write() as cursor:
         cursor.execute(
@@ -127,7 +127,7 @@ def choose(db: Database, class_set: str, classifier: str | None, *, annotator: s
 
 
 def suggesting(db: Database, class_set: str) -> str | None:
-    """The classifier that suggests for a class set, or None."""
+    """Return the classifier used for suggestions in a class set, or None."""
     row = (
         db.cursor()
         .execute(
@@ -139,7 +139,7 @@ def suggesting(db: Database, class_set: str) -> str | None:
 
 
 def is_turned_off(db: Database, class_set: str) -> bool:
-    """Whether somebody chose that nothing suggests for a class set, rather than that nobody chose yet."""
+    """Return whether suggestions have been turned off for a class set, as opposed to never chosen."""
     chosen = db.cursor().execute(
         "SELECT classifier FROM classifier_choice WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1", [class_set]
     )
@@ -148,16 +148,10 @@ def is_turned_off(db: Database, class_set: str) -> bool:
 
 
 def labels_since_newest(db: Database, class_set: str) -> int:
-    """How many labels stand that the newest classifier of a class set has not seen.
+    """Return the number of current labels that the newest classifier of a class set has not seen.
 
-    New is what came after the newest of the labels that it was trained on, or that were looked at and tied; where the
-    store has none of those (they came with the project), what came after the classifier itself.
-
-    Args:
-        db: where labels and classifiers are stored.
-
-    Returns:
-        Their number; of all that stand where there is no classifier.
+    These are the labels stored after the newest one that it was trained on or that was tied; if none of those is in the
+    database (bundled labels), after the classifier itself. All current labels if there is no classifier.
     """
     newest = db.cursor().execute(
         "SELECT snapshot, stored, scores->>'newest' FROM classifier WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1",

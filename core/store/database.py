@@ -1,7 +1,7 @@
-"""The one DuckDB file: opened once per process, read by a cursor per thread, written under one lock.
+"""The DuckDB file: opened once per process, read with one cursor per thread, written under one lock.
 
-DuckDB lets a single process hold a file. External access is off and cannot be switched on again while the file
-is open, so no statement can reach another file; exports go through Arrow (`core.store.exchange`).
+DuckDB lets only one process hold a file. External access is off while the file is open, so no statement can read
+another file; exports go through Arrow (`core.store.exchange`).
 """
 
 import atexit
@@ -31,23 +31,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# ---------------------------------------------------------------- the database file as it was opened once
+# ---------------------------------------------------------------- the open file
 
 
-BUSY = 10.0  # seconds that statements of other threads are waited for, before the file is let go of
+BUSY = 10.0  # seconds to wait for statements of other threads before closing the file
 
 
 def begin(path: Path, config: Mapping[str, Any]) -> None:
-    """A new database at a path, where there is none: whole or not at all.
+    """Create a new database at a path without one, atomically.
 
-    DuckDB writes a new file in four steps, and opens nothing that a kill leaves between them. Where this fails, DuckDB
-    says why when it is asked for `path` itself.
-
-    Args:
-        path: the database file; one that is there stays as it is.
+    DuckDB creates a file in four steps and cannot open a file left by a kill between them. If this fails, opening
+    `path`
+    reports why.
 
     Raises:
-        StoreError: whether there is a file cannot be told.
+        StoreError: it cannot be determined whether the file exists.
     """
     try:
         if path.exists():
@@ -66,15 +64,15 @@ def begin(path: Path, config: Mapping[str, Any]) -> None:
 
 def _place(part: Path, path: Path) -> None:
     try:
-        os.link(part, path)  # takes nobody's place, where two begin at once
+        os.link(part, path)  # replaces nothing if two processes create it at once
     except FileExistsError:
         return
-    except OSError:  # no such links on this disk
+    except OSError:  # the file system has no hard links
         part.rename(path)
 
 
 class Opening:
-    """The file at `path` by one `connection`. stopped: nothing can be asked of it any more."""
+    """A file opened by one `connection`. stopped: the connection can no longer be used."""
 
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection):
         self.path, self.connection = path, connection
@@ -82,7 +80,7 @@ class Opening:
         self._own = threading.local()
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
-        """The cursor of the thread that asks. Raises StoreError."""
+        """Return the cursor of the calling thread. Raises StoreError."""
         if not hasattr(self._own, "cursor"):
             with self.explaining():
                 self._own.cursor = self.connection.cursor()
@@ -90,12 +88,12 @@ class Opening:
 
     @property
     def inside(self) -> bool:
-        """Whether the thread that asks is in a transaction."""
+        """Whether the calling thread is in a transaction."""
         return getattr(self._own, "inside", False)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Marks that this thread is in a transaction; begins none."""
+        """Mark this thread as being in a transaction; starts none."""
         before, self._own.inside = self.inside, True
         try:
             yield
@@ -104,7 +102,7 @@ class Opening:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """What goes wrong inside for the file or its disk is raised as a StoreError, in one sentence."""
+        """Raise errors about the file or its disk as a StoreError with one message."""
         try:
             yield
         except duckdb.Error as error:
@@ -114,7 +112,7 @@ class Opening:
             raise explain(error, self.path) from error
 
     def heed(self, error: duckdb.Error) -> None:
-        """Know from an error of any statement whether DuckDB stopped."""
+        """Detect from an error whether DuckDB has stopped."""
         if isinstance(error, duckdb.FatalException) or STOPPED in str(error):
             self.stopped = True
 
@@ -122,21 +120,23 @@ class Opening:
         return is_of_file(error) or (self.stopped and bool(LET_GO.search(str(error))))
 
     def end(self) -> None:
-        """Let go of the file, with all cursors, as soon as no other thread's statement runs.
+        """Close the file and all cursors once no other thread runs a statement.
 
         Raises:
-            StoreError: when one still runs after BUSY seconds; the file is let go of in part, so end it again.
+            StoreError: a statement still runs after BUSY seconds; the file is partly closed, so call again.
         """
         self.stopped = True
         last = time.monotonic() + BUSY
         while True:
             try:
                 return self.connection.close()
-            except duckdb.ResourceInUseException as error:  # of a cursor; those before it are closed by now
+            except (
+                duckdb.ResourceInUseException
+            ) as error:  # a cursor is in use; the cursors before it are closed by now
                 if time.monotonic() > last:
                     raise StoreError(
-                        f"The database {self.path} must be opened again after a failure, but is still being read; do "
-                        "the last step again in a while, nothing stored before is affected."
+                        f"The database {self.path} must be reopened after a failure, but another statement is "
+                        "still reading it. Repeat the last step in a moment; everything stored before is safe."
                     ) from error
             time.sleep(0.01)
 
@@ -144,7 +144,7 @@ class Opening:
 # ----------------------------------------------------------------
 
 
-# -------------------- The file that was opened, and whether it still lies there
+# ---------------------------------------------------------------- detecting a file that was deleted or replaced
 
 
 _HEADERS = 12_288  # bytes before the first block of a DuckDB file
@@ -152,7 +152,7 @@ _GUARDS: "weakref.WeakSet[DatabaseFileGuard]" = weakref.WeakSet()
 
 
 class DatabaseFileGuard:
-    """The file at `path` as it was opened: its device, its number there, and its least size."""
+    """Detects whether the database file at `path` is still the one that was opened."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -163,14 +163,13 @@ class DatabaseFileGuard:
         _GUARDS.add(self)
 
     def let_go(self) -> None:
-        """The file was closed: anybody may open it."""
+        """Forget the file after it was closed."""
         _GUARDS.discard(self)
 
     def must_hold(self, cursor: Any) -> None:
-        """Raises StoreError when the file was deleted, replaced or cut, or its log was deleted, since it was opened.
+        """Raise StoreError if the file was deleted, replaced or truncated, or its log deleted, since it was opened.
 
-        Args:
-            cursor: of the open file, asked only where sizes leave a doubt.
+        cursor: of the open file; used only if the sizes are inconclusive.
         """
         log = self.path.with_name(self.path.name + ".wal")
         try:
@@ -178,28 +177,28 @@ class DatabaseFileGuard:
             log_exists = log.exists()
         except (FileNotFoundError, NotADirectoryError) as error:
             raise self._gone("deleted") from error
-        except OSError as error:  # a network folder that is stale, say
+        except OSError as error:  # for example, a stale network folder
             raise explain(error, self.path) from error
         if identity != self.identity:
-            raise self._gone("replaced by another")
+            raise self._gone("replaced by another file")
         if size < self.size or not log_exists:
             self._ask(cursor, size, log)
         self.size = size
 
     def _ask(self, cursor: Any, size: int, log: Path) -> None:
-        """DuckDB makes a file smaller and removes its log at a checkpoint; then it knows of it."""
+        """Ask DuckDB whether a checkpoint explains a smaller file or a missing log."""
         (is_known, waiting) = cursor.execute(
             "SELECT block_size * total_blocks, wal_size FROM pragma_database_size()"
         ).fetchall()[0]
         if size < self.size and size < _HEADERS + is_known:
-            raise self._gone("cut short")
+            raise self._gone("truncated")
         if waiting != "0 bytes" and not log.exists():
-            raise self._gone("left without its log, which was deleted")
+            raise self._gone("separated from its log, which was deleted")
 
     def _gone(self, what: str) -> StoreError:
         return StoreError(
-            f"The database {self.path} was {what} while this program had it open, so nothing more is stored; put the "
-            "file back, or start the program again to go on with what lies there now."
+            f"The database {self.path} was {what} while this program had it open, so nothing more can be stored. "
+            "Put the file back, or restart the program to continue with the present file."
         )
 
 
@@ -209,8 +208,10 @@ def _seen(path: Any) -> tuple[tuple[int, int], int]:
 
 
 def _refuse_databases(event: str, arguments: tuple[Any, ...]) -> None:
-    """Nothing but DuckDB opens its file in this process: when any other descriptor of it is closed, the system lets
-    go of DuckDB's lock, and a second program can write."""
+    """Refuse to open the database file outside DuckDB in this process.
+
+    Closing any other descriptor of the file releases DuckDB's lock, and a second program could write to it.
+    """
     if event != "open" or not _GUARDS or not isinstance(arguments[0], (str, bytes, os.PathLike)):
         return
     try:
@@ -218,9 +219,7 @@ def _refuse_databases(event: str, arguments: tuple[Any, ...]) -> None:
     except (OSError, ValueError):
         return
     if any(guard.identity == identity for guard in list(_GUARDS)):
-        raise StoreError(
-            "A file must be another one than the database, which this program has open: name another file."
-        )
+        raise StoreError("This file must not be the database, which this program has open. Choose another file.")
 
 
 sys.addaudithook(_refuse_databases)
@@ -229,18 +228,19 @@ sys.addaudithook(_refuse_databases)
 # ----------------------------------------------------------------
 
 
-# ---------------------------------------------------------------- A cursor that reads
+# ---------------------------------------------------------------- reading
 
 
 _READS = {duckdb.StatementType.SELECT}
-_MOVES = re.compile(r"\b(nextval|setval)\s*\(", re.IGNORECASE)  # of a SELECT, the one kind that writes
+_MOVES = re.compile(r"\b(nextval|setval)\s*\(", re.IGNORECASE)  # functions that make a SELECT write
 
 
 class Reader:
-    """One thread's cursor for statements that read. Fetch all rows of one before the next.
+    """A thread's cursor for reading. Fetch all rows of a statement before the next.
 
-    current: the file as it is open now, asked at every statement, so that a reader outlives an opening. Errors of all:
-    StoreError where the file or its disk is in trouble.
+    current: returns the file as it is open now, so that a reader stays valid when the file is reopened. All methods
+    raise
+    StoreError for trouble with the file or its disk.
     """
 
     __slots__ = ("_current", "_cursor", "_opening")
@@ -251,11 +251,10 @@ class Reader:
         self._cursor = self._opening.cursor()
 
     def execute(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "Reader":
-        """Run one statement. Raises StoreError for one that does not only read."""
+        """Run one statement. Raises StoreError unless it only reads."""
         if not _only_reads(sql):
             raise StoreError(
-                "A cursor outside write() only reads, but the statement it was given does more; use write() for what "
-                "changes the store."
+                "A statement outside write() must only read; got one that changes the database. Use write() for it."
             )
         self._opening = self._current()
         self._cursor = self._opening.cursor()
@@ -269,17 +268,17 @@ class Reader:
         return self._cursor.description
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows of the last statement."""
+        """Return all rows of the last statement."""
         with self._opening.explaining():
             return self._cursor.fetchall()
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row of the last statement, or None."""
+        """Return the next row of the last statement, or None."""
         with self._opening.explaining():
             return self._cursor.fetchone()
 
     def df(self) -> "pd.DataFrame":
-        """All rows of the last statement as a data frame."""
+        """Return all rows of the last statement as a data frame."""
         with self._opening.explaining():
             return self._cursor.df()
 
@@ -297,7 +296,7 @@ REST = 3.0  # seconds without a write
 
 
 class IdleCheckpointer:
-    """Calls `fold` once after each time of writing, in a thread of its own, as soon as `seconds` pass without one."""
+    """Calls `fold` in its own thread after each period of writing, once `seconds` have passed without a write."""
 
     def __init__(self, fold: Callable[[], None], seconds: float = REST):
         self._fold, self._seconds = fold, seconds
@@ -305,14 +304,14 @@ class IdleCheckpointer:
         self._thread: threading.Thread | None = None
 
     def wrote(self) -> None:
-        """Say that something was written."""
+        """Report a write."""
         self._wrote.set()
         if self._thread is None and not self._over:
             self._thread = threading.Thread(target=self._watch, name="atlas-log", daemon=True)
             self._thread.start()
 
     def end(self) -> None:
-        """End the thread; nothing is folded from now on."""
+        """End the thread; `fold` is not called any more."""
         self._over = True
         self._wrote.set()
 
@@ -343,20 +342,19 @@ def _lock_of(path: Path) -> threading.RLock:
 
 
 class Database:
-    """The database file at `path`, created with its folder when missing, brought up to date when older.
+    """The database file at `path`, created with its folder if missing and migrated if older.
 
-    `notice` is a sentence for people when the file was recovered without the end of its log, else None. `person` is who
-    acts: whoever opens the file may do everything, and `acting_as` gives out handles that may do less.
+    `notice` is a message for users if the end of the log could not be recovered, otherwise None. `person` is the acting
+    user: whoever opens the file may do everything, and `acting_as` returns handles with fewer rights.
 
     Raises:
-        StoreError: in one sentence when the file is held by another process (which one), written by newer code,
-            damaged, not a database, or not writable.
+        StoreError: the file is held by another process, written by newer code, damaged, not a database, or read-only.
     """
 
     person: Person = OWNER
     _opened: "Database | None" = None
     _id: str | None = None
-    _writes = 0  # transactions that were committed through this handle's file
+    _writes = 0  # committed transactions of this file
 
     def __init__(self, path: str | Path):
         self.path = Path(path).expanduser().resolve()
@@ -369,7 +367,7 @@ class Database:
         _OPEN.add(self)
 
     def acting_as(self, person: Person) -> "Database":
-        """The same open file in the hands of `person`: their role is asked before anything is written."""
+        """Return a handle on the same open file that acts as `person`; every write checks their role."""
         handle = copy.copy(self)
         handle.person, handle._opened = person, self.shared
         return handle
@@ -381,7 +379,7 @@ class Database:
 
     @property
     def id(self) -> str:
-        """What tells this database from every other: kept in the file, so that a copy of it has the same."""
+        """A unique ID of the database, stored in the file; a copy of the file has the same ID."""
         shared = self.shared
         if shared._id is None:
             shared._id = str(self.cursor().execute("SELECT id FROM store_id").fetchall()[0][0])
@@ -389,12 +387,12 @@ class Database:
 
     @property
     def writes(self) -> int:
-        """How many transactions this process has committed: what was read before and after one number is the same."""
+        """Number of transactions committed by this process; data read at the same number are the same."""
         return self.shared._writes
 
     @property
     def closed(self) -> bool:
-        """Whether the file was let go of."""
+        """Whether the file has been closed."""
         return self.shared._closed
 
     def __enter__(self) -> "Database":
@@ -412,7 +410,7 @@ class Database:
         try:
             missing = migrations.missing(connection, self.path)
             if missing and migrations.applied(connection):
-                connection.close()  # the copy must be read while this process holds no lock on the file
+                connection.close()  # the copy must be made while this process has no lock on the file
                 migrations.back_up(self.path, missing[0])
                 connection, _ = _connect(self.path)
             migrations.apply(connection, missing)
@@ -425,29 +423,29 @@ class Database:
         return connection
 
     def cursor(self) -> Reader:
-        """This thread's cursor for reading: use it in the thread that asked. What changes rows goes through `write()`.
+        """Return this thread's cursor for reading; writes go through `write()`.
 
-        Fetch all rows of a statement before the next (`fetchall`, `df`): a result left open blocks the cursor.
+        Fetch all rows of a statement before the next (`fetchall`, `df`): an unread result blocks the cursor.
         """
         return Reader(self._current)
 
     def _current(self) -> Opening:
-        """The file as it is open now: opened again first, where DuckDB stopped."""
-        self.person.must("viewer", "see what is stored")
+        """Return the open file, reopened if DuckDB has stopped."""
+        self.person.must("viewer", "read stored data")
         shared = self.shared
         if shared._opening.stopped:
             shared._reopen()
         if shared._closed:
-            raise StoreError(f"The database {self.path} was closed in this process; open it again.")
+            raise StoreError(f"The database {self.path} must be open; this process has closed it. Open it again.")
         return shared._opening
 
     def _reopen(self) -> None:
-        """After a failure that DuckDB does not go on from: let go of the file and open it again, once it can be."""
+        """Reopen the file after a failure that stopped DuckDB."""
         with self._lock:
             if self._closed or not self._opening.stopped:
                 return
             if self._opening.inside:
-                raise explain(StoreError(STOPPED), self.path)  # the transaction fails; the next one opens the file
+                raise explain(StoreError(STOPPED), self.path)  # this transaction fails; the next one reopens the file
             for database in [other for other in list(_OPEN) if other.path == self.path]:
                 database._opening.end()
                 database._place.let_go()
@@ -456,13 +454,15 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor inside one transaction and under the write lock: all of it is stored, or nothing.
+        """Return a cursor in one transaction under the write lock: everything is stored, or nothing.
 
-        Nested in the same thread, the inner block joins the outer transaction. Raises RightsError for a viewer;
-        StoreError when the file was deleted, replaced or cut since it was opened: what was written is then not
-        acknowledged.
+        A nested call in the same thread joins the outer transaction.
+
+        Raises:
+            RightsError: the person is a viewer.
+            StoreError: the file was deleted, replaced or truncated since it was opened; the write is not acknowledged.
         """
-        self.person.must("annotator", "change what is stored")
+        self.person.must("annotator", "change stored data")
         with self._lock:
             opening = self._current()
             if opening.inside:
@@ -485,12 +485,12 @@ class Database:
             raise
 
     def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pd.DataFrame":
-        """Rows of one statement as a data frame. Values go in as parameters, never into the text."""
+        """Return the rows of one statement as a data frame. Pass values as parameters, never in the text."""
         return self.cursor().execute(sql, parameters).df()
 
     @contextmanager
     def one_moment(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor that sees the store as it is now, whatever is written meanwhile; nothing in it is kept."""
+        """Return a cursor on a snapshot of the database; changes in it are rolled back."""
         opening = self._current()
         with opening.transaction(), opening.explaining():
             cursor = opening.cursor()
@@ -502,12 +502,12 @@ class Database:
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Nothing is written to the file, and its log is not folded, while the block runs."""
+        """Prevent writes and checkpoints while the block runs."""
         with self._lock:
             yield
 
     def fold(self) -> None:
-        """Fold the log into the file, so that a copy of the file alone is whole; later where that cannot be now."""
+        """Merge the log into the file so that a copy of the file is complete; retried later if it fails."""
         with self._lock:
             opening = self.shared._opening
             if opening.stopped:
@@ -515,10 +515,10 @@ class Database:
             try:
                 opening.connection.execute("CHECKPOINT")
             except duckdb.Error as error:
-                opening.heed(error)  # on a full disk DuckDB stops at this
+                opening.heed(error)  # DuckDB stops here on a full disk
 
     def close(self) -> None:
-        """Fold the log and let go of the file; cursors of other threads end with it."""
+        """Merge the log and close the file with the cursors of all threads."""
         with self._lock:
             self.fold()
             self.shared._rest.end()
@@ -529,8 +529,9 @@ class Database:
 
 @atexit.register
 def _end_quietly() -> None:
-    """Last of all: DuckDB's binding lists on standard error what threads still hold of it as the process ends, which
-    says nothing to whoever pressed Ctrl-C."""
+    """Silence standard error at exit: DuckDB's binding lists the objects that threads still hold, which means nothing
+    to users.
+    """
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.flush()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -539,7 +540,7 @@ def _end_quietly() -> None:
 @atexit.register
 def _close_all() -> None:
     for database in list(_OPEN):
-        with contextlib.suppress(StoreError):  # one that is still being read ends with the process
+        with contextlib.suppress(StoreError):  # a database that is still being read is closed with the process
             database.close()
 
 
@@ -547,7 +548,7 @@ def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
     try:
         cursor.execute("ROLLBACK")
     except duckdb.Error:
-        return  # a commit that failed has rolled back already
+        return  # a failed commit has been rolled back already
 
 
 def _make_folder(path: Path) -> None:
@@ -555,14 +556,15 @@ def _make_folder(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"The database needs a folder that can be made, but {path.parent} cannot ({error.strerror}); "
-            "choose another file with --db or ATLAS_DB."
+            f"The database must be in a folder that can be created; {path.parent} cannot be created "
+            f"({error.strerror}). Choose another file with --db or ATLAS_DB."
         ) from error
 
 
 def _connect_again(path: Path) -> duckdb.DuckDBPyConnection:
-    """Another connection of the process that holds the file. The file and its log are not looked at: closing one of
-    them lets go of the lock that keeps other processes out (POSIX, fcntl)."""
+    """Connect again in the process that holds the file. Opening and closing the file or its log otherwise would release
+    the lock (POSIX, fcntl).
+    """
     try:
         return duckdb.connect(str(path), config=CONFIG)
     except duckdb.Error as error:
@@ -578,7 +580,9 @@ def _connect(path: Path) -> tuple[duckdb.DuckDBPyConnection, str | None]:
         log.discard_unless(damaged="WAL" in str(error))
         raise explain(error, path) from error
     try:
-        connection.execute("SET enable_progress_bar = false")  # `python -c` counts as a prompt and gets one
+        connection.execute(
+            "SET enable_progress_bar = false"
+        )  # `python -c` counts as a prompt and would show a progress bar
         return connection, log.check(connection)
     except duckdb.Error as error:
         connection.close()

@@ -1,7 +1,7 @@
-"""Taking a person out of the record: their name from everything, or their label events too, with a record that it was
-done and never of whom.
+"""Erase a person: replace their name everywhere, or also delete their label events.
 
-This is the one place that changes what is stored. Copies made before (backups, exports) are not reached.
+An erasure is recorded, but not whose. This is the only module that changes stored rows. Earlier copies (backups,
+exports) are not changed.
 """
 
 import json
@@ -17,8 +17,7 @@ from .rows import quoted
 
 @dataclass(frozen=True)
 class Erasure:
-    """One erasure. kind: name or events; pseudonym: what stands in the place of the name; events: how many rows it
-    touched."""
+    """One erasure. kind: name or events; pseudonym: replaces the name; events: number of affected rows."""
 
     kind: str
     pseudonym: str
@@ -28,24 +27,25 @@ class Erasure:
 
 
 def erase_name(db: Database, name: str, *, annotator: str) -> Erasure:
-    """Put a pseudonym in the place of a name everywhere; labels and what is measured from them stay as they are."""
+    """Replace a name by a pseudonym everywhere; labels and results stay as they are."""
     return _erase(db, name, "name", annotator)
 
 
 def erase_events(db: Database, name: str, *, annotator: str) -> Erasure:
-    """Delete a person's label events, what answers them (undos), and their claims; a pseudonym takes the name's place
-    in everything else."""
+    """Delete a person's label events, undos of them and reservations; replace the name by a pseudonym
+    everywhere else.
+    """
     return _erase(db, name, "events", annotator)
 
 
 def erasures(db: Database) -> list[Erasure]:
-    """Every erasure, oldest first."""
+    """Return every erasure, oldest first."""
     cursor = db.cursor().execute("SELECT kind, pseudonym, events, annotator, stored FROM erasure ORDER BY ordinal")
     return [Erasure(*row) for row in cursor.fetchall()]
 
 
 def known_people(db: Database) -> list[str]:
-    """Every name that labels carry."""
+    """Return the annotator names of all label events."""
     cursor = db.cursor().execute("SELECT DISTINCT annotator FROM label_event ORDER BY annotator")
     return [name for (name,) in cursor.fetchall()]
 
@@ -56,8 +56,8 @@ def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
         count = _count(cursor, name)
         if not count:
             raise InputError(
-                f"A person is erased by the name their labels carry; nothing here carries {name[:60]!r}: choose one of "
-                "the names on the Projects page."
+                f"The name to erase must be the annotator of stored labels or projects; got {name[:60]!r}. Choose "
+                "one of the names on the Projects page."
             )
         (number,) = cursor.execute("SELECT count(*) + 1 FROM erasure").fetchall()[0]
         pseudonym = f"erased-{number}"
@@ -69,7 +69,7 @@ def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
             "INSERT INTO erasure (kind, pseudonym, events, annotator, stored) VALUES (?, ?, ?, ?, ?)",
             [kind, pseudonym, count, by, now()],
         )
-    db.fold()  # the log would keep the name until the next rest
+    db.fold()  # otherwise the log would contain the name until the next checkpoint
     return erasures(db)[-1]
 
 
@@ -97,7 +97,7 @@ def _delete(cursor: Any, name: str) -> None:
 
 
 def _rename(cursor: Any, name: str, pseudonym: str) -> None:
-    """Everywhere a name stands in a column or in the JSON of a project, a job or a run."""
+    """Replace a name in all columns and in the JSON of projects, jobs and runs."""
     for table in ("label_event", "claim", "class_event", "classifier", "classifier_choice", "project", "project_event",
                   "erasure"):  # fmt: skip
         cursor.execute(f"UPDATE {quoted(table)} SET annotator = ? WHERE annotator = ?", [pseudonym, name])  # noqa: S608 - quoted
@@ -122,7 +122,7 @@ def _rename(cursor: Any, name: str, pseudonym: str) -> None:
 
 
 def _without(text: str, name: str, pseudonym: str) -> str | None:
-    """Options with the pseudonym as their annotator, None where they name somebody else."""
+    """Return options with the pseudonym as annotator; None if they name somebody else."""
     options = json.loads(text)
     if not isinstance(options, dict) or options.get("annotator") != name:
         return None

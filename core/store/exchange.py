@@ -1,6 +1,6 @@
-"""Everything out as Parquet and back, and single runs as JSON lines between two databases.
+"""Export and import the database as Parquet, and single runs as JSON Lines.
 
-DuckDB's own COPY is off with external access, so tables leave and enter through Arrow.
+DuckDB's COPY is off with external access, so tables are written and read through Arrow.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..attention import PARTS
-from ..config import code_version, command_line
+from ..config import code_version
 from ..errors import InputError, StoreError
 from ..reading import lines_of, read_text
 from ..writing import replacing, write_whole
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# -------------------- What rows that come from elsewhere must be before they are stored
+# ---------------------------------------------------------------- checking imported rows
 
 
 NAMES = frozenset({
@@ -52,7 +52,7 @@ BODIES: Mapping[tuple[str, str], type] = MappingProxyType({
     ("classifier", "snapshot"): list, ("classifier", "scores"): dict, ("finding", "numbers"): list,
     ("finding", "pictures"): list, ("frame_release", "skipped"): list, ("frame_annotation", "body"): dict,
 })  # fmt: skip
-LAST_ORDINAL = 2**52  # of rows that are counted: the next ones need room
+LAST_ORDINAL = 2**52  # leaves room for later rows
 _BELONGS = (
     ("label_event", "map_id", "attention_map"),
     ("project_map", "map_id", "attention_map"),
@@ -65,17 +65,18 @@ _BELONGS = (
 
 
 def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
-    """InputError unless every column of `rows` is one of the table's `columns`, and none comes twice."""
+    """Raise InputError unless every column of `rows` is one of the table's `columns`, without duplicates."""
     names = rows.schema.names
     strange = [name for name in names if name not in columns] or [name for name in names if names.count(name) > 1]
     if strange:
         raise InputError(
-            f"A table of an export has the store's columns, each once; {table} has {strange[0][:60]!r}: export again."
+            "The columns of an exported table must be those of the database, without duplicates; got "
+            f"{strange[0][:60]!r} in {table}. Export again."
         )
 
 
 def check_rows(table: str, rows: pa.Table) -> None:
-    """InputError, naming the table and the reason, where a row cannot be one that this program wrote."""
+    """Raise InputError, naming table and reason, if this program cannot have written a row."""
     check_event = _ROWS.get(table)
     for name in rows.schema.names:
         column = rows.column(name)
@@ -94,17 +95,17 @@ def check_rows(table: str, rows: pa.Table) -> None:
 
 
 def check_scores(rows: list[Row]) -> None:
-    """InputError where a row of a run is of a layer or head that no model has."""
+    """Raise InputError if a row has an impossible layer or head."""
     for row in rows:
         check_fields(row, "a row of the run")
         for name in ("layer", "head"):
             value = row.get(name)
             if isinstance(value, (int, float)) and not 0 <= value < HEADS:
-                raise InputError(f"A {name} is a number from 0 to {HEADS - 1}; a row has {value!r}: correct it.")
+                raise InputError(f"A {name} must be from 0 to {HEADS - 1}; got {value!r}. Correct this row.")
 
 
 def check_whole(cursor: duckdb.DuckDBPyConnection) -> None:
-    """InputError where what has come in does not belong together: a label of a map that is not there, say."""
+    """Raise InputError if imported rows are inconsistent, for example a label of a missing map."""
     for table, column, home in _BELONGS:
         lost = cursor.execute(
             f"SELECT {quoted(column)} FROM {quoted(table)} "  # noqa: S608 - quoted
@@ -112,16 +113,16 @@ def check_whole(cursor: duckdb.DuckDBPyConnection) -> None:
         ).fetchall()
         if lost:
             raise InputError(
-                f"Every {column} of {table} must be in {home}; {str(lost[0][0])[:60]!r} of this export is not: "
-                "export again."
+                f"Every {column} of {table} must be in {home}; got {str(lost[0][0])[:60]!r}, which is not. Export "
+                "again."
             )
     pairs = cursor.execute("SELECT DISTINCT class_set, class FROM standing WHERE kind = 'label'").fetchall()
     names = known_names(cursor, {class_set for class_set, _ in pairs})
     for class_set, name in sorted(pairs):
         if name not in names.get(class_set, ()):
             raise InputError(
-                f"A label that stands is of a class of its set; {name[:60]!r} is none of {class_set[:60]!r}: where the "
-                "export was made, take such labels back with `labels retire`, and export again."
+                f"A current label must have a class of its class set; got {name[:60]!r} in {class_set[:60]!r}. "
+                "Retract such labels with `labels retire` where the export was made, and export again."
             )
 
 
@@ -133,8 +134,8 @@ def _check_map(row: Row) -> None:
 def _check_label_event(row: Row) -> None:
     if checked_event(row)["event"] != row["event"]:
         raise InputError(
-            f"A label event is called by its batch and sequence, as in tab-1:7; {str(row['event'])[:60]!r} is not: "
-            "export again."
+            "The ID of a label event must be its batch and sequence number, such as tab-1:7; got "
+            f"{str(row['event'])[:60]!r}. Export again."
         )
 
 
@@ -142,12 +143,16 @@ def _check_class_event(row: Row) -> None:
     shown = {name: row.get(name) for name in ("into_class", "title", "eye", "colour", "key")}
     check_class(str(row.get("class_set")), str(row.get("class")), **shown)
     if row.get("kind") not in KINDS:
-        raise InputError(f"A change of classes is one of {', '.join(KINDS)}; a row has {str(row.get('kind'))[:40]!r}.")
+        raise InputError(
+            f"A change of a class must be one of {', '.join(KINDS)}; got {str(row.get('kind'))[:40]!r}. Export again."
+        )
 
 
 def _check_part(row: Row) -> None:
     if row.get("part") not in PARTS:
-        raise InputError(f"A set of heads is one of {', '.join(PARTS)}; part_score has {str(row.get('part'))[:40]!r}.")
+        raise InputError(
+            f"A stack in part_score must be one of {', '.join(PARTS)}; got {str(row.get('part'))[:40]!r}. Export again."
+        )
 
 
 def _check_finding(row: Row) -> None:
@@ -172,7 +177,7 @@ def _check_bodies(table: str, name: str, texts: list[Any], kind: type) -> None:
     for text in texts:
         if text is not None and not isinstance(_json(text, f"{table}.{name}"), kind):
             wanted = "object" if kind is dict else "list"
-            raise InputError(f"{table}.{name} is a JSON {wanted}; a row of this export has {str(text)[:40]!r}.")
+            raise InputError(f"{table}.{name} must be a JSON {wanted}; got {str(text)[:40]!r}. Export again.")
         if text is not None and (table, name) == ("study_row", "body"):
             check_fields(_json(text, table), f"{table}.{name}")
         if text is not None and (table, name) == ("finding", "numbers"):
@@ -180,17 +185,17 @@ def _check_bodies(table: str, name: str, texts: list[Any], kind: type) -> None:
                 check_fields(number, f"{table}.{name}")
 
 
-NUMERIC = frozenset({"value", "low", "high", "baseline", "p", "q"})  # of rows of studies and numbers of findings
+NUMERIC = frozenset({"value", "low", "high", "baseline", "p", "q"})  # fields of study rows and of numbers in findings
 WHOLE = frozenset({"layer", "head"})
 TEXTS = frozenset({"kind", "statistic", "feature", "checkpoint", "task", "name", "what"})
 
 
 def check_fields(row: Any, subject: str) -> None:
-    """InputError unless a row of a study, or a number of a finding, has the types that every study gives its fields."""
+    """Raise InputError unless the fields of a study row, or of a number in a finding, have the expected types."""
     if not isinstance(row, dict):
-        raise InputError(f"A row must be a JSON object; {subject} has {str(row)[:40]!r}: export again.")
+        raise InputError(f"A row must be a JSON object; got {str(row)[:40]!r} in {subject}. Export again.")
     if not {"statistic", "layer", "head", "value"} <= row.keys() and "what" not in row:
-        return  # neither a score of a head nor a number of a finding: other rows give these names other types
+        return  # neither a head score nor a number of a finding: other rows use these names with other types
     for name, value in row.items():
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         fits = (
@@ -200,58 +205,55 @@ def check_fields(row: Any, subject: str) -> None:
         )  # fmt: skip
         if value is not None and not fits:
             wanted = "text" if name in TEXTS else "a whole number" if name in WHOLE else "a number"
-            raise InputError(f"{name} must be {wanted}; {subject} has {str(value)[:40]!r}: export again.")
+            raise InputError(f"{name} must be {wanted}; got {str(value)[:40]!r} in {subject}. Export again.")
 
 
 def _refuse_constant(text: str) -> Any:
-    raise ValueError(text)  # NaN and Infinity, which are no JSON
+    raise ValueError(text)  # NaN and Infinity are not JSON
 
 
 def _json(text: Any, subject: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"A column of JSON holds JSON; that of {subject} does not: export again.") from error
+        raise InputError(f"A JSON column must contain JSON; that of {subject} does not. Export again.") from error
 
 
 def _check_whole(table: str, name: str, column: pa.ChunkedArray, least: int, most: int) -> None:
     if not pa.types.is_integer(column.type):
-        raise InputError(f"{table}.{name} is a whole number; this export has {column.type}: export again.")
+        raise InputError(f"{table}.{name} must be a whole number; got {column.type}. Export again.")
     numbers = np.asarray(column.drop_null())
     if len(numbers) and not (numbers.min() >= least and numbers.max() < most):
         raise InputError(
-            f"{table}.{name} lies from {least} to {most - 1}; a row of this export has "
-            f"{numbers.min() if numbers.min() < least else numbers.max()}: export again."
+            f"{table}.{name} must be from {least} to {most - 1}; got "
+            f"{numbers.min() if numbers.min() < least else numbers.max()}. Export again."
         )
 
 
 MANIFEST = "atlas.json"
 BATCH = 10_000  # rows of a table in memory at once
-LONGEST_RUN = 256 * 2**20  # bytes of a run's file; the largest study of the papers takes 20 MB
+LONGEST_RUN = 256 * 2**20  # bytes of a run file; the largest study of the papers takes 20 MB
 RUN_FORMAT = 1
 KEY_BYTES = 32
-IMPORTED = " · imported, not measured here"  # of a finding
+IMPORTED = " · imported, not measured here"  # appended to the description of a finding
 
 
 def tables(db: Database) -> list[str]:
-    """Names of the tables that hold what people made: without the record of migrations and the file's own number."""
+    """Return the names of the tables to export: all but the record of migrations and the file's ID."""
     listed = db.read("SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name")
     return [name for name in listed["name"] if name not in ("migration", "store_id")]
 
 
 def export_all(db: Database, folder: str | Path) -> dict[str, int]:
-    """Write every table to `folder`/<table>.parquet as it is at one moment.
-
-    Args:
-        folder: new or empty.
+    """Write a snapshot of every table to `folder`/<table>.parquet; return rows by table.
 
     Raises:
-        InputError: the folder holds something already.
-        StoreError: it cannot be written.
+        InputError: the folder is not empty.
+        StoreError: the folder cannot be written.
     """
     folder = Path(folder).expanduser()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"An export needs a folder that is new or empty, but {folder} is not; name another one.")
+        raise InputError(f"The folder of an export must be new or empty; got {folder}. Choose another folder.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         names = tables(db)
@@ -260,8 +262,8 @@ def export_all(db: Database, folder: str | Path) -> dict[str, int]:
         write_whole(folder / MANIFEST, json.dumps(_manifest(counts), indent=1), StoreError)
     except OSError as error:
         raise StoreError(
-            f"The export needs a folder that can be written, but {folder} cannot ({error.strerror or error}); free "
-            "space there or name another one."
+            f"The folder of an export must be writable; {folder} is not ({error.strerror or error}). Free space "
+            "there, or choose another folder."
         ) from error
     return counts
 
@@ -279,7 +281,7 @@ def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> in
     reader = cursor.sql(f"SELECT * FROM {quoted(name)}").to_arrow_reader(BATCH)  # noqa: S608 - quoted
     count = 0
     with (
-        reader,  # closed also after an error: the database could not be opened again while it lives
+        reader,  # closed after an error as well: an open reader would keep the database open
         replacing(file, StoreError) as part,
         pq.ParquetWriter(part, reader.schema, compression="zstd") as writer,
     ):
@@ -290,9 +292,10 @@ def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> in
 
 
 def import_all(db: Database, folder: str | Path) -> dict[str, int]:
-    """Read an export of `export_all` into a database whose tables are still empty; returns rows by table.
+    """Import an export into an empty database, all or nothing; return rows by table.
 
-    All or nothing. Raises InputError when the folder is no export, is of newer code, or the database is in use.
+    Raises:
+        InputError: the folder has no export, the export is from newer code, or the database is not empty.
     """
     db.person.must("admin", "import an export")
     folder = Path(folder).expanduser()
@@ -302,11 +305,11 @@ def import_all(db: Database, folder: str | Path) -> dict[str, int]:
         full = [name for name in names if cursor.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 1").fetchall()]  # noqa: S608
         if full:
             raise InputError(
-                f"An export can be read only into an empty database, but the table {full[0]} of {db.path} has rows; "
-                "choose a new file with --db or ATLAS_DB."
+                f"An export must be imported into an empty database; the table {full[0]} of {db.path} has rows. "
+                "Choose a new file with --db or ATLAS_DB."
             )
         counts = {name: _read_table(cursor, name, folder / f"{name}.parquet") for name in manifest["tables"]}
-        for name in ("run", "hypothesis_event"):  # any of it may be invented
+        for name in ("run", "hypothesis_event"):  # an import may contain invented results
             cursor.execute(f"UPDATE {quoted(name)} SET imported = now()::TIMESTAMP WHERE imported IS NULL")  # noqa: S608
         cursor.execute("UPDATE finding SET about = about || $words WHERE NOT ends_with(about, $words)",
                        {"words": IMPORTED})  # fmt: skip
@@ -322,11 +325,14 @@ def _read_manifest(folder: Path, known: Sequence[str]) -> Row:
         names = list(manifest["tables"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            f"An export is a folder with {MANIFEST} and Parquet files, but {folder} is none; name the folder that "
-            f"`{command_line('export')}` wrote."
+            f"An export must be a folder with {MANIFEST} and Parquet files; got {folder}. Give the folder that "
+            "`python -m core export` wrote."
         ) from error
     if unknown or not all(isinstance(name, str) and name in known for name in names):
-        raise InputError(f"The export {folder} was written by newer code; update this program to read it.")
+        raise InputError(
+            f"An export must come from this version or an earlier one; {folder} comes from a newer "
+            "one. Update this program to read it."
+        )
     return manifest
 
 
@@ -338,17 +344,17 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
                 count += insert_arrow(cursor, name, pa.Table.from_batches([batch]))
     except (OSError, pa.ArrowException, duckdb.Error, ValueError, OverflowError) as error:
         raise InputError(
-            f"Every table of an export must be a whole Parquet file, but {file} cannot be read into {name} "
-            f"({str(error).splitlines()[0][:120]}); export again."
+            f"Every table of an export must be a complete Parquet file; {file} cannot be read into {name} "
+            f"({str(error).splitlines()[0][:120]}). Export again."
         ) from error
     return count
 
 
 def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> int:
-    """Append an Arrow table by column name.
+    """Append an Arrow table by column name; return the number of rows.
 
     Raises:
-        InputError: a column that the table has not, or a row that cannot be one of it.
+        InputError: a column is unknown, or a row is invalid.
     """
     listed = cursor.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()
     check_columns(table, rows, [name for (name,) in listed])
@@ -358,18 +364,18 @@ def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) 
     try:
         cursor.execute(f"INSERT INTO {quoted(table)} ({columns}) SELECT {columns} FROM incoming")  # noqa: S608 - quoted
     finally:
-        with contextlib.suppress(duckdb.Error):  # after an error the transaction takes nothing more
+        with contextlib.suppress(duckdb.Error):  # after an error the transaction accepts no statement
             cursor.unregister("incoming")
     return rows.num_rows
 
 
 def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Move each sequence past the numbers that came in, so that the next row gets a new one."""
+    """Advance each sequence past the imported numbers."""
     sequences = cursor.execute(
         """SELECT table_name, column_name, regexp_extract(column_default, 'nextval\\(''(\\w+)''', 1)
            FROM duckdb_columns() WHERE column_default LIKE 'nextval%'"""
     ).fetchall()
-    past: dict[str, int] = {}  # several tables may count on one sequence
+    past: dict[str, int] = {}  # several tables may share a sequence
     for table, column, sequence in sequences:
         rows = cursor.execute(
             f"SELECT coalesce(max({quoted(column)}), 0) FROM {quoted(table)}"  # noqa: S608 - quoted
@@ -386,10 +392,9 @@ def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
 def write_run(
     file: Path, study: str, title: str, provenance: Row, rows: Sequence[Row], *, database: Path | None = None
 ) -> Path:
-    """Write a run as JSON lines, its heading first: what `import_run` reads. Returns the file.
+    """Write a run as JSON Lines with its heading first, for `import_run`; return the file.
 
-    database: the one that will import it, of which this program is the owner: the run is sealed with its key, so that
-    it comes in as measured here.
+    database: owned by this program; the run is signed with its key, so that the database imports it as measured here.
     """
     heading = {"atlas_run": RUN_FORMAT, "study": study, "title": title, "provenance": provenance}
     if database is not None:
@@ -399,7 +404,9 @@ def write_run(
 
 
 def _key(database: Path, *, make: bool = False) -> bytes:
-    """What seals runs for a database: a file beside it that its owner alone reads; b"" where there is none."""
+    """Return the key that signs runs for a database, from a file next to it that only its owner can read; b"" if
+    missing.
+    """
     file = database.with_name(database.name + ".key")
     try:
         if make and not file.exists():
@@ -407,51 +414,53 @@ def _key(database: Path, *, make: bool = False) -> bytes:
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(secrets.token_bytes(KEY_BYTES))
         return file.read_bytes() if file.exists() else b""
-    except OSError:  # a folder that cannot be written: the run comes in as imported
+    except OSError:  # read-only folder: the run will be marked as imported
         return b""
 
 
 def _seal(heading: Row, rows: Sequence[Row], key: bytes) -> str:
-    """HMAC-SHA-256 of a run with a key; "" without one."""
+    """Return the HMAC-SHA-256 of a run; "" without a key."""
     told = {name: value for name, value in heading.items() if name != "seal"}
     text = json.dumps(plain([told, *rows]), sort_keys=True)
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest() if len(key) == KEY_BYTES else ""
 
 
 def export_run(db: Database, run: str, file: Path, *, database: Path | None = None) -> Path:
-    """Write a stored run to `file`. database: as of `write_run`."""
+    """Write a stored run to `file`. database: as in `write_run`."""
     known = one_run(db, run)
     heading = {name: value for name, value in known.items() if name not in {"study", "title"}}
     return write_run(file, known["study"], known["title"], heading, run_rows(db, run), database=database)
 
 
 def read_run(file: Path) -> tuple[Row, list[Row]]:
-    """A run file's heading and rows. Raises InputError in one sentence when it is not a whole run file."""
+    """Return the heading and rows of a run file. Raises InputError if it is not complete."""
     try:
         if file.stat().st_size > LONGEST_RUN:
             raise InputError(
-                f"A run's file may have {LONGEST_RUN >> 20} MB, but {file.name} is larger; import a smaller one."
+                f"A run file must have at most {LONGEST_RUN >> 20} MB; {file.name} is larger. Import a smaller one."
             )
         lines = lines_of(read_text(file, most=LONGEST_RUN))
         heading, *rows = [json.loads(line) for line in lines]
         whole = heading["atlas_run"] == RUN_FORMAT and all(isinstance(row, dict) for row in rows)
         heading["study"], heading["title"], heading["provenance"]["run"], heading["provenance"]["options"]
     except OSError as error:
-        raise InputError(f"A run's file must be readable, but {file} is not ({error.strerror}).") from error
+        raise InputError(
+            f"A run file must be readable; {file} is not ({error.strerror}). Check its path and permissions."
+        ) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            f"A run's file has JSON lines, its heading first, but {file.name} has not; import a file that a command "
-            "left in the folder of runs."
+            f"A run file must be JSON Lines with a heading first; {file.name} is not. Import a file that a "
+            "command wrote to the folder of runs."
         ) from error
     if not whole:
-        raise InputError(f"A run's file must be of format {RUN_FORMAT}, but {file.name} is not; update this program.")
+        raise InputError(f"A run file must have format {RUN_FORMAT}; {file.name} has another one. Update this program.")
     return heading, rows
 
 
 def import_run(db: Database, file: Path) -> str:
-    """Store the run of `file`; a run that is stored already stays as it is. Returns its id.
+    """Store the run in `file` unless it is stored already; return its ID.
 
-    Unless it is sealed with this database's key, it is marked as imported.
+    A run that is not signed with this database's key is marked as imported.
     """
     db.person.must("admin", "import a run")
     heading, rows = read_run(file)
@@ -470,20 +479,22 @@ def import_run(db: Database, file: Path) -> str:
             store_rows(db, run, rows)
     except (duckdb.Error, pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(
-            f"A run's file must hold values of the right kinds, but {file.name} does not ({str(error)[:100]}); "
-            "import a file that a command left in the folder of runs."
+            f"The values of a run file must have the right types; those of {file.name} do not "
+            f"({str(error)[:100]}). Import a file that a command wrote to the folder of runs."
         ) from error
     return run
 
 
 def runs_folder(db_path: Path) -> Path:
-    """Where commands leave runs for the app that holds the database at `db_path`."""
+    """Return the folder where commands leave runs for the app that holds the database at `db_path`."""
     return db_path.parent / "runs"
 
 
 def waiting_runs(db: Database) -> "pd.DataFrame":
-    """Run files beside the database that are not stored yet, oldest first: file, study, title, rows, error or ""."""
-    import pandas as pd  # a start's 0.4 s
+    """Return run files next to the database that are not stored yet, oldest first: file, study, title, rows, error or
+    "".
+    """
+    import pandas as pd  # imported here because it takes 0.4 s at start
 
     waiting = []
     for file in sorted(runs_folder(db.path).glob("*.jsonl"), key=lambda path: path.stat().st_mtime):

@@ -1,4 +1,4 @@
-"""Findings: results that somebody pinned with a note, kept whole."""
+"""Findings: results that a user has pinned with a note, stored with numbers, charts and maps."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from .rows import from_json, marks, to_json
 
 
 MOST_ROWS, MOST_BYTES = 20_000, 4_000_000
-WIDEST, LONGEST = 10_000, 2000  # pixels, characters of a text outside the rows
+WIDEST, LONGEST = 10_000, 2000  # pixels; characters of a text outside the rows
 MARKS = frozenset({"rect", "rule", "point"})
 WORDS = frozenset({
     "$schema", "axis", "color", "domain", "encoding", "field", "filled", "height", "labelAngle", "labelFlush",
@@ -29,48 +29,48 @@ _PACKED = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 def checked_picture(picture: Any) -> dict[str, Any]:
-    """The picture, if it is one that this program writes. Raises InputError, which says what is not."""
+    """Return the chart if this program can have written it. Raises InputError with the reason otherwise."""
     fault = _fault(picture)
     if fault:
         raise InputError(
-            f"A picture of a finding must be a chart that Attention Atlas drew, with its data inline; this one has "
-            f"{fault[:120]}. Pin the result again where it was found, and export it again."
+            f"A chart of a finding must be one that Attention Atlas drew, with inline data; got {fault[:120]}. "
+            "Pin the result again where it was computed, and export it again."
         )
     return dict(picture)
 
 
 def checked_maps(text: Any) -> str:
-    """The packed maps of a finding. Raises InputError where they are not base64."""
+    """Return the packed maps of a finding. Raises InputError unless they are base64."""
     if not packed(text):
         raise InputError(
-            f"The maps of a finding must be base64 as Attention Atlas packs them; got {str(text)[:60]!r}. Pin them "
-            "again where they were found, and export them again."
+            f"The maps of a finding must be base64 as packed by Attention Atlas; got {str(text)[:60]!r}. Pin them "
+            "again where they were computed, and export them again."
         )
     return str(text)
 
 
 def packed(text: Any) -> bool:
-    """Whether a text may be packed maps: base64 and nothing else."""
+    """Return whether a text can be packed maps: only base64."""
     return isinstance(text, str) and bool(_PACKED.fullmatch(text))
 
 
 def drawable(picture: Any) -> bool:
-    """Whether a stored picture may be drawn."""
+    """Return whether a stored chart can be drawn."""
     return not _fault(picture)
 
 
 def _fault(picture: Any) -> str:
-    """What a picture must not have; "" where it has none."""
+    """Return what is wrong with a chart; "" if nothing is."""
     if not isinstance(picture, dict):
-        return f"{type(picture).__name__} for a chart"
+        return f"{type(picture).__name__} instead of a chart"
     try:
         if len(json.dumps(picture)) > MOST_BYTES:
             return f"more than {MOST_BYTES >> 20} MB"
     except (TypeError, ValueError, RecursionError):
-        return "values that are no JSON"
+        return "values that are not JSON"
     data = picture.get("data")
     if not (isinstance(data, dict) and set(data) == {"values"} and isinstance(data["values"], list)):
-        return "data that are not inline values"
+        return "data that are not inline"
     if len(data["values"]) > MOST_ROWS:
         return f"more than {MOST_ROWS} rows"
     return next(filter(None, map(_row_fault, data["values"])), "") or _word_fault(
@@ -80,13 +80,13 @@ def _fault(picture: Any) -> str:
 
 def _row_fault(row: Any) -> str:
     if not (isinstance(row, dict) and all(_FIELD.fullmatch(name) for name in row)):
-        return "a row that is not named values"
+        return "a row without named values"
     wrong = [value for value in row.values() if not isinstance(value, (str, int, float, type(None)))]
     return f"{type(wrong[0]).__name__} in a row" if wrong else ""
 
 
 def _word_fault(part: dict[str, Any]) -> str:
-    """What is wrong in a specification without its data."""
+    """Return what is wrong in a specification without its data."""
     for name, value in part.items():
         if name not in WORDS:
             return f"the property {name!r}"
@@ -96,7 +96,7 @@ def _word_fault(part: dict[str, Any]) -> str:
         if name == "$schema" and not (isinstance(value, str) and _SCHEMA.fullmatch(value)):
             return "another schema than Vega-Lite's"
         if name == "field" and not (isinstance(value, str) and _FIELD.fullmatch(value)):
-            return "a field that is no name"
+            return "an invalid field name"
         for inner in value if isinstance(value, list) else [value]:
             if isinstance(inner, dict):
                 if fault := _word_fault(inner):
@@ -122,14 +122,14 @@ _COLUMNS = """finding, kind, title, note, run, about, command, checkpoint, weigh
 
 @dataclass(frozen=True)
 class Number:
-    """One figure of a finding.
+    """A number of a finding.
 
     Attributes:
-        name: whose, as L1H2.
-        value: None where it is undefined.
-        low, high: its 95 % interval; None without one.
-        p: corrected over all that were tried with it; None without a test.
-        n: inputs it rests on; None where nobody says.
+        name: what it belongs to, such as L1H2.
+        value: None if undefined.
+        low, high: 95 % CI; None if unknown.
+        p: corrected for all tests in the run; None without a test.
+        n: number of inputs; None if unknown.
     """
 
     name: str
@@ -146,10 +146,9 @@ class Finding:
     """A pinned result.
 
     Attributes:
-        command: what gives it again; "" where nothing does.
-        maps: packed for a page in one file; None without maps.
-        run, checkpoint, weights_hash: where it comes from.
-        annotator, finding, stored: who pinned it, its id, and when, as the store adds them.
+        command: reproduces the result; "" if no command does.
+        maps: packed for a single-file page; None without maps.
+        annotator, finding, stored: who pinned it, its ID and time; set by the store.
     """
 
     kind: str
@@ -169,10 +168,15 @@ class Finding:
 
 
 def pin(db: Database, finding: Finding) -> str:
-    """Keep a finding; returns its id. Raises InputError for a note too long; RightsError for a viewer."""
+    """Store a finding and return its ID.
+
+    Raises:
+        InputError: the note is too long.
+        RightsError: the person is a viewer.
+    """
     if len(finding.note) > LONGEST_NOTE:
         raise InputError(
-            f"A note may have at most {LONGEST_NOTE:,} characters; this one has {len(finding.note):,}: shorten it."
+            f"A note must have at most {LONGEST_NOTE:,} characters; this one has {len(finding.note):,}. Shorten it."
         )
     name = uuid.uuid4().hex[:12]
     values = [
@@ -187,7 +191,7 @@ def pin(db: Database, finding: Finding) -> str:
 
 
 def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]:
-    """Which findings there are, newest first; or those of the ids `chosen`."""
+    """Return findings, newest first; only those with the IDs `chosen` if given."""
     rows = (
         db.cursor()
         .execute(
@@ -202,18 +206,18 @@ def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]
 
 
 def unpin(db: Database, finding: str) -> None:
-    """Take a finding away: one's own; admins any. Raises RightsError, StoreError if it is not there."""
+    """Delete a finding: your own, or any as an admin. Raises RightsError; StoreError if it does not exist."""
     stored = findings(db, [finding])
     if not stored:
-        raise StoreError("A finding must be one of those pinned, but this one is gone; reload the page.")
+        raise StoreError("The finding must exist; it has been deleted. Reload the page.")
     if db.person.name and stored[0].annotator != db.person.name:
-        db.person.must("admin", "take away what others pinned")
+        db.person.must("admin", "delete findings of other people")
     with db.write() as cursor:
         cursor.execute("DELETE FROM finding WHERE finding = ?", [finding])
 
 
 def _finding(row: dict[str, Any]) -> Finding:
-    """A finding as it is stored, without pictures and maps that this program did not write (of earlier imports)."""
+    """Return a stored finding, without charts and maps that this program cannot have written."""
     numbers = tuple(Number(**number) for number in from_json(row["numbers"]))
     pictures = tuple(filter(drawable, from_json(row["pictures"])))
     maps = row["maps"] if packed(row["maps"]) else None

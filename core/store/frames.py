@@ -1,4 +1,4 @@
-"""Indexed FrameNet releases: which annotated sentences have this frame, lexical unit, element?"""
+"""Indexed FrameNet releases, searchable by frame, lexical unit, frame element and words."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ..errors import InputError
 from .database import Database
 from .rows import Row, from_json, insert, to_json
 
-MOST = 500  # sentences of one search
+MOST = 500  # sentences found by one search
 _ANNOTATION = pa.schema(
     [(name, pa.string()) for name in ("release", "id", "frame", "unit")]
     + [("elements", pa.list_(pa.string())), ("text", pa.string()), ("words", pa.int32()), ("body", pa.string())]
@@ -21,9 +21,9 @@ _ANNOTATION = pa.schema(
 def replace_release(
     db: Database, release: str, rows: Iterable[Row], *, folder: str, run: str, skipped: list[Row]
 ) -> int:
-    """Keep the annotations of a release instead of those it had; returns how many.
+    """Replace the stored annotations of a release; return how many are stored.
 
-    rows: our own form of a sentence, as `core.frames.rows` writes it.
+    rows: sentences in the format of `core.frames.rows`.
     """
     with db.write() as cursor:
         cursor.execute("DELETE FROM frame_annotation WHERE release = ?", [release])
@@ -50,14 +50,15 @@ def _annotation(release: str, row: Row) -> Row:
 
 
 def indexed_releases(db: Database) -> pd.DataFrame:
-    """Which releases are indexed, newest first: release, folder, run, annotations, skipped (JSON), indexed."""
+    """Return the indexed releases, newest first: release, folder, run, annotations, skipped (JSON), indexed."""
     return db.read("SELECT * FROM frame_release ORDER BY indexed DESC")
 
 
 @dataclass(frozen=True)
 class Search:
-    """What a sentence must have. frame, unit, element: FrameNet's names or their beginnings, any case; text: anywhere
-    in the sentence; most_words: of the sentence."""
+    """Search criteria for annotated sentences. frame, unit, element: prefix of the FrameNet name, any case; text:
+    substring of the sentence; most_words: of the sentence.
+    """
 
     frame: str = ""
     unit: str = ""
@@ -67,12 +68,14 @@ class Search:
 
 
 def find_annotations(db: Database, search: Search, *, release: str | None = None, limit: int = MOST) -> pd.DataFrame:
-    """Which annotated sentences have this frame, lexical unit, element and words? id, frame, unit, elements, text.
+    """Return annotated sentences that match a search, shortest first: id, frame, unit, elements, text.
 
-    The shortest sentences come first, at most `limit` (up to MOST). Raises InputError when nothing is asked for.
+    limit: at most MOST. Raises InputError if all criteria are empty.
     """
     if not any(words.strip() for words in (search.frame, search.unit, search.element, search.text)):
-        raise InputError("A search needs a frame, a lexical unit, an element or words; all are empty: fill in one.")
+        raise InputError(
+            "A search needs a frame, a lexical unit, an element or words; all are empty. Fill in at least one."
+        )
     return db.read(
         """SELECT release, id, frame, unit, elements, text, body FROM frame_annotation
            WHERE ($release IS NULL OR release = $release)
@@ -93,6 +96,6 @@ def find_annotations(db: Database, search: Search, *, release: str | None = None
 
 
 def skipped_of(db: Database, release: str) -> list[Row]:
-    """What the reader rejected of a release: where and why."""
+    """Return what the reader rejected in a release: where and why."""
     releases = db.read("SELECT skipped FROM frame_release WHERE release = ?", [release])
     return [] if releases.empty else from_json(releases["skipped"].iloc[0])

@@ -1,4 +1,4 @@
-"""Registered hypotheses as they are stored: batches, hypotheses, and what happened to them. Nothing is ever changed."""
+"""Registered hypotheses: batches, hypotheses and their events. Rows are only added."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from ..errors import StoreError
 from .database import Database
 from .rows import Row, from_json, marks, quoted, to_json
 
-Marks = tuple[tuple[str, ...], ...]  # (row id, hash of its texts, what the input is known by: hashes, if any)
+Marks = tuple[tuple[str, ...], ...]  # (row ID, hash of its texts, hashes that identify the input, if any)
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class StoredBatch:
     """Hypotheses that were registered together.
 
     Attributes:
-        runs: runs of these weights that were stored before, each with how many judging inputs it has.
+        runs: earlier runs on these weights, each with its number of evaluation inputs.
     """
 
     checkpoint: str
@@ -38,7 +38,7 @@ class StoredBatch:
 
     @property
     def seen(self) -> int:
-        """How many runs of these weights on judging inputs were stored before it was registered."""
+        """Number of runs on evaluation inputs with these weights stored before registration."""
         return sum(run["inputs"] > 0 for run in self.runs)
 
 
@@ -47,11 +47,10 @@ class StoredHypothesis:
     """A registered hypothesis of a batch.
 
     Attributes:
-        layer: zero-based.
-        head: zero-based, in the layer.
-        withdrawn: when; None of one that stands.
-        run: of its last test; None where there was none.
-        imported: whether that test came in from a file, and was not run here.
+        layer, head: zero-based.
+        withdrawn: when it was withdrawn; None if it was not.
+        run: run of its last test; None if it has not been tested.
+        imported: whether that test was imported from a file.
     """
 
     hypothesis: str
@@ -67,7 +66,7 @@ class StoredHypothesis:
 
 
 def batches(db: Database) -> list[StoredBatch]:
-    """Every batch, oldest first."""
+    """Return every batch, oldest first."""
     names = (*_BATCH, "stored")
     rows = db.cursor().execute(f"SELECT {quoted(*names)} FROM hypothesis_batch ORDER BY ordinal").fetchall()  # noqa: S608 - quoted
     stored_batches = []
@@ -86,14 +85,14 @@ _BATCH = ("batch", "checkpoint", "weights_hash", "thought", "judged", "thought_r
 
 
 def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
-    """How many batches about these weights share at least one judging input with these."""
+    """Return how many batches about these weights share an evaluation input with these."""
     marks = {mark for _, *known in judged_rows for mark in known}
     same = (batch for batch in batches(db) if batch.weights_hash == weights_hash)
     return sum(any(mark in marks for _, *known in batch.judged_rows for mark in known) for batch in same)
 
 
 def ever_registered(db: Database, weights_hash: str) -> int:
-    """How many hypotheses about these weights were ever registered here, withdrawn ones among them."""
+    """Return how many hypotheses about these weights have been registered, including withdrawn ones."""
     rows = (
         db.cursor()
         .execute(
@@ -107,7 +106,9 @@ def ever_registered(db: Database, weights_hash: str) -> int:
 def add_batch(
     db: Database, batch: StoredBatch, hypotheses: Sequence[tuple[int, int, str, tuple[tuple[str, str], ...]]]
 ) -> tuple[str, list[str]]:
-    """Store a batch with its hypotheses (layer, head, predicate, parameters); returns their ids."""
+    """Store a batch with its hypotheses (layer, head, predicate, parameters); return the IDs of batch and
+    hypotheses.
+    """
     db.person.must("annotator", "register a hypothesis")
     name, ids = uuid.uuid4().hex[:12], [uuid.uuid4().hex[:12] for _ in hypotheses]
     values = [
@@ -130,7 +131,7 @@ def add_batch(
 
 
 def hypotheses(db: Database) -> list[StoredHypothesis]:
-    """Every hypothesis, oldest first, with whether it was withdrawn and its last test."""
+    """Return every hypothesis, oldest first, with its withdrawal and last test."""
     cursor = db.cursor()
     rows = cursor.execute(
         "SELECT hypothesis, batch, layer, head, predicate, parameters FROM hypothesis ORDER BY ordinal"
@@ -162,16 +163,21 @@ def hypotheses(db: Database) -> list[StoredHypothesis]:
 
 
 def withdraw(db: Database, hypothesis: str, note: str = "", *, annotator: str = "") -> None:
-    """Say that a hypothesis is no longer held; it stays and counts. Raises StoreError where there is none of this id,
-    or it was withdrawn before."""
+    """Withdraw a hypothesis; it remains stored and counted.
+
+    Raises:
+        StoreError: the ID is unknown, or the hypothesis has been withdrawn already.
+    """
     db.person.must("annotator", "withdraw a hypothesis")
     stored = next(
         (hypothesis_row for hypothesis_row in hypotheses(db) if hypothesis_row.hypothesis == hypothesis), None
     )
     if stored is None:
-        raise StoreError(f'A hypothesis is named by its id, and "{hypothesis[:60]}" is none; see `hypothesis list`.')
+        raise StoreError(f'A hypothesis must be given by its ID; got "{hypothesis[:60]}". See `hypothesis list`.')
     if stored.withdrawn:
-        raise StoreError(f"The hypothesis {hypothesis} was withdrawn on {stored.withdrawn:%Y-%m-%d} before.")
+        raise StoreError(
+            f"A hypothesis can be withdrawn only once; {hypothesis} was withdrawn on {stored.withdrawn:%Y-%m-%d}."
+        )
     with db.write() as cursor:
         add_event(cursor, hypothesis, "withdrawn", note=note[:1000], annotator=db.person.name or annotator)
 
@@ -180,7 +186,7 @@ def add_event(
     cursor: duckdb.DuckDBPyConnection, hypothesis: str, kind: str, *, run: str | None = None,
     criteria: Sequence[Mapping[str, Any]] | None = None, note: str = "", annotator: str = "",
 ) -> None:  # fmt: skip
-    """Append what happened to a hypothesis, in a transaction of the caller's."""
+    """Append an event of a hypothesis in the caller's transaction."""
     values = [hypothesis, kind, run, None if criteria is None else to_json(list(criteria)), note, annotator, _now()]
     cursor.execute(
         "INSERT INTO hypothesis_event (hypothesis, kind, run, criteria, note, annotator, stored) "

@@ -1,4 +1,4 @@
-"""Jobs, their units, and what became of each unit. Outcomes are appended; the newest one is a unit's state."""
+"""Jobs, their units, and the outcomes of units. Outcomes are appended; the newest one is the state of a unit."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ def _now() -> datetime:
 
 
 def add_job(db: Database, study: str, title: str, options: Mapping[str, Any]) -> str:
-    """Queue a job of `study`, not yet divided into units; returns its id."""
+    """Queue a job that is not divided into units yet; return its ID."""
     job = uuid.uuid4().hex[:12]
     with db.write() as cursor:
         cursor.execute(
@@ -48,13 +48,12 @@ def add_job(db: Database, study: str, title: str, options: Mapping[str, Any]) ->
 
 
 def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequence[Row]) -> None:
-    """Divide `job` into `units` (key, size, arguments), in this order, with its options completed by defaults; or add
-    those of a later round behind the ones there are."""
+    """Append units (key, size, arguments) to a job, and set its options completed by defaults."""
     there = db.cursor().execute("SELECT key FROM job_unit WHERE job = ?", [job]).fetchall()
     keys = [*(key for (key,) in there), *(unit["key"] for unit in units)]
     if len(set(keys)) != len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise JobError(f"A study's units must have keys of their own, but {twice!r} is used twice; report this defect.")
+        raise JobError(f"Units of a study must have unique keys; got {twice!r} twice. Report this defect.")
     rows = (
         {**unit, "job": job, "position": position, "arguments": to_json(unit["arguments"])}
         for position, unit in enumerate(units, len(there))
@@ -65,20 +64,20 @@ def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequenc
 
 
 def one_job(db: Database, job: str) -> Row:
-    """What is known of `job`: study, title, options, state, error, run, created, started, finished.
+    """Return a job: study, title, options, state, error, run, created, started, finished.
 
-    asked: the options as given; options: with the study's defaults, once it is divided into units.
+    asked: options as given; options: completed by defaults once the job is divided into units.
     """
     cursor = db.cursor().execute("SELECT * FROM job WHERE job = ?", [job])
     names, values = [column[0] for column in cursor.description], cursor.fetchall()
     if not values:
-        raise JobError(f"A job must be one of those listed on the Jobs page, but {job!r} is not; pick one from there.")
+        raise JobError(f"A job must be one listed on the Jobs page; got {job!r}. Choose one from the list.")
     row = dict(zip(names, values[0], strict=True))
     return row | {"options": from_json(row["options"]), "asked": from_json(row["asked"])}
 
 
 def set_state(db: Database, job: str, state: str, *, error: str | None = None, run: str | None = None) -> None:
-    """Move `job` to `state`; running sets its start, an end state its finish."""
+    """Set the state of a job; running sets its start, a final state its end."""
     started = _now() if state == "running" else None
     finished = _now() if state not in {"queued", "running"} else None
     with db.write() as cursor:
@@ -90,7 +89,7 @@ def set_state(db: Database, job: str, state: str, *, error: str | None = None, r
 
 
 def interrupt_running(db: Database) -> int:
-    """Mark jobs that ran when the process before this one ended; returns how many. Their stored units stay."""
+    """Mark running and queued jobs of an earlier process as interrupted; return how many. Their stored units remain."""
     with db.write() as cursor:
         rows = cursor.execute(
             "UPDATE job SET state = 'interrupted', finished = ? WHERE state IN ('running', 'queued') RETURNING job",
@@ -100,7 +99,7 @@ def interrupt_running(db: Database) -> int:
 
 
 def open_units(db: Database, job: str) -> list[Row]:
-    """Units of `job` that still have to run, in order: position, key, size, arguments, attempts."""
+    """Return the units of a job that still have to run, in order: position, key, size, arguments, attempts."""
     units = (
         db.cursor()
         .execute(
@@ -117,7 +116,7 @@ def open_units(db: Database, job: str) -> list[Row]:
 
 @dataclass(frozen=True)
 class UnitEnd:
-    """How a unit ended: its rows, or the error it failed with. deaths: how many workers died in it before."""
+    """Outcome of a unit: its rows or its error. deaths: number of workers that died in it before."""
 
     rows: Sequence[Row] = ()
     error: str | None = None
@@ -128,7 +127,7 @@ class UnitEnd:
 
 
 def store_outcome(db: Database, job: str, position: int, outcome: UnitEnd) -> None:
-    """Keep how a unit ended, each death as an attempt. A unit that is done already is left as it is."""
+    """Store the outcome of a unit, with each death as an attempt. Units that are done stay unchanged."""
     error, state = outcome.error, "failed" if outcome.error else "done"
     with db.write() as cursor:
         done = cursor.execute(
@@ -154,7 +153,7 @@ def store_outcome(db: Database, job: str, position: int, outcome: UnitEnd) -> No
 
 
 def ask_again(db: Database, job: str) -> int:
-    """Open the failed units of `job` for another try; returns how many."""
+    """Reopen the failed units of a job; return how many."""
     with db.write() as cursor:
         rows = cursor.execute(
             f"""INSERT INTO job_outcome (job, position, state, finished)
@@ -166,19 +165,19 @@ def ask_again(db: Database, job: str) -> int:
 
 
 def job_rows(db: Database, job: str) -> list[Row]:
-    """Rows of the units that are done, in the units' order."""
+    """Return the rows of the finished units, in the order of the units."""
     bodies = db.cursor().execute("SELECT body FROM job_row WHERE job = ? ORDER BY position, place", [job]).fetchall()
     return [from_json(body) for (body,) in bodies]
 
 
 def count_rows(db: Database, job: str) -> int:
-    """How many rows the units that are done have left."""
+    """Return the number of rows of the finished units."""
     ((rows,),) = db.cursor().execute("SELECT count(*) FROM job_row WHERE job = ?", [job]).fetchall()
     return int(rows)
 
 
 def job_provenance(db: Database, job: str) -> list[Row]:
-    """What the units that are done said of where their rows come from, in the units' order."""
+    """Return the provenance of the finished units, in order."""
     cursor = db.cursor().execute(
         "SELECT provenance FROM job_outcome WHERE job = ? AND state = 'done' ORDER BY position", [job]
     )
@@ -186,15 +185,15 @@ def job_provenance(db: Database, job: str) -> list[Row]:
 
 
 def count_active(db: Database) -> int:
-    """How many jobs run or wait."""
+    """Return the number of running and queued jobs."""
     counts = db.cursor().execute("SELECT count(*) FROM job WHERE state IN ('queued', 'running')").fetchall()
     return int(counts[0][0])
 
 
 def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
-    """What became of each unit: position key size state error seconds worker attempts; state None where none yet.
+    """Return the state of each unit: position, key, size, state, error, seconds, worker, attempts.
 
-    worker: host and process of the last attempt.
+    state: None before the first outcome; worker: host and process of the last attempt.
     """
     return db.read(
         f"""SELECT position, key, size, state, error, seconds, worker, coalesce(attempts, 0) AS attempts FROM job_unit
@@ -204,9 +203,9 @@ def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
 
 
 def by_worker(db: Database, job: str) -> "pd.DataFrame":
-    """Who did what: worker (host and process), units it ended, failed ones among them, retries, and its seconds.
+    """Return the work by worker: worker (host and process), units, failed, retries, seconds.
 
-    retries: attempts at its units before its own.
+    retries: attempts at these units before the final one.
     """
     return db.read(
         f"""SELECT worker, count(*) AS units, count(*) FILTER (state = 'failed') AS failed,
@@ -217,7 +216,7 @@ def by_worker(db: Database, job: str) -> "pd.DataFrame":
 
 
 def progress(db: Database, job: str) -> Row:
-    """How far `job` is: units, done, failed, size and size_done (tokens), seconds spent in units."""
+    """Return the progress of a job: units, done, failed, size and size_done (tokens), seconds."""
     cursor = db.cursor().execute(
         f"""SELECT count(*) AS units, count(*) FILTER (state = 'done') AS done,
                count(*) FILTER (state = 'failed') AS failed, coalesce(sum(size), 0)::BIGINT AS size,
@@ -231,10 +230,10 @@ def progress(db: Database, job: str) -> Row:
 
 
 def jobs(db: Database) -> "pd.DataFrame":
-    """Which jobs there are, newest first: job study title state error run created started finished units done failed
-    workers retries.
+    """Return all jobs, newest first: job, study, title, state, error, run, created, started, finished, units, done,
+    failed, workers, retries.
 
-    done and failed count units; workers those that ended some; retries: attempts at units beyond the first of each.
+    done and failed count units; workers counts those that finished a unit; retries counts attempts beyond the first.
     """
     return db.read(
         """WITH newest AS (SELECT job, position, arg_max(state, ordinal) AS state, arg_max(worker, ordinal) AS worker,
@@ -253,14 +252,14 @@ def jobs(db: Database) -> "pd.DataFrame":
 
 
 def delete_job(db: Database, job: str) -> None:
-    """Remove `job` and its units; the run that its rows became stays."""
+    """Delete a job and its units; its run remains."""
     with db.write() as cursor:
         for table in ("job_row", "job_outcome", "job_unit", "job"):
             cursor.execute(f"DELETE FROM {quoted(table)} WHERE job = ?", [job])  # noqa: S608 - quoted
 
 
 def jobs_of(db: Database, study: str) -> list[Row]:
-    """Jobs of `study`, newest first: job, state, options (completed once divided), run (None where it is gone)."""
+    """Return the jobs of a study, newest first: job, state, options, run (None if it was deleted)."""
     cursor = db.cursor().execute(
         """SELECT job.job, job.state, job.options, run.run FROM job LEFT JOIN run ON run.run = job.run
            WHERE job.study = ? ORDER BY job.ordinal DESC""",
@@ -271,7 +270,7 @@ def jobs_of(db: Database, study: str) -> list[Row]:
 
 
 def seconds_of(db: Database, run: str) -> float | None:
-    """Seconds that the units behind a run took together; None where its job is gone."""
+    """Return the total seconds of the units behind a run; None if its job was deleted."""
     cursor = db.cursor().execute(
         """SELECT sum(seconds) FROM job_outcome
            WHERE state = 'done' AND job IN (SELECT job FROM job WHERE run = ?)""",

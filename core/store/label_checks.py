@@ -1,4 +1,4 @@
-"""What a label event and a map must be before they are stored: they come from browsers and from files."""
+"""Checks of label events and maps from browsers and files before they are stored."""
 
 import math
 import re
@@ -15,15 +15,15 @@ from .people import person_name
 from .rows import Row
 
 KINDS = ("label", "skip", "flag", "note", "undo", "retire")
-TAKES_BACK = ("undo", "retire")  # one's own; somebody else's, by an admin
+TAKES_BACK = ("undo", "retire")  # an annotator's own event; another annotator's event, by an admin
 SCALES = ("absolute", "own")
 ORDERS = ("random", "uncertain", "disagreement", "adjudication", "codebook")
 LONGEST_NAME, LONGEST_NOTE = 200, 4000  # characters
-HEADS = 10_000  # layers of a model, and heads of a layer, at the very most
-LONGEST_MAP = 4096  # tokens; 32 MB of float16
-LONGEST_LOOK = 366 * 86_400  # seconds at one map: a tab that was left open for a year
-CLOCKS = timedelta(days=1)  # how far a clock may be ahead of this one
-LONGEST_WAIT = timedelta(days=3660)  # of a label in a browser
+HEADS = 10_000  # upper bound for layers and for heads in a layer
+LONGEST_MAP = 4096  # tokens; 32 MB as float16
+LONGEST_LOOK = 366 * 86_400  # seconds at one map: a tab left open for a year
+CLOCKS = timedelta(days=1)  # how far a browser's clock may be ahead
+LONGEST_WAIT = timedelta(days=3660)  # age of a label that was kept in a browser
 
 # fmt: off
 MAP = pa.schema([
@@ -39,29 +39,39 @@ EVENT = pa.schema([
     ("suggestion", pa.string()), ("probability", pa.float64()), ("classifier", pa.string()),
     ("happened", pa.timestamp("us")), ("stored", pa.timestamp("us"))])
 # fmt: on
-SAME = ("weights_hash", "layer", "head", "length", "causal", "tokens")  # what no two maps of one id differ in
+SAME = (
+    "weights_hash",
+    "layer",
+    "head",
+    "length",
+    "causal",
+    "tokens",
+)  # fields that are equal in all maps with the same ID
 _OPTIONAL = {"split", "seed"}
 _WHOLE = {column.name for column in (*EVENT, *MAP) if pa.types.is_integer(column.type)}
-_PROSE = {"note", "eye", "title"}  # people's own words; everything else is a name
-_UNSEEN = {"Cc", "Cf", "Zl", "Zp"}  # categories of characters that steer or do not show
+_PROSE = {"note", "eye", "title"}  # free text; other text columns are names
+_UNSEEN = {"Cc", "Cf", "Zl", "Zp"}  # categories of control and invisible characters
 
 
 def now() -> datetime:
-    """The time in UTC as the store keeps it."""
+    """Return the current time as naive UTC, as the database has it."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
 def checked_event(event: Mapping[str, Any]) -> Row:
-    """One event with every column filled; InputError, naming the event, when it cannot be kept."""
+    """Return an event with every column filled. Raises InputError, naming the event, if it is invalid."""
     subject = f"event {str(event.get('sequence', '?'))[:20]}"
     kind = event.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"A label event is one of {', '.join(KINDS)}; {subject} is {str(kind)[:40]!r}.")
+        raise InputError(
+            f"The kind of a label event must be one of {', '.join(KINDS)}; got {str(kind)[:40]!r} in "
+            f"{subject}. Correct it."
+        )
     needed = ["batch", "sequence", "class_set", "map_id", "annotator"]
     needed += {"label": ["class"], "undo": ["undoes"], "retire": ["undoes"]}.get(kind, [])
     for name in needed:
         if event.get(name) in (None, ""):
-            raise InputError(f'A {kind} needs "{name}"; {subject} has none: give it.')
+            raise InputError(f'A {kind} must have "{name}"; it is missing in {subject}. Add it.')
     row = {name: event.get(name) for name in EVENT.names}
     row |= {
         "event": f"{event['batch']}:{event['sequence']}",
@@ -74,24 +84,25 @@ def checked_event(event: Mapping[str, Any]) -> Row:
     for column in EVENT:
         row[column.name] = _fitting(column, row[column.name], subject, least=1)
     if row["kind"] in TAKES_BACK and row["undoes"] == row["event"]:
-        raise InputError(f"An undo takes back another event; {subject} takes back itself: leave it out.")
+        raise InputError(f"An undo must refer to another event; {subject} refers to itself. Remove it.")
     check_annotator(str(row["annotator"]))
     if not 0 <= (row["probability"] or 0) <= 1 or not 0 <= (row["seconds"] or 0) <= LONGEST_LOOK:
         raise InputError(
-            f"A probability lies between 0 and 1, and seconds are not below 0 nor more than a year; {subject} has "
-            f"{row['probability']!r} and {row['seconds']!r}: correct it."
+            f"A probability must be from 0 to 1, and seconds from 0 to a year; got {row['probability']!r} and "
+            f"{row['seconds']!r} in {subject}. Correct them."
         )
     if row["scale"] not in (None, *SCALES) or row["queue_order"] not in (None, *ORDERS):
         raise InputError(
-            f"A label's scale is one of {', '.join(SCALES)} and its order one of {', '.join(ORDERS)}; "
-            f"{subject} has {row['scale']!r} and {row['queue_order']!r}."
+            f"The scale of a label must be one of {', '.join(SCALES)} and its order one of {', '.join(ORDERS)}; "
+            f"got {row['scale']!r} and {row['queue_order']!r} in {subject}. Correct them."
         )
     return row
 
 
 def whole_numbers(row: Mapping[str, Any]) -> Row:
-    """The row with 7.0 as 7 and NaN as None where a column has whole numbers: pandas turns a column with a missing
-    value into floats."""
+    """Convert 7.0 to 7 and NaN to None in columns of whole numbers: pandas makes floats of columns with
+    missing values.
+    """
     floats = {name: value for name, value in row.items() if name in _WHOLE and isinstance(value, float)}
     return {
         **row,
@@ -101,15 +112,18 @@ def whole_numbers(row: Mapping[str, Any]) -> Row:
 
 
 def check_annotator(name: str) -> None:
-    """InputError unless this is a name that somebody can see and others can tell from theirs."""
+    """Raise InputError unless the name is visible."""
     _fitting(pa.field("annotator", pa.string()), name, "a label", least=0)
     if not looks_like(name):
-        raise InputError("A label carries a name of letters that show; this one has none: give your name.")
+        raise InputError("The name of an annotator must have visible letters; got none. Enter your name.")
 
 
 def likely_time(time: Any, moment: datetime) -> Any:
-    """When a label came about as a browser says it, or `moment`, when it arrived, where its clock cannot be right: ten
-    years behind, or a day ahead. What is no time at all stays, and is refused with its event."""
+    """Return the time that a browser reports, or `moment` (the arrival) if its clock is ten years behind or a day
+    ahead.
+
+    A value that is not a time is returned unchanged and refused with its event.
+    """
     if not isinstance(time, str):
         return time
     try:
@@ -120,9 +134,9 @@ def likely_time(time: Any, moment: datetime) -> Any:
 
 
 def checked_map(fields: Mapping[str, Any]) -> Row:
-    """One map's facts as Python values; InputError, naming the map, when they are not those of a map.
+    """Return the metadata and weights of a map. Raises InputError, naming the map, if they are invalid.
 
-    weights: float16 bytes [query, key], each from 0 to 1; tokens: one text each; separators: positions.
+    weights: float16 bytes [query, key], each in [0, 1]; tokens: one text for each position; separators: positions.
     """
     subject = f"the map {str(fields.get('map_id'))[:40]!r}"
     row = {}
@@ -131,48 +145,52 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
             continue
         row[column.name] = _fitting(column, fields.get(column.name), subject, least=0)
         if row[column.name] is None and column.name not in _OPTIONAL:
-            raise InputError(f'A map needs "{column.name}"; {subject} has none: draw it again.')
+            raise InputError(f'A map must have "{column.name}"; it is missing in {subject}. Create the map again.')
     if max(row["layer"], row["head"]) >= HEADS:
         raise InputError(
-            f"A layer and a head lie from 0 to {HEADS - 1}; {subject} has {row['layer']} and {row['head']}: "
-            "draw it again."
+            f"Layer and head must be from 0 to {HEADS - 1}; got {row['layer']} and {row['head']} in {subject}. "
+            "Create the map again."
         )
     length = row["length"]
     if not 1 <= length <= LONGEST_MAP:
-        raise InputError(f"A map has 1 to {LONGEST_MAP} tokens; {subject} has {length}: draw it again.")
+        raise InputError(f"A map must have 1 to {LONGEST_MAP} tokens; got {length} in {subject}. Create the map again.")
     if len(row["weights"]) != 2 * length**2:
         raise InputError(
-            f"A map of {length} tokens has {2 * length**2} bytes of float16 weights; {subject} has "
-            f"{len(row['weights'])}: draw it again."
+            f"A map of {length} tokens must have {2 * length**2} bytes of float16 weights; got "
+            f"{len(row['weights'])} in {subject}. Create the map again."
         )
     weights = np.frombuffer(row["weights"], dtype="<f2").astype("float32")
     if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.max() <= 1.01):
-        raise InputError(f"Attention weights lie between 0 and 1; those of {subject} do not: draw it again.")
+        raise InputError(f"Attention weights must be from 0 to 1; those of {subject} are not. Create the map again.")
     if not 0 <= row["maximum"] <= 1.01:
-        raise InputError(f"A map's largest weight lies between 0 and 1; that of {subject} does not: draw it again.")
+        raise InputError(
+            f"The largest weight of a map must be from 0 to 1; that of {subject} is not. Create the map again."
+        )
     return row | _lists(fields, length, subject) | {"stored": fields.get("stored")}
 
 
 def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
-    """Why `row` cannot be about the stored map of its id, or None; facts that it does not give are not compared."""
+    """Return why `row` contradicts the stored map with the same ID, or None; missing metadata is not compared."""
     for name in SAME:
         value = row.get(name)
         if value is not None and value != stored[name]:
             return (
-                f"A map is stored once and does not change; {row['map_id'][:60]!r} has another {name} here than the "
-                "stored one: correct it or leave the facts of the map out."
+                f"A stored map cannot change; the {name} of {row['map_id'][:60]!r} differs from the stored map. "
+                "Correct it, or leave out the metadata of the map."
             )
     return None
 
 
 def looks_like(name: str) -> str:
-    """What people see of a name: no case, no space around it, no characters that do not show, one way to write é."""
+    """Return a name as people see it: without case, outer spaces and invisible characters, in one Unicode
+    normal form.
+    """
     visible = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
     return " ".join(visible.split()).casefold()
 
 
 def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Groups of different names that people cannot tell apart: by case, space, or characters that do not show."""
+    """Return groups of names that differ only in case, spaces or invisible characters."""
     groups: dict[str, set[str]] = {}
     for name in names:
         groups.setdefault(looks_like(name), set()).add(name)
@@ -180,39 +198,48 @@ def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def say_alike(names: Iterable[str]) -> str:
-    """A sentence about the names that look alike; "" if there are none."""
+    """Return a message about names that look alike; "" if there are none."""
     groups = "; ".join(" and ".join(map(repr, group)) for group in alike(names))
     return (
-        f"These names look alike and count as different people: {groups}. If a person has labelled under both, their "
-        "agreement is counted as that of two people."
+        f"These names look alike and count as different people: {groups}. If one person has labelled under both, "
+        "agreement is computed as if they were two people."
         if groups
         else ""
     )
 
 
 def check_name(what: str, value: Any, subject: str) -> None:
-    """InputError unless `value` is None or a bounded text of letters that show. what: the column; subject: whose."""
+    """Raise InputError unless `value` is None or a bounded text of visible letters. what: column; subject:
+    where it is.
+    """
     _fitting(pa.field(what, pa.string()), value, subject, least=0)
 
 
 def check_class(class_set: str, name: str, **shown: str | None) -> None:
-    """InputError unless names, title, line, colour and key of a class are bounded texts; colours are #rrggbb."""
+    """Raise InputError unless name, title, description, colour and key of a class are bounded texts; colours are
+    #rrggbb.
+    """
     for what, value in {"class set": class_set, "name": name, **shown}.items():
         _fitting(pa.field(what, pa.string()), value, f"the class {name[:40]!r}", least=0)
     colour, key = shown.get("colour"), shown.get("key")
     if (colour and not re.fullmatch(r"#[0-9a-fA-F]{6}", colour)) or (key and not re.fullmatch("[0-9]", key)):
         raise InputError(
-            f"A class has a colour like #0072B2 and a digit as its key; {name[:40]!r} has {str(colour)[:20]!r} and "
-            f"{str(key)[:20]!r}: change them."
+            f"A class must have a colour such as #0072B2 and a digit as its key; got {str(colour)[:20]!r} and "
+            f"{str(key)[:20]!r} for {name[:40]!r}. Change them."
         )
 
 
 def _lists(fields: Mapping[str, Any], length: int, subject: str) -> Row:
     tokens, separators = fields.get("tokens"), fields.get("separators")
     if not _list_of(tokens, str) or len(tokens) != length or any(map(_broken, tokens)):  # type: ignore[arg-type]
-        raise InputError(f"A map of {length} tokens names each of them; {subject} does not: draw it again.")
+        raise InputError(
+            f"A map of {length} tokens must have a text for each token; {subject} does not. Create the map again."
+        )
     if not _list_of(separators, int) or not all(0 <= position < length for position in separators):  # type: ignore[union-attr]
-        raise InputError(f"A map's separators are positions from 0 to {length - 1}; those of {subject} are not.")
+        raise InputError(
+            f"The separators of a map must be positions from 0 to {length - 1}; those of {subject} "
+            "are not. Create the map again."
+        )
     return {"tokens": list(tokens), "separators": list(separators)}  # type: ignore[arg-type]
 
 
@@ -226,7 +253,7 @@ def _list_of(value: Any, kind: type) -> bool:
 
 
 def _fitting(column: pa.Field, value: Any, subject: str, *, least: int) -> Any:
-    """`value` in the column's type, None as it is. least: the smallest number of a 32-bit column."""
+    """Return `value` checked against the column's type; None stays None. least: smallest value of a 32-bit column."""
     if value is None:
         return None
     kind = column.type
@@ -235,7 +262,7 @@ def _fitting(column: pa.Field, value: Any, subject: str, *, least: int) -> Any:
         good = isinstance(value, str) and len(value) <= most and not any("\ud800" <= x <= "\udfff" for x in value)
         wanted = f"text of at most {most} characters"
         if good and column.name not in _PROSE and not _a_name(value):
-            good, wanted = False, "a name of letters that show, each written in the usual way (Unicode's NFC)"
+            good, wanted = False, "a name of visible letters in Unicode normal form NFC"
     elif kind in (pa.int32(), pa.int64()):
         bits = 31 if kind == pa.int32() else 63
         low = least if kind == pa.int32() else -(2**bits)
@@ -248,7 +275,7 @@ def _fitting(column: pa.Field, value: Any, subject: str, *, least: int) -> Any:
         kinds = {pa.bool_(): bool, pa.binary(): bytes}.get(kind, datetime)
         good, wanted = isinstance(value, kinds), {pa.bool_(): "true or false", pa.binary(): "bytes"}.get(kind, "a time")
     if not good:
-        raise InputError(f'"{column.name}" is {wanted}; {subject} has {_shown(value)}: correct it.')
+        raise InputError(f'"{column.name}" must be {wanted}; got {_shown(value)} in {subject}. Correct it.')
     return value
 
 
@@ -260,21 +287,21 @@ def _a_name(value: str) -> bool:
 def _finite(value: Any) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number past every float
+    except OverflowError:  # a whole number larger than any float
         return False
 
 
 def _shown(value: Any) -> str:
     try:
         return repr(value)[:60] if not isinstance(value, str) else repr(value[:60])
-    except ValueError:  # a whole number of thousands of digits
+    except ValueError:  # a whole number with thousands of digits
         return "a very large number"
 
 
 def time_of(value: Any, subject: str, *, latest: datetime | None = None) -> datetime:
-    """A time in UTC as the store keeps it, now where none is given; InputError for what is no time, or is to come.
+    """Return a time as naive UTC; the current time for None. Raises InputError for an invalid or future time.
 
-    latest: where it may be later than a day from now.
+    latest: latest time allowed, instead of a day from now.
     """
     if value is None:
         return now()
@@ -288,6 +315,6 @@ def time_of(value: Any, subject: str, *, latest: datetime | None = None) -> date
         return moment
     except (ValueError, OverflowError) as error:
         raise InputError(
-            f"A label's time is written like 2026-01-31T12:00:00Z and is not to come; "
-            f"{subject} has {str(value)[:40]!r}."
+            "The time of a label must be written like 2026-01-31T12:00:00Z and not be in the future; got "
+            f"{str(value)[:40]!r} in {subject}. Correct it."
         ) from error

@@ -1,8 +1,9 @@
-"""Labels as files: one event a row, with the facts of its map and (if wanted) the map's weights.
+"""Labels as files: one event on each row, with the metadata of its map and optionally the map's weights.
 
-JSONL (a JSON object a line, weights in base64) and Parquet (weights as bytes) have the same columns, so reading
-back what was written gives the same events, maps and classes. A row made by hand needs only map_id, class, class_set
-and annotator.
+JSONL (one JSON object on each line, weights in base64) and Parquet (weights as bytes) have the same columns, so
+importing
+an export gives the same events, maps and classes. A row written by hand needs only map_id, class, class_set and
+annotator.
 """
 
 import base64
@@ -50,8 +51,8 @@ from .labels import (
 from .rows import Row, to_json
 
 ENDINGS = (".jsonl", ".parquet")
-LARGEST = 512 * 2**20  # bytes of a file, and of a Parquet file once unpacked
-MOST_ROWS = 200_000  # of a file; the papers' annotators made some thousands
+LARGEST = 512 * 2**20  # bytes of a file, and of an unpacked Parquet file
+MOST_ROWS = 200_000  # of a file; the papers' annotators made a few thousand labels
 _FACTS = [column for column in MAP if column.name not in ("map_id", "stored")]
 _WHOLE = (pa.field("map_stored", pa.timestamp("us")), pa.field("class_events", pa.string()))
 COLUMNS = pa.schema([*EVENT, *_FACTS, *_WHOLE])
@@ -60,7 +61,7 @@ _BAD = (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.Arr
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of a file's rows. refused: (row number from 1, reason); notes: what else people should know."""
+    """Result of an import. refused: (row number from 1, reason); notes: messages for the user."""
 
     rows: int
     new: int
@@ -74,18 +75,11 @@ class Imported:
 
 
 def exported(db: Database, class_set: str | None = None, *, weights: bool = True) -> Iterator[Row]:
-    """Every event with its map's facts, oldest first.
+    """Yield every event with the metadata of its map, oldest first, in the columns COLUMNS.
 
-    The first event of each map brings its weights and when it was stored, the first of each class set what happened to
-    its classes.
-
-    Args:
-        db: where labels are stored.
-        class_set: only its events; None for all.
-        weights: whether maps bring their weights (bytes).
-
-    Returns:
-        Rows with the columns COLUMNS; what a row does not bring is None.
+    The first event of each map has its weights (bytes, if requested) and time of storing; the first event of each class
+    set
+    has the history of its classes. Other values are None.
     """
     events = all_events(db, class_set)
     maps = {row["map_id"]: row for row in maps_of(db, list(dict.fromkeys(event["map_id"] for event in events)))}
@@ -101,12 +95,11 @@ def exported(db: Database, class_set: str | None = None, *, weights: bool = True
 
 
 def export_labels(db: Database, file: Path, class_set: str | None = None, *, weights: bool = True) -> int:
-    """Write labels to a file, whole or not at all.
+    """Write labels to a file atomically; return the number of events.
 
     Args:
-        db: where labels are stored.
         class_set: only its events; None for all.
-        weights: whether maps bring their weights.
+        weights: whether to include the weights of maps.
 
     Raises:
         InputError: the file has another ending, or cannot be written.
@@ -120,14 +113,14 @@ def export_labels(db: Database, file: Path, class_set: str | None = None, *, wei
 
 
 def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Rows of `exported` as Parquet, whole or not at all."""
+    """Write rows of `exported` as Parquet, atomically."""
     texts = [{**row, **{name: json.dumps(row[name]) for name in ("tokens", "separators")}} for row in rows]
     with replacing(file) as part:
         pq.write_table(pa.Table.from_pylist(texts, schema=COLUMNS), part)
 
 
 def as_line(row: Mapping[str, Any]) -> str:
-    """One row as a line of JSONL; absent values are left out."""
+    """Return one row as a line of JSONL, without missing values."""
 
     def text(value: Any) -> str:
         return value.isoformat() if isinstance(value, datetime) else base64.b64encode(value).decode()
@@ -137,9 +130,7 @@ def as_line(row: Mapping[str, Any]) -> str:
 
 def _ending(file: Path) -> str:
     if file.suffix.lower() not in ENDINGS:
-        raise InputError(
-            f"Labels are kept in files that end in {' or '.join(ENDINGS)}; {file.name[:120]} does not: rename it."
-        )
+        raise InputError(f"A file of labels must end in {' or '.join(ENDINGS)}; got {file.name[:120]}. Rename it.")
     return file.suffix.lower()
 
 
@@ -148,7 +139,7 @@ def _ending(file: Path) -> str:
 
 @dataclass(frozen=True)
 class _Incoming:
-    """A row of a file. number: from 1; event: checked; row: as it came; by_hand: it says no batch of its own."""
+    """A row of a file. number: from 1; event: checked; row: as read; by_hand: it names no batch."""
 
     number: int
     event: Row
@@ -157,31 +148,28 @@ class _Incoming:
 
 
 def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Imported:
-    """Add the labels of a file; importing it twice changes nothing.
+    """Import the labels of a file; importing it twice changes nothing.
 
     Args:
-        db: where labels are stored.
-        keep_rest: take the other rows where one cannot be used; otherwise one bad row leaves the store as it was.
-
-    Returns:
-        What became of the rows, with number and reason for each that is refused.
+        keep_rest: import the other rows if one cannot be used; otherwise one bad row prevents the import.
 
     Raises:
-        InputError: the file cannot be read at all, or is larger than LARGEST or MOST_ROWS.
-        RightsError: one who is no admin asks.
+        InputError: the file cannot be read, or is larger than LARGEST or MOST_ROWS.
+        RightsError: the user is not an admin.
     """
     db.person.must("admin", "import labels")
     ending, data = _ending(file), read_bytes(file)
     rows = list(_parquet_rows(data, file) if ending == ".parquet" else _lines(data, file))
     if data and not rows and ending != ".parquet":
         raise InputError(
-            f"A file of labels must have a JSON object on each line; {file.name[:80]} has only empty lines."
+            f"A file of labels must have a JSON object on each line; {file.name[:80]} has only empty lines. "
+            "Export it again."
         )
     return import_rows(db, rows, batch_of(data), keep_rest=keep_rest)
 
 
 def batch_of(data: bytes) -> str:
-    """The batch of rows that name none: it tells a file by its contents."""
+    """Return the batch of rows without one: a hash of the file."""
     return "file-" + hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -193,7 +181,7 @@ def import_rows(
     keep_rest: bool = True,
     defaults: Mapping[str, Any] | None = None,
 ) -> Imported:
-    """Add rows of labels: JSON text, objects, or what went wrong where one could not be read."""
+    """Import rows of labels: JSON text, objects, or the error of a row that could not be read."""
     db.person.must("admin", "import labels")
     rows, refused, number = [], [], 0
     for number, row in enumerate(incoming, start=1):
@@ -202,7 +190,9 @@ def import_rows(
         except InputError as error:
             refused.append((number, str(error)))
         except _BAD as error:
-            refused.append((number, f"A row must be JSON in UTF-8; this one cannot be read ({_short(error)})."))
+            refused.append(
+                (number, f"A row must be JSON in UTF-8; this one cannot be read ({_short(error)}). Correct it.")
+            )
     if refused and not keep_rest:
         return Imported(number, 0, 0, 0, sorted(refused))
     return _stored(db, rows, refused, number, keep_rest=keep_rest)
@@ -213,24 +203,26 @@ def _short(error: BaseException) -> str:
 
 
 def read_bytes(file: Path) -> bytes:
-    """A file's bytes. Raises InputError for one that cannot be read or is larger than LARGEST."""
+    """Return the bytes of a file. Raises InputError if it cannot be read or is larger than LARGEST."""
     try:
         with open_file(file) as stream:
             data = stream.read(LARGEST + 1)
     except OSError as error:
         raise InputError(
-            f"Labels are read from a file; {str(file)[:200]} cannot be opened "
-            f"({getattr(error, 'strerror', None) or error}): check its name."
+            f"A file of labels must be readable; {str(file)[:200]} cannot be opened "
+            f"({getattr(error, 'strerror', None) or error}). Check its name."
         ) from error
     if len(data) > LARGEST:
-        raise InputError(f"A file of labels has at most {LARGEST >> 20} MB; {file.name[:120]} is larger: split it.")
+        raise InputError(
+            f"A file of labels must have at most {LARGEST >> 20} MB; {file.name[:120]} is larger. Split it."
+        )
     return data
 
 
 def _lines(data: bytes, file: Path) -> Iterator[bytes]:
-    """Lines in UTF-8; of one that is not, only its own row is refused."""
+    """Return lines in UTF-8; a line in another encoding is refused alone."""
     encoding = encoding_of(data)
-    if encoding != "utf-8":  # a byte order mark, or UTF-16
+    if encoding != "utf-8":  # byte order mark, or UTF-16
         data = data.removeprefix(BOM_UTF8) if encoding == "utf-8-sig" else decoded(data, file.name).encode()
     lines = [line for line in data.split(b"\n") if line.strip()]
     _bounded(len(lines))
@@ -239,11 +231,11 @@ def _lines(data: bytes, file: Path) -> Iterator[bytes]:
 
 def _bounded(rows: int) -> None:
     if rows > MOST_ROWS:
-        raise InputError(f"A file of labels has at most {MOST_ROWS:,} rows; this one has {rows:,}: split it.")
+        raise InputError(f"A file of labels must have at most {MOST_ROWS:,} rows; this one has {rows:,}. Split it.")
 
 
 def _parquet_rows(data: bytes, file: Path) -> Iterator[Row | BaseException]:
-    """Rows, and what went wrong where one cannot be made of the file's bytes."""
+    """Yield rows, or the error of a row that cannot be converted."""
     try:
         source = pq.ParquetFile(pa.BufferReader(data))
         about = source.metadata
@@ -251,13 +243,13 @@ def _parquet_rows(data: bytes, file: Path) -> Iterator[Row | BaseException]:
         size = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
         if size > LARGEST:
             raise InputError(
-                f"A file of labels has at most {LARGEST >> 20} MB unpacked; {file.name[:120]} has {size >> 20}: "
-                "split it."
+                f"A file of labels must have at most {LARGEST >> 20} MB unpacked; {file.name[:120]} has "
+                f"{size >> 20}. Split it."
             )
         table = source.read()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(
-            f"A file ending in .parquet must be Parquet; {file.name[:120]} cannot be read: export it again."
+            f"A file that ends in .parquet must be Parquet; {file.name[:120]} cannot be read. Export it again."
         ) from error
     return _rows_of(table)
 
@@ -266,7 +258,7 @@ def _rows_of(table: pa.Table) -> Iterator[Row | BaseException]:
     for batch in table.to_batches(1000):
         try:
             yield from batch.to_pylist()
-        except _BAD:  # a time or a text that Python cannot hold: find whose it is
+        except _BAD:  # a time or text that Python cannot represent: find its row
             for number in range(batch.num_rows):
                 try:
                     yield batch.slice(number, 1).to_pylist()[0]
@@ -275,12 +267,12 @@ def _rows_of(table: pa.Table) -> Iterator[Row | BaseException]:
 
 
 def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
-    """One row as an event with its map's facts, or an error whose text is the reason."""
+    """Return one row as an event with the metadata of its map. Raises an error that names the reason."""
     if isinstance(line, BaseException):
         raise line
     row = json.loads(line.decode("utf-8")) if isinstance(line, bytes) else line
     if not isinstance(row, dict):
-        raise InputError("A row must be a JSON object; this one is not.")
+        raise InputError("A row must be a JSON object; this one is not. Correct it.")
     row = {name: value for name, value in whole_numbers(row).items() if value is not None}
     for name in ("tokens", "separators", "class_events"):
         if isinstance(row.get(name), str):
@@ -290,20 +282,25 @@ def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
     row = unsaid | defaults | row
     for name in ("map_id", "class_set", "annotator"):
         if not isinstance(row.get(name), str) or not row[name]:
-            raise InputError(f'A label needs "{name}" as text; this row has {str(row.get(name))[:60]!r}.')
+            raise InputError(f'A label must have "{name}" as text; got {str(row.get(name))[:60]!r}. Add it.')
     if isinstance(row.get("weights"), str):
         try:
             row["weights"] = base64.b64decode(row["weights"], validate=True)
         except binascii.Error as error:
-            raise InputError("Weights must be base64 of float16 numbers; these are not.") from error
+            raise InputError(
+                "Weights must be base64 of float16 numbers; these are not. Export the file again."
+            ) from error
     event = checked_event(row)
     if row.get("event", event["event"]) != event["event"]:
-        raise InputError('The "event" of a row is its batch and sequence, as in tab-1:7; correct it or leave it out.')
+        raise InputError(
+            'The "event" of a row must be its batch and sequence number, such as tab-1:7; it is '
+            "not. Correct it or leave it out."
+        )
     return _Incoming(number, event, row, by_hand)
 
 
 def _duplicates(rows: list[_Incoming]) -> list[tuple[int, str]]:
-    """Rows whose event number comes twice in the file, and hand-made rows that label a map twice."""
+    """Return rows with an event ID that is used twice in the file, and rows by hand that label a map twice."""
     first_lines: dict[Any, int] = {}
     duplicates = []
     for row in rows:
@@ -312,14 +309,18 @@ def _duplicates(rows: list[_Incoming]) -> list[tuple[int, str]]:
         key = opinion if row.by_hand else event["event"]
         if key in first_lines:
             duplicates.append(
-                (row.number, f"The same label stands in row {first_lines[key]} already; keep one of them.")
+                (
+                    row.number,
+                    f"A label must be in the file only once; row {first_lines[key]} has the same one. "
+                    "Keep one of them.",
+                )
             )
         first_lines.setdefault(key, row.number)
     return duplicates
 
 
 class _RefusedError(Exception):
-    """Rolls the transaction back when nothing may be kept."""
+    """Rolls back the transaction if `keep_rest` is false."""
 
 
 def _stored(
@@ -343,7 +344,7 @@ def _stored(
 
 
 def _notes(db: Database, rows: list[_Incoming]) -> list[str]:
-    """Names of the file that were read as another, and those that look like another name in the store."""
+    """Return messages about names that were read differently or look like another stored name."""
     given = {str(row.row["annotator"]): str(row.event["annotator"]) for row in rows}
     merged = sorted(f"{said!r} as {name!r}" for said, name in given.items() if said != name)
     notes = [f"E-mail addresses are compared without case and spaces: {', '.join(merged)[:400]}."] if merged else []
@@ -359,7 +360,7 @@ def _without(rows: list[_Incoming], refused: list[tuple[int, str]]) -> list[_Inc
 
 
 def _add_classes(cursor: Any, rows: list[_Incoming], refused: list[tuple[int, str]]) -> None:
-    """What happened to classes elsewhere, where here the same happened or nothing."""
+    """Add the history of classes if it continues the stored one."""
     for row in rows:
         if "class_events" in row.row:
             try:
@@ -369,7 +370,7 @@ def _add_classes(cursor: Any, rows: list[_Incoming], refused: list[tuple[int, st
 
 
 def _store_their_maps(cursor: Any, rows: list[_Incoming], refused: list[tuple[int, str]]) -> int:
-    """Maps that rows bring; what a row says of a map that is stored must be so."""
+    """Store the maps that rows contain; metadata of stored maps must match."""
     known = stored_facts(cursor, list({row.event["map_id"] for row in rows}))
     new: dict[str, Row] = {}
     for row in _without(rows, refused):
@@ -383,7 +384,10 @@ def _store_their_maps(cursor: Any, rows: list[_Incoming], refused: list[tuple[in
                 new[name] = checked_map(facts | {"stored": _when(row)})
                 known[name] = new[name]
             else:
-                raise InputError(f"No stored map is called {name[:60]!r}, and this row brings no weights.")
+                raise InputError(
+                    f"A row without weights must refer to a stored map; got {name[:60]!r}. Add the "
+                    "weights, or correct the map_id."
+                )
         except InputError as error:
             refused.append((row.number, str(error)))
     return add_maps(cursor, list(new.values()))
@@ -398,9 +402,9 @@ def _when(row: _Incoming) -> datetime | None:
 
 
 def read_maps(folder: Path) -> list[Row]:
-    """Maps of a folder as `data.recipes.sheets` writes it (maps.jsonl, maps.npz), ready for `store_maps`.
+    """Return the maps of a folder written by `data.recipes.sheets` (maps.jsonl, maps.npz), ready for `store_maps`.
 
-    Maps that come without their texts get [CLS], [SEP] and numbered places for tokens.
+    Maps without texts get [CLS], [SEP] and numbers as tokens.
     """
     rows = [json.loads(line) for line in lines_of(read_text(folder / "maps.jsonl"))]
     with np.load(folder / "maps.npz", allow_pickle=False) as weights:
@@ -410,13 +414,13 @@ def read_maps(folder: Path) -> list[Row]:
 
 
 def _places(row: Row) -> list[str]:
-    """Tokens of a map whose text is not at hand."""
+    """Return placeholder tokens for a map without text."""
     names = {0: "[CLS]"} | dict.fromkeys(row["separators"], "[SEP]")
     return [names.get(position, str(position)) for position in range(row["length"])]
 
 
 def import_folder(db: Database, folder: Path) -> list[Imported]:
-    """Maps of a folder and every labels-*.jsonl in it; nothing changes the second time."""
+    """Import the maps of a folder and every labels-*.jsonl in it; repeating the import changes nothing."""
     db.person.must("admin", "import labels")
     if not (folder / "maps.npz").is_file():
         return []
@@ -425,5 +429,5 @@ def import_folder(db: Database, folder: Path) -> list[Imported]:
 
 
 def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Rows as JSONL, whole or not at all. Raises InputError for a place that cannot be written."""
+    """Write rows as JSONL atomically. Raises InputError if the file cannot be written."""
     write_whole(file, "".join(as_line(row) for row in rows))

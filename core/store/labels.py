@@ -1,7 +1,8 @@
-"""Labels of attention maps as events that are only ever added, and the questions asked of them.
+"""Labels of attention maps as append-only events, and queries on them.
 
-A browser tab (or a file) is a *batch* that numbers its events from 1 and may send any of them again; the store
-keeps each once. What a person thinks of a map now is their newest label or skip that no undo took back.
+A browser tab (or a file) is a *batch* that numbers its events from 1 and may resend any of them; each is stored once.
+An
+annotator's current label of a map is the newest label or skip that has not been undone.
 """
 
 import hashlib
@@ -41,7 +42,7 @@ _HISTORY = ("kind", "class", "into_class", "title", "eye", "colour", "key", "ann
 
 
 def known_names(cursor: Any, class_sets: Collection[str]) -> dict[str, frozenset[str]]:
-    """Every name that each of these class sets has or had; a set that nobody made is left out."""
+    """Return all present and former class names by class set; unknown class sets are omitted."""
     theirs, values = among("class_set", list(class_sets))
     added = cursor.execute(
         f"SELECT class_set, class FROM class_event WHERE kind = 'add' AND {theirs}",  # noqa: S608 - our columns
@@ -54,7 +55,7 @@ def known_names(cursor: Any, class_sets: Collection[str]) -> dict[str, frozenset
 
 
 def class_history(db: Database) -> dict[str, list[Row]]:
-    """What happened to the classes of each set, oldest first, as `add_history` takes it."""
+    """Return the changes of classes by class set, oldest first, for `add_history`."""
     rows = (
         db.cursor()
         .execute(f"SELECT class_set, {quoted(*_HISTORY)} FROM class_event ORDER BY ordinal")  # noqa: S608 - our names
@@ -67,19 +68,19 @@ def class_history(db: Database) -> dict[str, list[Row]]:
 
 
 def add_history(cursor: Any, class_set: str, history: Any) -> int:
-    """Add what happened to a class set elsewhere, where nothing else happened to it here.
+    """Add changes of a class set from elsewhere if they continue the stored ones; return how many were new.
 
     Args:
-        history: changes of its classes, oldest first, as `class_history` gives them.
-
-    Returns:
-        How many were new; 0 where something else happened here.
+        history: changes of its classes, oldest first, from `class_history`.
 
     Raises:
-        InputError: `history` is no list of changes of classes.
+        InputError: `history` is not a list of changes of classes.
     """
     if not isinstance(history, list) or not all(isinstance(change, dict) for change in history):
-        raise InputError("What happened to classes is a list of changes, as an export writes it; this row has another.")
+        raise InputError(
+            "The history of classes must be a list of changes as an export writes it; this row has "
+            "something else. Export again."
+        )
     rows = [_checked(class_set, change) for change in history]
     there = cursor.execute(
         f"SELECT {quoted(*_HISTORY)} FROM class_event WHERE class_set = ? ORDER BY ordinal",  # noqa: S608 - our names
@@ -98,24 +99,38 @@ def add_history(cursor: Any, class_set: str, history: Any) -> int:
 def _checked(class_set: str, change: Row) -> tuple[Any, ...]:
     kind, name = change.get("kind"), change.get("class")
     if kind not in KINDS or not isinstance(name, str) or not name.strip():
-        raise InputError(f"A change of classes is one of {', '.join(KINDS)}; this row has {str(kind)[:40]!r}.")
+        raise InputError(
+            f"A change of a class must be one of {', '.join(KINDS)}; got {str(kind)[:40]!r}. Correct this row."
+        )
     check_class(class_set, name, **{key: change.get(key) for key in _HISTORY[2:8]})
     if not change.get("annotator") or not change.get("title") or (kind == "add" and not change.get("eye")):
-        raise InputError("A change of classes says who made it, a title and what the eye sees; this row does not.")
+        raise InputError(
+            "A change of a class must have an annotator, a title and a description; this row lacks one. Add it."
+        )
     return (*(change.get(key) for key in _HISTORY[:8]), time_of(change.get("stored"), f"the class {name[:40]!r}"))
 
 
 # ----------------------------------------------------------------
 
 
-# -------------------- Which label events may be stored beside those that are
+# ---------------------------------------------------------------- which label events may be stored
 
 
-_SAID = ("annotator", "kind", "class_set", "map_id", "pass", "class", "undoes")  # what an event is, sent once or twice
+_SAID = (
+    "annotator",
+    "kind",
+    "class_set",
+    "map_id",
+    "pass",
+    "class",
+    "undoes",
+)  # content of an event, equal if it is sent again
 
 
 def owner_of(person: Person, secret: str | None) -> str | None:
-    """Who sends: the one signed in; else the browser, by a hash of the secret it keeps. None: the file's own owner."""
+    """Return the sender: the signed-in person, otherwise the browser by a hash of its secret; None for the owner of the
+    file.
+    """
     if person.name:
         return f"name:{person.name}"
     return None if secret is None else f"browser:{hashlib.sha256(secret.encode('utf-8', 'replace')).hexdigest()}"
@@ -123,7 +138,7 @@ def owner_of(person: Person, secret: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class _Known:
-    """What is stored already. events: event -> its facts; maps: stored ids; classes: names by class set."""
+    """What is stored. events: fields by event; maps: stored IDs; classes: names by class set."""
 
     events: dict[str, Mapping[str, Any]]
     maps: frozenset[str]
@@ -131,12 +146,12 @@ class _Known:
 
 
 def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
-    """Why rows cannot be stored, by their place; each may build on those before it that can."""
+    """Return why rows cannot be stored, by index; a row may refer to valid rows before it."""
     facts, refused = _label_rules_known(cursor, rows), {}
     for index, row in enumerate(rows):
         target = facts.events.get(row["undoes"]) if row["kind"] == "undo" else None
         if target is not None and person_name(target["annotator"]) == row["annotator"]:
-            row["annotator"] = target["annotator"]  # of a version that stored addresses as they were typed
+            row["annotator"] = target["annotator"]  # older events may have an address as it was typed
         if why := _why_not(row, facts):
             refused[index] = why
         else:
@@ -145,13 +160,15 @@ def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
 
 
 def batch_owner(cursor: Any, batch: str) -> str | None:
-    """Who sent under `batch` first; None for a new one, and for one from before owners were kept."""
+    """Return the first sender of a batch; None for a new batch and for one without a recorded owner."""
     owners = cursor.execute("SELECT owner FROM label_batch WHERE batch = ?", [batch]).fetchall()
     return owners[0][0] if owners else None
 
 
 def foreign_batch(cursor: Any, batch: str, owner: str, stored_owner: str | None, annotators: set[str]) -> str | None:
-    """Why `owner` may not send under `batch`, or None. stored_owner: its owner; without one its events' names say."""
+    """Return why `owner` may not send events of `batch`, or None. stored_owner: first sender; None compares the
+    annotators.
+    """
     if stored_owner is not None:
         mine = stored_owner == owner
     else:
@@ -160,8 +177,8 @@ def foreign_batch(cursor: Any, batch: str, owner: str, stored_owner: str | None,
     if mine:
         return None
     return (
-        f"An outbox belongs to who sent it first, and {batch[:60]!r} is not yours: open the page again, which starts "
-        "an outbox of your own."
+        f"A batch must be sent by its first sender; {batch[:60]!r} belongs to somebody else. Reload the page to "
+        "start a new batch."
     )
 
 
@@ -188,19 +205,19 @@ def _why_not(row: Row, facts: _Known) -> str | None:
     if row["kind"] in TAKES_BACK and (why := _not_undone(row, facts.events.get(row["undoes"]))):
         return why
     if row["map_id"] not in facts.maps:
-        return f"A label belongs to a stored map; {row['map_id'][:60]!r} is none: store its weights first."
+        return f"A label must belong to a stored map; got {row['map_id'][:60]!r}. Store the weights of this map first."
     names = facts.classes.get(row["class_set"])
     if names is None and row["kind"] in TAKES_BACK:
         return None
     if names is None:
         return (
-            f"A class set is one of those that ship or that somebody made; {row['class_set'][:60]!r} is none: choose "
-            "another or add its classes first."
+            f"A class set must be bundled or custom; got {row['class_set'][:60]!r}. Choose another class set, or "
+            "add its classes first."
         )
     if row["kind"] == "label" and row["class"] not in names:
         return (
-            f"A label must be one of the classes of {row['class_set']!r} ({', '.join(sorted(names))[:200]}); "
-            f"{row['class'][:60]!r} is none of them: correct it or add the class first."
+            f"A label must be one of the classes of {row['class_set']!r} ({', '.join(sorted(names))[:200]}); got "
+            f"{row['class'][:60]!r}. Correct it, or add the class first."
         )
     return None
 
@@ -210,37 +227,45 @@ def _not_again(row: Row, stored: Mapping[str, Any]) -> str | None:
         return _belongs(row["event"], stored, row)
     if any(stored[name] != row[name] for name in _SAID if name != "annotator"):
         return (
-            f"An event is sent again as it was; {row['event'][:60]!r} is stored and says something else: start a new "
-            "outbox by opening the page again."
+            f"An event that is sent again must be unchanged; {row['event'][:60]!r} is stored with another "
+            "content. Reload the page to start a new batch."
         )
     return None
 
 
 def _not_undone(row: Row, target: Mapping[str, Any] | None) -> str | None:
     if target is None:
-        return f"An undo takes back an event that is stored; {row['undoes'][:60]!r} is none: leave it out."
+        return f"An undo must refer to a stored event; got {row['undoes'][:60]!r}. Remove the undo."
     if row["kind"] == "undo" and target["annotator"] != row["annotator"]:
         return _belongs(row["undoes"], target, row)
     if target["kind"] in TAKES_BACK:
         return (
-            f"An undo takes back a label, skip, flag or note; {row['undoes'][:60]!r} is an undo: label the map again."
+            f"An undo must refer to a label, skip, flag or note; {row['undoes'][:60]!r} is an undo. Label the map "
+            "again."
         )
     if any(target[name] != row[name] for name in ("class_set", "map_id", "pass")):
-        return f"An undo names the map, class set and pass of what it takes back; {row['undoes'][:60]!r} has others."
+        return (
+            "An undo must have the map, class set and pass of the event it retracts; those of "
+            f"{row['undoes'][:60]!r} differ. Correct it."
+        )
     return None
 
 
 def _belongs(event: str, stored: Mapping[str, Any], row: Row) -> str:
     return (
-        f"An event is sent again or undone by the one who made it; {event[:60]!r} is by {stored['annotator'][:60]!r}, "
-        f"not {row['annotator'][:60]!r}: label the map yourself instead."
+        f"An event must be resent or undone by its author; {event[:60]!r} is by {stored['annotator'][:60]!r}, not "
+        f"{row['annotator'][:60]!r}. Label the map yourself instead."
     )
 
 
 # ----------------------------------------------------------------
 
 
-OWN_BATCHES = ("doubts-", "retired-", "file-")  # of doubts that a classifier raised, retired labels, and files
+OWN_BATCHES = (
+    "doubts-",
+    "retired-",
+    "file-",
+)  # batches of likely label errors, of labels retracted by admins, and of files
 _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, causal, maximum"
 
 
@@ -248,7 +273,7 @@ _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, ca
 
 
 def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
-    """Keep maps (facts as in `MAP`, weights as float16 bytes) that are not there yet; returns how many were new."""
+    """Store new maps (fields as in `MAP`, weights as float16 bytes); return how many were new."""
     rows = {row["map_id"]: row for row in map(checked_map, maps)}
     with db.write() as cursor:
         facts = stored_facts(cursor, list(rows))
@@ -259,7 +284,7 @@ def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
 
 
 def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
-    """Add maps as `checked_map` returns them, none of which is there; returns how many."""
+    """Insert maps returned by `checked_map` that are not stored yet; return how many."""
     texts = [
         row
         | {"tokens": to_json(row["tokens"]), "separators": to_json(row["separators"]), "stored": row["stored"] or now()}
@@ -269,7 +294,7 @@ def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
 
 
 def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
-    """What is stored of these maps, without weights, by id."""
+    """Return the stored metadata of these maps by ID."""
     stored = cursor.execute(
         f"SELECT map_id, {quoted(*SAME)} FROM attention_map "  # noqa: S608 - our columns
         "WHERE map_id IN (SELECT unnest(?))",
@@ -280,7 +305,7 @@ def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
 
 
 def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
-    """These maps with their facts and weights, in the order asked for; unknown ids are left out."""
+    """Return these maps with metadata and weights, in the given order; unknown IDs are omitted."""
     if not len(map_ids):
         return []
     cursor = db.cursor().execute(
@@ -294,17 +319,17 @@ def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
 
 
 def stored_at(db: Database) -> dict[str, datetime]:
-    """When each map was stored first, by id."""
+    """Return when each map was first stored, by ID."""
     return dict(db.cursor().execute("SELECT map_id, stored FROM attention_map").fetchall())
 
 
 def map_facts(db: Database) -> pd.DataFrame:
-    """Every stored map without tokens and weights, oldest first."""
+    """Return the metadata of every stored map, oldest first."""
     return db.read(f"SELECT map_id, {_FACTS} FROM attention_map ORDER BY stored, map_id")  # noqa: S608 - our columns
 
 
 def map_kinds(db: Database) -> pd.DataFrame:
-    """Which maps there are: checkpoint, task, layer, causal, and how many (maps)."""
+    """Return the number of maps by checkpoint, task, layer and causal."""
     return db.read("SELECT checkpoint, task, layer, causal, count(*) AS maps FROM attention_map GROUP BY ALL")
 
 
@@ -313,27 +338,26 @@ def map_kinds(db: Database) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Saved:
-    """What the store answers: how many events were new, and the highest number of the batch that it has."""
+    """Result of storing events. new: how many were new; acknowledged: highest sequence number of the batch in the
+    store.
+    """
 
     new: int
     acknowledged: int
 
 
 def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None) -> Saved:
-    """Add label events of one batch, all or none; those that are stored already are passed over.
+    """Store label events of one batch, all or none; events that are stored already are skipped.
 
     Args:
-        db: where labels are stored.
         events: each with batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo,
-            retire); the rest is optional.
-        secret: what the sending browser keeps to itself; the batch is then its own, or of whoever is signed in.
-
-    Returns:
-        How many were new, and the highest sequence number of these.
+            retire);
+            other fields are optional.
+        secret: known only to the sending browser; the batch then belongs to it, or to the signed-in person.
 
     Raises:
-        InputError: naming the first event that cannot be stored.
-        RightsError: the person may not label under that name, or retire.
+        InputError: an event cannot be stored; the message names the first one.
+        RightsError: the person may not label under that name, or may not retract labels of others.
     """
     rows = [checked_event(event) for event in events]
     if not rows:
@@ -341,7 +365,7 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: 
     for row in rows:
         db.person.signs(row["annotator"])
         if row["kind"] == "retire":
-            db.person.must("admin", "retire labels of others")
+            db.person.must("admin", "retract labels of others")
     with db.write() as cursor:
         _claim(cursor, rows, owner_of(db.person, secret))
         refused = refusals(cursor, rows)
@@ -351,14 +375,14 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: 
 
 
 def stored_events(cursor: Any, events: Sequence[str]) -> set[str]:
-    """Those of these events that are stored."""
+    """Return the events that are stored."""
     these, values = among("event", list(events))
     stored = cursor.execute(f"SELECT event FROM label_event WHERE {these}", values)  # noqa: S608 - our column
     return {event for (event,) in stored.fetchall()}
 
 
 def add_events(cursor: Any, rows: Sequence[Row]) -> int:
-    """Add rows that `core.store.labels.refusals` has nothing against; returns how many were not there yet."""
+    """Insert events that `refusals` accepts; return how many were new."""
     stored = _of_their_maps(cursor, rows)
     there = {row["event"] for row in stored}
     new = list({row["event"]: row for row in rows if row["event"] not in there}.values())
@@ -380,7 +404,7 @@ def _claim(cursor: Any, rows: Sequence[Row], owner: str | None) -> None:
 
 
 def _add(cursor: Any, rows: list[Row]) -> None:
-    """Arrow for many; for the one or two of a key press plain parameters take a third of the time."""
+    """Use Arrow for many rows; plain parameters take a third of the time for one or two."""
     if len(rows) > FEW:
         insert(cursor, "label_event", EVENT, rows)
         return
@@ -396,7 +420,7 @@ def _opinion(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _of_their_maps(cursor: Any, rows: Sequence[Row]) -> list[Row]:
-    """What is stored of the maps of these events, oldest first."""
+    """Return the stored events on the maps of these events, oldest first."""
     theirs, values = among("map_id", sorted({row["map_id"] for row in rows}))
     stored = cursor.execute(
         f"""SELECT event, kind, class_set, map_id, annotator, pass, undoes FROM label_event
@@ -408,7 +432,9 @@ def _of_their_maps(cursor: Any, rows: Sequence[Row]) -> list[Row]:
 
 
 def _link(stored: list[Row], rows: list[Row]) -> None:
-    """Fill `supersedes`: the label or skip that stood when each new one came. stored: of the same maps, in order."""
+    """Set `supersedes`: the label or skip that was current when the event was made. stored: on the same maps,
+    in order.
+    """
     standing: dict[tuple[Any, ...], list[str]] = {}
     whose: dict[str, tuple[Any, ...]] = {}
     for row in [*stored, *rows]:
@@ -429,9 +455,9 @@ def _link(stored: list[Row], rows: list[Row]) -> None:
 def labels(
     db: Database, class_set: str, *, annotator: str | None = None, map_id: str | None = None, last: int | None = None
 ) -> pd.DataFrame:
-    """The labels that stand (not skips), oldest first, with the facts of their maps; classes as named when given.
+    """Return the current labels (not skips), oldest first, with map metadata and class names as given.
 
-    annotator, map_id: only theirs. last: the ordinal of the last event that counts, so that what stood then is told.
+    annotator, map_id: filters. last: ordinal of the last event that counts, for the state at an earlier time.
     """
     newest = "standing"
     if last is not None:
@@ -453,7 +479,7 @@ def labels(
 
 
 def annotators(db: Database, class_set: str | None = None) -> list[str]:
-    """Every name that label events carry, of one class set or all."""
+    """Return the annotators of label events, of one class set or all."""
     cursor = db.cursor().execute(
         "SELECT DISTINCT annotator FROM label_event WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ALL",
         {"class_set": class_set},
@@ -462,7 +488,7 @@ def annotators(db: Database, class_set: str | None = None) -> list[str]:
 
 
 def classes_given(db: Database, class_set: str) -> list[str]:
-    """The classes that labels of a set carry, those that somebody took back too, as named when given."""
+    """Return the classes of all labels in a class set, including retracted ones, as named when given."""
     cursor = db.cursor().execute(
         "SELECT DISTINCT class FROM label_event WHERE class_set = ? AND kind = 'label' ORDER BY class", [class_set]
     )
@@ -470,7 +496,7 @@ def classes_given(db: Database, class_set: str) -> list[str]:
 
 
 def class_counts(db: Database, class_set: str) -> dict[str, int]:
-    """How many labels of stored maps stand, by class as named when given, in the order of the names."""
+    """Return the number of current labels by class as named when given, sorted by name."""
     cursor = db.cursor().execute(
         """SELECT class, count(*) FROM standing SEMI JOIN attention_map USING (map_id)
            WHERE kind = 'label' AND class_set = ? GROUP BY class ORDER BY class""",
@@ -480,7 +506,7 @@ def class_counts(db: Database, class_set: str) -> dict[str, int]:
 
 
 def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -> dict[str, str | None]:
-    """Map -> class (None: skipped) of everything this annotator has decided on in this pass."""
+    """Return class (None: skipped) by map for everything this annotator decided in a pass."""
     pairs = (
         db.cursor()
         .execute(
@@ -494,7 +520,7 @@ def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -
 
 
 def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, most: int = 500) -> list[Row]:
-    """The newest events that an undo would take back, oldest of them first: event, kind, map_id, class."""
+    """Return the newest events that can be undone, oldest first: event, kind, map_id, class."""
     events = db.read(
         """SELECT event, kind, map_id, class, ordinal FROM label_event
            WHERE class_set = ? AND annotator = ? AND pass = ? AND kind NOT IN ('undo', 'retire')
@@ -507,7 +533,7 @@ def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, 
 
 
 def flagged(db: Database, class_set: str, *, map_id: str | None = None) -> pd.DataFrame:
-    """Flags and notes that stand, newest first, with their maps' facts. map_id: only of this map."""
+    """Return current flags and notes, newest first, with map metadata."""
     return db.read(
         f"""SELECT ordinal, batch, map_id, kind, annotator, note, suggestion, probability, happened, {_FACTS}
             FROM label_event JOIN attention_map USING (map_id)
@@ -519,7 +545,7 @@ def flagged(db: Database, class_set: str, *, map_id: str | None = None) -> pd.Da
 
 
 def pace(db: Database, class_set: str) -> pd.DataFrame:
-    """Labels by annotator and pass: n, median seconds, labels per hour while labelling (gaps over a minute cut)."""
+    """Return the pace by annotator and pass: n, median seconds, labels an hour (gaps are cut at a minute)."""
     return db.read(
         """SELECT annotator, pass, count(*) AS n, median(seconds) AS median_seconds,
                   3600 / nullif(avg(least(seconds, 60)) FILTER (seconds IS NOT NULL), 0) AS per_hour,
@@ -530,7 +556,7 @@ def pace(db: Database, class_set: str) -> pd.DataFrame:
 
 
 def all_events(db: Database, class_set: str | None = None) -> list[Row]:
-    """Every event as it is stored, oldest first (of one class set, or all)."""
+    """Return every stored event, oldest first, of one class set or all."""
     cursor = db.cursor().execute(
         f"SELECT {quoted(*EVENT.names)} FROM label_event "  # noqa: S608 - our columns
         "WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal",
@@ -544,8 +570,9 @@ def all_events(db: Database, class_set: str | None = None) -> list[Row]:
 
 @dataclass(frozen=True)
 class ClassChange:
-    """What becomes of a class. kind: add, rename, merge (`into` another) or delete; or set, which describes the set as
-    a whole. eye: the line that says what one sees."""
+    """A change of a class. kind: add, rename, merge (`into` another), delete, or set, which describes the class set;
+    eye: description of the pattern.
+    """
 
     kind: str
     name: str
@@ -559,9 +586,12 @@ class ClassChange:
 def change_class(
     db: Database, class_set: str, change: ClassChange, *, annotator: str, taken: Collection[str] = ()
 ) -> None:
-    """Add, rename, merge or delete a class, as an event; labels keep the name they were given.
+    """Add, rename, merge or delete a class as an event; labels keep the name they were given.
 
-    taken: the set's present class names. Raises InputError for a class that is there already, or is not there.
+    taken: current class names of the class set.
+
+    Raises:
+        InputError: a new class exists already, or the class to change does not exist.
     """
     change_classes(db, class_set, [change], annotator=annotator, taken=taken)
 
@@ -569,7 +599,7 @@ def change_class(
 def change_classes(
     db: Database, class_set: str, changes: Sequence[ClassChange], *, annotator: str, taken: Collection[str] = ()
 ) -> None:
-    """Several changes of classes, all or none; as `change_class`."""
+    """Apply several changes of classes, all or none, like `change_class`."""
     db.person.must("admin", "change classes")
     for change in changes:
         _check_change(class_set, change, taken)
@@ -592,18 +622,18 @@ def _check_change(class_set: str, change: ClassChange, taken: Collection[str]) -
         looks_like(name) in map(looks_like, taken) or not looks_like(name) or not (eye or "").strip()
     ):
         raise InputError(
-            "A new class needs a name that is not taken and a line saying what the eye sees; "
-            f"{name[:60]!r} has not both: change it."
+            f"A new class must have an unused name and a description of the pattern; {name[:60]!r} lacks one of "
+            "them. Change it."
         )
     if kind not in ("add", "set") and (name not in taken or (kind == "merge" and (into not in taken or into == name))):
         raise InputError(
-            f"Only classes of the set can be renamed, deleted or merged into another ({', '.join(taken)}); seen "
-            f"{name[:60]!r}{f' into {into!r}' if into else ''}."
+            f"Only classes of the class set can be renamed, deleted or merged ({', '.join(taken)}); got "
+            f"{name[:60]!r}{f' into {into!r}' if into else ''}. Choose one of them."
         )
 
 
 def class_events(db: Database) -> list[Row]:
-    """What happened to classes, oldest first, as `core.codebook.classes` replays it."""
+    """Return the changes of classes, oldest first, for `core.codebook.classes`."""
     names = ("class_set", "kind", "class", "into", "title", "eye", "colour", "key")
     events = (
         db.cursor()
@@ -620,28 +650,24 @@ _ABOUT = "class_set, map_id, pass"
 
 
 def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> Saved:
-    """Take back labels, skips, flags or notes, whoever made them; what stood before each stands again.
+    """Retract labels, skips, flags or notes by anybody; the event before each becomes current again.
 
     Args:
-        db: where labels are stored.
-        events: ids of the events; one that comes twice counts once.
-
-    Returns:
-        How many retirements were stored, and the batch's highest number.
+        events: IDs; duplicates count once.
 
     Raises:
-        RightsError: one who is no admin asks.
-        InputError: an event is not stored or is itself an undo, or the reason is empty; then nothing is retired.
+        RightsError: the user is not an admin.
+        InputError: an event is not stored or is an undo, or the reason is empty; then nothing is retracted.
     """
-    db.person.must("admin", "retire labels of others")
+    db.person.must("admin", "retract labels of others")
     if not why.strip():
-        raise InputError("Whoever retires a label of somebody else says why; the reason is empty: give one.")
+        raise InputError("A reason is required to retract somebody else's label; it is empty. Enter a reason.")
     facts = _known(db, events)
     batch = f"retired-{uuid.uuid4().hex}"
     rows = []
     for number, event in enumerate(dict.fromkeys(events), start=1):
         if event not in facts:
-            raise InputError(f"Only stored events can be retired; {event[:60]!r} is none: see `labels export`.")
+            raise InputError(f"Only stored events can be retracted; got {event[:60]!r}. See `labels export`.")
         about = dict(zip(("class_set", "map_id", "pass"), facts[event], strict=True))
         rows.append(
             about
@@ -652,7 +678,7 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
 
 
 def of_classes(db: Database, class_set: str, classes: Sequence[str]) -> list[str]:
-    """Events of the labels that stand and are of one of these classes, oldest first."""
+    """Return the events of current labels with one of these classes, oldest first."""
     cursor = db.cursor().execute(
         "SELECT event FROM standing WHERE kind = 'label' AND class_set = ? AND class IN (SELECT unnest(?)) "
         "ORDER BY ordinal",

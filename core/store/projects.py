@@ -1,4 +1,4 @@
-"""Labelling projects as rows that are only added: what each is, maps handed to whom, labels that answer, and acts."""
+"""Labelling projects as append-only rows: settings, reservations, answers and actions of admins."""
 
 import json
 import uuid
@@ -15,13 +15,14 @@ from .database import Database
 from .label_checks import LONGEST_NAME, LONGEST_NOTE, looks_like, now
 from .rows import Row, among, insert, to_json
 
-# -------------------- How much of each labelling project is done, read for all of them at once
+# ---------------------------------------------------------------- progress of all projects
 
 
 @dataclass(frozen=True)
 class ProjectCounts:
-    """How much of a project is done. maps: to label, without gold and exemplars; counted: labels that take a place;
-    people: who was handed a map, let in or excluded."""
+    """Progress of a project. maps: without gold and exemplars; counted: labels that fill a slot; people: assigned a
+    map, admitted or excluded.
+    """
 
     maps: int
     counted: int
@@ -29,7 +30,7 @@ class ProjectCounts:
 
 
 def project_counts(db: Database) -> dict[str, ProjectCounts]:
-    """How much of every project is done, in one statement for all of them."""
+    """Return the progress of every project, in one query."""
     rows = db.cursor().execute(
         f"""{ANSWERS}, label_maps AS (SELECT project, count(*) AS n FROM project_map WHERE kind = 'label' GROUP BY ALL),
                 labels AS (SELECT project, count(*) AS n FROM newest_answers
@@ -50,10 +51,10 @@ def project_counts(db: Database) -> dict[str, ProjectCounts]:
 STATES = {"make": "open", "open": "open", "pause": "paused", "close": "closed", "archive": "archived"}
 FROM = {"pause": ("open",), "open": ("paused", "closed"), "close": ("open", "paused")}
 FROM |= {"archive": ("open", "paused", "closed")}
-FREEZES = ("close", "archive")  # what counts in the project is from then on what stood at this moment
+FREEZES = ("close", "archive")  # events after which later labels do not count in the project
 MAP_KINDS = ("label", "gold", "exemplar")
-# For each project that is closed or archived: the last label event that counts in it (label), and the last of its own
-# entries (entry). A project that was closed before the first was stored has it by the time.
+# For each closed or archived project: the last label event (label) and the last of its own entries (entry) that
+# count. A project closed before the label was recorded uses the time of closing.
 FROZEN = """
     frozen AS (
         SELECT project, closing.ordinal AS entry,
@@ -64,8 +65,7 @@ FROZEN = """
               USING (project) WHERE kind IN ('close', 'archive') AND ordinal > coalesce(opened, 0) GROUP BY ALL)
         JOIN project_event AS closing USING (project, ordinal)
     )"""
-# Answers to projects that nobody took back, each with whether it counts: in a frozen project as they were when it was
-# closed.
+# Answers to projects that have not been undone, with whether they count; for a frozen project, as of its closing.
 _ANSWERS = """
     limits AS (SELECT project, coalesce(label, 4611686018427387904) AS label,
                       coalesce(entry, 4611686018427387904) AS entry
@@ -103,8 +103,7 @@ _CLAIM = pa.schema([
 
 @dataclass(frozen=True)
 class Project:
-    """One project as it stands. recipe, rules: as they were given. state: open, paused, closed or archived, since when
-    and by whom."""
+    """A project with its current state. state: open, paused, closed or archived, with who changed it and when."""
 
     project: str
     title: str
@@ -121,7 +120,7 @@ class Project:
 
 @dataclass(frozen=True)
 class ProjectMap:
-    """A map of a project. kind: label, gold or exemplar; given: the known class of the last two."""
+    """A map of a project. kind: label, gold or exemplar; given: known class of gold and exemplars."""
 
     map_id: str
     kind: str
@@ -130,7 +129,7 @@ class ProjectMap:
 
 @dataclass(frozen=True)
 class Heading:
-    """What a project is called and is about. annotator: who made it."""
+    """Title, class set and codebook of a project. annotator: its author."""
 
     title: str
     class_set: str
@@ -146,16 +145,16 @@ def add_project(
     rules: Mapping[str, Any],
     maps: Sequence[ProjectMap],
 ) -> str:
-    """Keep a new project with its maps in order; returns its id. InputError without a title or without maps."""
+    """Store a new project with its maps in order; return its ID. Raises InputError without a title or maps."""
     db.person.must("admin", "make a project")
     title, codebook = heading.title, heading.codebook
     if not title.strip() or len(title) > LONGEST_NAME or len(codebook) > LONGEST_NOTE:
         raise InputError(
-            f"A project has a title of 1 to {LONGEST_NAME} characters and a codebook of at most {LONGEST_NOTE}; seen "
-            f"{len(title.strip())} and {len(codebook)}: change them."
+            f"A project must have a title of 1 to {LONGEST_NAME} characters and a codebook of at most "
+            f"{LONGEST_NOTE}; got {len(title.strip())} and {len(codebook)} characters. Change them."
         )
     if not any(entry.kind == "label" for entry in maps):
-        raise InputError("A project needs maps to label; its recipe finds none: draw maps, or ask for fewer things.")
+        raise InputError("A project must have maps to label; its recipe matches none. Draw maps, or relax the recipe.")
     name = uuid.uuid4().hex[:12]
     about = [name, title.strip(), heading.class_set]
     rows = [
@@ -166,8 +165,8 @@ def add_project(
         taken = [other.title for other in projects(db) if other.state != "archived"]
         if alike := [other for other in taken if looks_like(other) == looks_like(title)]:
             raise InputError(
-                f"A project must have a title of its own; {title.strip()[:60]!r} is taken (by {alike[0][:60]!r}): "
-                "choose another title."
+                f"The title of a project must be unique; {title.strip()[:60]!r} is in use ({alike[0][:60]!r}). "
+                "Choose another title."
             )
         cursor.execute(
             """INSERT INTO project (project, title, class_set, recipe, rules, codebook, annotator, stored)
@@ -179,21 +178,21 @@ def add_project(
 
 
 def projects(db: Database) -> list[Project]:
-    """Every project, newest first."""
+    """Return every project, newest first."""
     return _read_projects(db, None)
 
 
 def one_project(db: Database, project: str) -> Project:
-    """One project. Raises InputError when there is none of this id."""
-    for project_row in _read_projects(db, project.encode(errors="replace").decode()):  # half a letter is in no id
+    """Return a project. Raises InputError if the ID is unknown."""
+    for project_row in _read_projects(
+        db, project.encode(errors="replace").decode()
+    ):  # an unpaired surrogate is in no ID
         return project_row
-    raise InputError(
-        f"A project must be one of those made here; {project[:60]!r} is none: choose one on the Projects page."
-    )
+    raise InputError(f"A project must be one listed on the Projects page; got {project[:60]!r}. Choose one there.")
 
 
 def _read_projects(db: Database, project: str | None) -> list[Project]:
-    """The project of this id, or all of them for None: a page of many asks for one at a time."""
+    """Return the project with this ID, or all for None."""
     changes = db.cursor().execute(
         "SELECT project, kind, annotator, stored FROM project_event "
         "WHERE kind IN ('pause', 'open', 'close', 'archive') AND ($project IS NULL OR project = $project) "
@@ -215,7 +214,7 @@ def _read_projects(db: Database, project: str | None) -> list[Project]:
 
 
 def project_maps(db: Database, project: str) -> list[ProjectMap]:
-    """The maps of a project in the order they are handed out."""
+    """Return the maps of a project in the order of assignment."""
     cursor = db.cursor().execute(
         "SELECT map_id, kind, class FROM project_map WHERE project = ? ORDER BY place", [project]
     )
@@ -238,15 +237,15 @@ def project_maps(db: Database, project: str) -> list[ProjectMap]:
 
 
 def change_project(db: Database, project: str, kind: str, *, annotator: str) -> None:
-    """Pause, open, close or archive. InputError where the project's state does not allow it, saying who changed it."""
+    """Pause, open, close or archive a project. Raises InputError if its state does not allow it."""
     db.person.must("admin", f"{kind} a project")
-    with db.write() as cursor:  # the state is read under the lock: of two who close at once, one is told
+    with db.write() as cursor:  # read under the lock, so that only one of two closings succeeds
         current = one_project(db, project)
         if kind not in FROM or current.state not in FROM[kind]:
             raise InputError(
-                f"To {kind} a project it must be {' or '.join(FROM.get(kind, ('another',)))}; {current.title!r} is "
-                f"{current.state}, by {current.changed_by or 'nobody named'} at {current.changed:%Y-%m-%d %H:%M} UTC: "
-                "nothing was changed."
+                f"To {kind} a project, it must be {' or '.join(FROM.get(kind, ('another',)))}; {current.title!r} "
+                f"has been {current.state} by {current.changed_by or 'an unnamed user'} since "
+                f"{current.changed:%Y-%m-%d %H:%M} UTC. Nothing has been changed; reload the page."
             )
         is_frozen = kind in FREEZES and frozen_at(cursor, project) is None
         body = to_json([marks(cursor, Marks()).label]) if is_frozen else None
@@ -254,7 +253,7 @@ def change_project(db: Database, project: str, kind: str, *, annotator: str) -> 
 
 
 def judge_person(db: Database, project: str, person: str, *, admitted: bool, annotator: str) -> None:
-    """Let a person label in a project again, or no longer."""
+    """Admit a person to a project, or exclude them."""
     db.person.must("admin", "pause people")
     one_project(db, project)
     with db.write() as cursor:
@@ -262,7 +261,7 @@ def judge_person(db: Database, project: str, person: str, *, admitted: bool, ann
 
 
 def order_maps(db: Database, project: str, map_ids: Sequence[str], *, annotator: str) -> None:
-    """Hand a project's maps out in this order from now on."""
+    """Assign a project's maps in this order from now on."""
     db.person.must("admin", "order the maps of a project")
     with db.write() as cursor:
         _event(cursor, project, "order", annotator, body=to_json(list(map_ids)))
@@ -282,7 +281,7 @@ def _event(
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """One map handed to one person."""
+    """A reservation of a map for a person."""
 
     map_id: str
     annotator: str
@@ -294,7 +293,7 @@ class ClaimRow:
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """Which project a label event answers, and whether it counts."""
+    """Which project a label event belongs to, and whether it counts."""
 
     event: str
     project: str
@@ -303,7 +302,7 @@ class AnswerRow:
 
 
 def add_claims(cursor: Any, project: str, claims: Sequence[ClaimRow]) -> None:
-    """Record what was handed out."""
+    """Store reservations."""
     if claims:
         rows = [
             {"project": project, "map_id": claim.map_id, "annotator": claim.annotator, "pass": claim.passing,
@@ -314,7 +313,7 @@ def add_claims(cursor: Any, project: str, claims: Sequence[ClaimRow]) -> None:
 
 
 def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
-    """Record which events answer a project; a later row of an event stands in the place of the earlier one."""
+    """Store which events belong to a project; a later row for an event replaces the earlier one."""
     for answer in answers:
         cursor.execute(
             "INSERT INTO project_label (event, project, purpose, counted) VALUES (?, ?, ?, ?)",
@@ -323,7 +322,7 @@ def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
 
 
 def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
-    """The project that each of these events answers; events of no project are left out."""
+    """Return the project of each event; events without a project are omitted."""
     if not events:
         return {}
     these, values = among("event", list(events))
@@ -335,7 +334,7 @@ def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
 
 
 def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int) -> str | None:
-    """What somebody was handed a map for, or None when they never were."""
+    """Return the purpose for which a map was assigned to a person; None if it never was."""
     rows = cursor.execute(
         "SELECT purpose FROM claim WHERE project = ? AND map_id = ? AND annotator = ? AND pass = ? LIMIT 1",
         [project, map_id, annotator, passing],
@@ -348,8 +347,9 @@ def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int
 
 @dataclass(frozen=True)
 class Marks:
-    """How far a reader has read. ordinal: of claims, answers and events of admins; label, classes: of events of labels
-    and of classes; erasures: how many there were."""
+    """How far a reader has read. ordinal: reservations, answers and admin events; label, classes: label and class
+    events; erasures: their number.
+    """
 
     ordinal: int = 0
     label: int = 0
@@ -358,7 +358,7 @@ class Marks:
 
 
 def marks(cursor: Any, since: Marks) -> Marks:
-    """How far one has read who reads now and had read to `since`."""
+    """Return the current marks, given the marks of the last read."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),
@@ -371,7 +371,7 @@ def marks(cursor: Any, since: Marks) -> Marks:
 
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
-    """How far one has read who had read everything before this transaction, which added claims and answers only."""
+    """Return the marks after this transaction, if it only added reservations and answers to what was read before."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),
@@ -383,10 +383,11 @@ def marks_after_own(cursor: Any, since: Marks) -> Marks:
 
 
 def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None = None) -> list[tuple[Any, ...]]:
-    """(ordinal, annotator, map, pass, purpose, until in seconds since 1970), oldest first.
+    """Return reservations (ordinal, annotator, map, pass, purpose, expiry in seconds since 1970), oldest first.
 
-    lapse: seconds that a claim holds; given, claims are left out that lapsed before the project's newest entry and
-    whose map their holder has labelled or skipped.
+    lapse: seconds until a reservation expires. If given, reservations are omitted that expired before the project's
+    newest
+    entry and whose holder has labelled or skipped the map.
     """
     if lapse is None:
         return cursor.execute(
@@ -412,15 +413,18 @@ def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None
 
 
 def handed(cursor: Any, project: str) -> dict[str, int]:
-    """How many maps each person was handed."""
+    """Return the number of maps assigned to each person."""
     return dict(
         cursor.execute("SELECT annotator, count(*) FROM claim WHERE project = ? GROUP BY ALL", [project]).fetchall()
     )
 
 
 def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[Any, ...]]:
-    """(ordinal, ordinal of the label event, event, annotator, map, pass, purpose, class or None for a skip, counted,
-    seconds since 1970), oldest first. last: the last label event that counts; None for all."""
+    """Return answers, oldest first: (ordinal, ordinal of the label event, event, annotator, map, pass, purpose, class
+    or None for a skip, counted, seconds since 1970).
+
+    last: the last label event that counts; None for all.
+    """
     return cursor.execute(
         """SELECT project_label.ordinal, label_event.ordinal, event, annotator, map_id, pass, purpose,
                   CASE WHEN kind = 'label' THEN class END, counted, epoch(label_event.stored)
@@ -433,8 +437,9 @@ def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None =
 
 
 def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[int, str]]:
-    """(ordinal of the undo, event) of answers that were taken back since, or that came in since and were taken back
-    before; oldest undo first. last: as in `answers_since`."""
+    """Return (ordinal of the undo, event) for answers undone since, and for answers added since that were undone
+    before; oldest undo first. last: as in `answers_since`.
+    """
     return cursor.execute(
         """SELECT undo.ordinal, undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
            JOIN (SELECT event, max(ordinal) AS entry FROM project_label WHERE project = $project GROUP BY ALL) AS answer
@@ -447,7 +452,7 @@ def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = 
 
 
 def changed_since(cursor: Any, project: str, since: Marks) -> bool:
-    """Whether an admin gave the maps another order, or opened, closed or archived the project."""
+    """Return whether the project was reordered, opened, closed or archived since."""
     rows = cursor.execute(
         "SELECT count(*) FROM project_event WHERE project = ? AND ordinal > ? "
         "AND kind IN ('order', 'open', 'close', 'archive')",
@@ -457,7 +462,7 @@ def changed_since(cursor: Any, project: str, since: Marks) -> bool:
 
 
 def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int, str, bool]]:
-    """(ordinal, person, whether they were let in) of what admins decided, oldest first."""
+    """Return admissions (ordinal, person, admitted) since, oldest first."""
     return cursor.execute(
         """SELECT ordinal, person, kind = 'admit' FROM project_event
            WHERE project = ? AND ordinal > ? AND kind IN ('admit', 'exclude') ORDER BY ordinal""",
@@ -469,19 +474,20 @@ def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int,
 
 
 def frozen_at(cursor: Any, project: str) -> int | None:
-    """The ordinal of the last label event that counts in a project that is closed or archived; None while it is open
-    or paused."""
+    """Return the ordinal of the last label event that counts in a closed or archived project; None for an open or
+    paused one.
+    """
     rows = cursor.execute(f"WITH {FROZEN} SELECT label FROM frozen WHERE project = ?", [project]).fetchall()  # noqa: S608 - ours
     return rows[0][0] if rows else None
 
 
 def frozen_now(db: Database, project: str) -> int | None:
-    """The same, read with a cursor of its own."""
+    """Like `frozen_at`, with a new cursor."""
     return frozen_at(db.cursor(), project)
 
 
 def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:
-    """The projects of a class set that are open or paused and have a map among those to label."""
+    """Return the open or paused projects of a class set in which this map is to be labelled."""
     rows = cursor.execute(
         f"""WITH {FROZEN} SELECT project FROM project_map JOIN project USING (project)
             WHERE map_id = ? AND kind = 'label' AND class_set = ? AND project NOT IN (SELECT project FROM frozen)
@@ -492,7 +498,7 @@ def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:
 
 
 def is_excluded(cursor: Any, project: str, person: str) -> bool:
-    """Whether an admin's last word on a person in a project is that they may not label in it."""
+    """Return whether a person is currently excluded from a project."""
     rows = cursor.execute(
         """SELECT kind FROM project_event WHERE project = ? AND person = ? AND kind IN ('admit', 'exclude')
            ORDER BY ordinal DESC LIMIT 1""",
@@ -502,8 +508,9 @@ def is_excluded(cursor: Any, project: str, person: str) -> bool:
 
 
 def history(db: Database, project: str) -> pd.DataFrame:
-    """What admins did in a project and which decisions on its maps stand, newest first: stored, annotator, what,
-    person, map_id, class."""
+    """Return admin actions and current decisions in a project, newest first: stored, annotator, what, person, map_id,
+    class.
+    """
     return db.read(
         """SELECT stored, annotator, kind AS what, person, NULL AS map_id, NULL AS class FROM project_event
            WHERE project = $project
@@ -519,8 +526,8 @@ def history(db: Database, project: str) -> pd.DataFrame:
 
 
 def project_labels(db: Database, project: str, *, purpose: str | None = "label") -> pd.DataFrame:
-    """The labels and skips that stand in a project, oldest first, with counted (not surplus) and their maps' facts; of
-    a project that is closed or archived, those that stood when it was closed.
+    """Return the current labels and skips of a project, oldest first, with counted (not surplus) and map metadata; for
+    a closed or archived project, as of its closing.
 
     purpose: label, gold, repeat or training; None for all.
     """
@@ -534,7 +541,9 @@ def project_labels(db: Database, project: str, *, purpose: str | None = "label")
 
 
 def label_times(db: Database, project: str) -> pd.DataFrame:
-    """The labels of a project that nobody took back, oldest first: map_id, annotator, class, counted, stored."""
+    """Return the labels of a project that have not been undone, oldest first: map_id, annotator, class, counted,
+    stored.
+    """
     return db.read(
         f"""{ANSWERS} SELECT map_id, annotator, class, counted, stored FROM standing_answers
             WHERE project = ? AND purpose = 'label' AND kind = 'label' ORDER BY ordinal""",  # noqa: S608 - ours

@@ -1,7 +1,8 @@
-"""What went wrong with the file, in one sentence; and a copy of its log, so that recovery can be tried again.
+"""Explain errors of the database file in one message, and keep a copy of a damaged log.
 
-DuckDB keeps the latest writes in `<file>.wal` until it folds them in. A log that it cannot read is skipped
-silently, and the writes in it are lost at the next start; here that is an error, and the log is kept.
+DuckDB keeps the latest writes in `<file>.wal` until a checkpoint. It silently skips a log that it cannot read, and
+those
+writes would be lost at the next start; here that is an error, and the log is kept.
 """
 
 import contextlib
@@ -23,12 +24,12 @@ from ..errors import StoreError
 # ---------------------------------------------------------------- duckDB's log beside the file, read without DuckDB
 
 
-_COMMIT = bytes.fromhex("640064ffff")  # the entry that ends a transaction
-_FOLD = bytes.fromhex("6400636500")  # the start of the entry that names a root block
-_BLOCK = bytes.fromhex("6400")  # before the block's number; a block 0 is left out
-_HEADING = bytes.fromhex("640062")  # the start of every log
+_COMMIT = bytes.fromhex("640064ffff")  # entry that ends a transaction
+_FOLD = bytes.fromhex("6400636500")  # start of the entry that names a root block
+_BLOCK = bytes.fromhex("6400")  # before the block number; omitted for block 0
+_HEADING = bytes.fromhex("640062")  # start of every log
 _LONGEST_HEADING = 128  # bytes of a log before its first entry
-_HEADERS = (4096, 8192)  # where a database file has its two headings, the newer one in force
+_HEADERS = (4096, 8192)  # positions of the two headers of a database file; the newer one is valid
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,11 @@ class LogContent:
     """What can be read of a log.
 
     Attributes:
-        size: bytes of the log.
-        whole: bytes up to the end of the last whole transaction; None where there is none.
-        end: the same, or the end of a fold's entry behind it.
-        root: the root block that a fold's entry names; None without one.
-        is_torn: the log begins like one, and no transaction ends in it: a kill inside the first write leaves this.
+        size: bytes.
+        whole: bytes up to the end of the last complete transaction; None if there is none.
+        end: like `whole`, but including a checkpoint entry after it.
+        root: root block of the checkpoint entry; None without one.
+        is_torn: the log starts correctly but has no complete transaction, as after a kill during the first write.
     """
 
     size: int
@@ -51,7 +52,7 @@ class LogContent:
 
 
 def read_log(log: Path) -> LogContent:
-    """What can be read of `log`, which is not empty. Raises OSError."""
+    """Parse a log that is not empty. Raises OSError."""
     with log.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         ends = [_ends(data, start) for start in range(8, min(_LONGEST_HEADING, len(data)))]
         whole, end, root = max(ends, key=lambda each: each[1] or 0, default=(None, None, None))
@@ -60,7 +61,9 @@ def read_log(log: Path) -> LogContent:
 
 
 def _ends(data: mmap.mmap, start: int) -> tuple[int | None, int | None, int | None]:
-    """As if the first entry were at `start`: the end of the last whole transaction, of a fold's, and its root block."""
+    """Return the end of the last complete transaction, the end of a checkpoint and its root block, reading from
+    `start`.
+    """
     position, whole, end, root, fold = start, None, None, None, None
     while position + 16 <= len(data):
         length = int.from_bytes(data[position : position + 8], "little")
@@ -76,7 +79,7 @@ def _ends(data: mmap.mmap, start: int) -> tuple[int | None, int | None, int | No
 
 
 def _block_of(content: bytes) -> int:
-    """The root block that a fold's entry names, a number of 7 bits a byte."""
+    """Decode the root block of a checkpoint entry: 7 bits in each byte."""
     rest, number = content[len(_FOLD) :], 0
     if rest.startswith(_BLOCK):
         for index, byte in enumerate(rest[len(_BLOCK) : len(_BLOCK) + 10]):
@@ -87,9 +90,8 @@ def _block_of(content: bytes) -> int:
 
 
 def root_block(path: Path) -> int | None:
-    """The root block of the database file at `path`: checksum, iteration and root stand first in each of two headings.
-
-    None where the file is too short to have them. Raises OSError.
+    """Return the root block of the database file at `path` from the newer of its two headers; None if the file is too
+    short. Raises OSError.
     """
     with path.open("rb") as stream:
         data = stream.read(_HEADERS[-1] + 24)
@@ -103,7 +105,7 @@ def _number(data: bytes, position: int) -> int:
     return int.from_bytes(data[position : position + 8], "little")
 
 
-STOPPED = "database has been invalidated"  # DuckDB's words for: nothing more until the file is opened again
+STOPPED = "database has been invalidated"  # DuckDB's message for: no statement works until the file is reopened
 _QUOTA = re.compile(r"No space left|File too large|Disk quota")
 _DISK = re.compile(
     "fsync failed|Could not fsync|"
@@ -115,12 +117,14 @@ _DISK = re.compile(
 _NO_LOCKS = re.compile(r"Could not set lock.*(File locks are not supported|PID 0\b)")
 _RIGHTS = re.compile(r"Permission denied|Operation not permitted|Read-only|read-only")
 _TROUBLE = re.compile(rf"Could not |Cannot open file|Corrupt database file|{_QUOTA.pattern}|{_DISK.pattern}")
-LET_GO = re.compile(r"already closed|No open result set")  # its words for: the cursor was closed, or its rows dropped
+LET_GO = re.compile(
+    r"already closed|No open result set"
+)  # DuckDB's message for: the cursor was closed, or its rows were dropped
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
 
 class LockedError(StoreError):
-    """Another process holds the file. holder: which, in words."""
+    """Another process holds the file. holder: a description of that process."""
 
     def __init__(self, message: str, holder: str):
         super().__init__(message)
@@ -128,76 +132,78 @@ class LockedError(StoreError):
 
 
 def backups(path: Path) -> Path:
-    """The folder beside the database where copies of it are kept."""
+    """Return the folder next to the database for its backups."""
     return path.parent / "backups"
 
 
 def explain(error: BaseException, path: Path) -> StoreError:
-    """The StoreError, one sentence, that says what DuckDB or the system meant about the file at `path`."""
+    """Return a StoreError that explains what DuckDB or the system reported about the file at `path`."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if _NO_LOCKS.search(text):
         return StoreError(
-            f"The database {path} must be in a folder whose file system has locks, but no lock could be set: network "
-            "and cloud folders often have none, or a process on another machine holds the file. Choose a file on a "
-            "local disk with --db or ATLAS_DB."
+            f"The database {path} must be on a file system with locks; no lock could be set. Network and cloud "
+            "folders often lack locks, or a process on another machine holds the file. Choose a file on a local "
+            "disk with --db or ATLAS_DB."
         )
     if "lock" in text and "Could not set lock" in text:
         return _held(text, path)
-    if _QUOTA.search(str(error)):  # also as the reason why it stopped
+    if _QUOTA.search(str(error)):  # also the reason for a stop
         return StoreError(
-            f"The database {path} needs room to grow but its disk is full; free some space and do the last step "
-            "again, nothing stored before is affected."
+            f"The database {path} needs space to grow, but its disk is full. Free some space and repeat the last "
+            "step; everything stored before is safe."
         )
     if reason := _DISK.search(str(error)):
         return StoreError(
-            f"The disk or the network folder of the database {path} failed ({reason[0]}): nothing of the last step is "
-            "stored, and what was stored before is as it was; see that the disk works or the folder is mounted, and do "
-            "the last step again."
+            f"The disk or network folder of the database {path} failed ({reason[0]}). Nothing of the last step "
+            "has been stored, and earlier data are unchanged. Check the disk or mount, and repeat the last step."
         )
     if STOPPED in text:
         return StoreError(
-            f"The database {path} stopped at a write that failed, often for a full disk; do the last step again, "
-            "nothing stored before is affected."
+            f"The database {path} stopped after a failed write, often because the disk is full. Repeat the last "
+            "step; everything stored before is safe."
         )
     if LET_GO.search(text):
         return StoreError(
-            f"The database {path} was let go of while it was being read; do the last step again, nothing stored is "
-            "affected."
+            f"The database {path} was closed while it was being read. Repeat the last step; everything stored is safe."
         )
     if _RIGHTS.search(text):
         return StoreError(
-            f"The database {path} must be writable but is read-only here; give this user write access to the file "
-            "and its folder, or choose another with --db or ATLAS_DB."
+            f"The database {path} must be writable; it is read-only. Make the file and its folder writable for "
+            "this user, or choose another file with --db or ATLAS_DB."
         )
     if "WAL" in text:
         log = path.with_name(path.name + ".wal")
         return StoreError(
-            f"The log {log} holds the latest writes but is damaged (copied to {backups(path)}); move {log.name} "
+            f"The log {log} has the latest writes but is damaged (a copy is in {backups(path)}). Move {log.name} "
             "away to open the database without them."
         )
     if re.search(r"version number|newer version of DuckDB|future version", text):
         return StoreError(
-            f"The database {path} was written by another version of DuckDB than {duckdb.__version__}; install the "
-            "version that wrote it (see requirements.txt), or choose another file with --db or ATLAS_DB."
+            f"The database {path} must have the format of DuckDB {duckdb.__version__}; another version wrote it. "
+            "Install the version that wrote it (see requirements.txt), or choose another file with --db or "
+            "ATLAS_DB."
         )
     if re.search(r"Is a directory|Cannot open file|Could not read from file", text):
         return StoreError(
-            f"The database must be a file, but {path} cannot be opened as one ({text.split(': ')[-1]}); choose "
-            "another with --db or ATLAS_DB."
+            f"The database must be a file; {path} cannot be opened as one ({text.split(': ')[-1]}). Choose "
+            "another file with --db or ATLAS_DB."
         )
     if isinstance(error, duckdb.Error) and re.search(r"Could not write", text):
-        return StoreError(f"The database {path} must be writable but a write failed ({text}); nothing was stored.")
+        return StoreError(
+            f"The database {path} must be writable; a write failed ({text}), and nothing was "
+            "stored. Check the disk and repeat the last step."
+        )
     return StoreError(
-        f"The database {path} is damaged or is no DuckDB file ({text[:120]}); move it away to start empty, or put "
-        f"a copy from {backups(path)} in its place."
+        f"The database {path} is damaged or not a DuckDB file ({text[:120]}). Move it away to start with an empty "
+        f"one, or restore a copy from {backups(path)}."
     )
 
 
 def is_of_file(error: duckdb.Error) -> bool:
-    """Whether DuckDB raised this for the file or its disk, and not for what it was asked."""
+    """Return whether an error of DuckDB concerns the file or its disk, not the statement."""
     if isinstance(error, (duckdb.IOException, duckdb.FatalException)):
         return True
-    if type(error) in {duckdb.Error, duckdb.TransactionException}:  # a block that is damaged; a commit that failed
+    if type(error) in {duckdb.Error, duckdb.TransactionException}:  # a damaged block; a failed commit
         return bool(_TROUBLE.search(str(error)) or ("Failed to commit" in str(error) and _RIGHTS.search(str(error))))
     return bool(re.search(r"Could not (write|read|sync|truncate)|No space left|File too large", str(error)))
 
@@ -206,26 +212,26 @@ def _held(text: str, path: Path) -> StoreError:
     holder = _HELD.search(text)
     who = f"process {holder['pid']} ({Path(holder['program']).name})" if holder else "another process"
     return LockedError(
-        f"One process at a time may hold the database {path}, and {who} holds it now; stop that one, or choose "
-        "another file with --db or ATLAS_DB.",
+        f"Only one process can hold the database {path}; {who} holds it now. Stop that process, or choose another "
+        "file with --db or ATLAS_DB.",
         who,
     )
 
 
 class LogCopy:
-    """A copy of the log of `path`, kept only when DuckDB could not read it whole; one log has one copy.
+    """A copy of the log of `path`, kept only if DuckDB could not read the log completely; one copy for each log.
 
-    Where one connection folds and another commits meanwhile, DuckDB writes a second log (`.wal.checkpoint`): a copy of
-    it is kept where its end is missing, which DuckDB passes over.
+    If one connection commits during another one's checkpoint, DuckDB writes a second log (`.wal.checkpoint`), whose
+    incomplete end it skips silently; a copy of such a log is kept.
 
     Raises:
-        StoreError: when there is a log and no copy of it can be made, or no database beside it.
+        StoreError: the log cannot be copied, or has no database next to it.
     """
 
     def __init__(self, path: Path):
         self.path = path
         self.copy: Path | None = None
-        self._torn: tuple[int, Path] | None = None  # bytes of the second log that are no whole write, and its copy
+        self._torn: tuple[int, Path] | None = None  # bytes of the second log without a complete write, and its copy
         log = self._log
         try:
             self._keep_torn(log.with_name(log.name + ".checkpoint"))
@@ -235,8 +241,8 @@ class LogCopy:
                 self.copy = copied(log, _named_by_content(log, backups(path)))
         except (FileExistsError, NotADirectoryError) as error:
             raise StoreError(
-                f"The log of the database {path} is copied to the folder {backups(path)} before it is read, but "
-                "something that is no folder lies there; move it away and start again, the database is sound."
+                f"The log of the database {path} must be copied to the folder {backups(path)} before it is read, "
+                "but that path is not a folder. Move it away and start again; the database is not damaged."
             ) from error
         except OSError as error:
             raise explain(error, path) from error
@@ -246,7 +252,7 @@ class LogCopy:
         return self.path.with_name(self.path.name + ".wal")
 
     def _keep_torn(self, second: Path) -> None:
-        """Copy the second log where bytes behind its whole writes are no whole write. Raises OSError."""
+        """Copy the second log if it has bytes after its last complete write. Raises OSError."""
         if second.is_file() and second.stat().st_size > 0:
             content = read_log(second)
             if not content.is_torn and (lacking := content.size - (content.end or 0)):
@@ -255,20 +261,20 @@ class LogCopy:
     def _must_have_database(self, log: Path) -> None:
         if not self.path.exists():
             raise StoreError(
-                f"The log {log} holds the latest writes of a database, but {self.path} is gone; put it back, or move "
-                f"{log.name} away to start empty."
+                f"The log {log} has the latest writes of a database, but {self.path} is missing. Put it back, or "
+                f"move {log.name} away to start with an empty database."
             )
 
     def discard_unless(self, *, damaged: bool) -> None:
-        """Remove the copy, unless the log was `damaged`."""
+        """Remove the copy unless the log was `damaged`."""
         if self.copy and not damaged:
             self.copy.unlink(missing_ok=True)
 
     def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
-        """What people should know of a log that was read in part, or None; the copy is kept then.
+        """Return a message if a log was only read in part, otherwise None; the copy is then kept.
 
         Raises:
-            StoreError: when nothing was read of a log that holds something; `connection` is closed.
+            StoreError: nothing was read of a log with content; `connection` is closed.
         """
         if self.copy is None:
             return self._notice(self._torn)
@@ -288,42 +294,42 @@ class LogCopy:
         if torn is None:
             return None
         return (
-            f"The last {torn[0]} bytes of the database's log could not be read, as after a crash in the middle of "
-            f"a write; a copy of the log is {torn[1]}."
+            f"The last {torn[0]} bytes of the database's log could not be read, as after a crash during a write. "
+            f"A copy of the log is {torn[1]}."
         )
 
     @staticmethod
     def _read_of(content: LogContent, low: int, high: int, *, is_folded: bool) -> int:
-        """How many bytes of the log are in the database. low, high: the least and the most that DuckDB says it has."""
+        """Return how many bytes of the log are in the database. low, high: the least and most that DuckDB reports."""
         ends = [end for end in (content.whole, content.end) if end is not None and low <= end <= high]
         if content.end is not None and (is_folded or ends):
             return content.end
-        return min(content.size, high)  # torn, or a form of log that is not known here
+        return min(content.size, high)  # torn, or an unknown format of the log
 
     def _unread(self) -> StoreError:
         log = self._log
         if self.copy and not log.exists():
             shutil.copy2(self.copy, log)
         return StoreError(
-            f"The log {log} holds the latest writes but cannot be read (a copy is {self.copy}); move {log.name} away "
-            "to open the database without them."
+            f"The log {log} has the latest writes but cannot be read (a copy is {self.copy}). Move {log.name} "
+            "away to open the database without them."
         )
 
 
 def stamp() -> str:
-    """The time in UTC as part of a file's name, so that no copy takes the place of another."""
+    """Return the time in UTC as a unique part of a file name."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
 
 
 def _named_by_content(log: Path, folder: Path) -> Path:
-    """Where a copy of `log` goes: one place for one content."""
+    """Return the path of a log's copy, named by its content."""
     with log.open("rb") as stream:
         content = hashlib.file_digest(stream, "blake2b").hexdigest()[:16]
     return folder / f"{log.name}.{content}.unread"
 
 
 def copied(source: Path, copy: Path) -> Path:
-    """`copy`, made whole with its folder, or not there at all. Raises OSError."""
+    """Copy a file, creating the folder; return the copy. If the copy fails, nothing remains. Raises OSError."""
     try:
         copy.parent.mkdir(exist_ok=True)
         shutil.copy2(source, copy)
@@ -339,7 +345,7 @@ def _log_size(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def _bytes(size: str) -> tuple[int, int]:
-    """The least and the most bytes that DuckDB means by "2.2 MiB": it says one decimal, and leaves the rest away."""
+    """Return the least and most bytes that DuckDB means by "2.2 MiB", which it truncates to one decimal."""
     number, unit = size.split()
     scale = {"byte": 1, "bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}[unit]
     if scale == 1:

@@ -1,4 +1,4 @@
-"""Rows as JSON text: what the store keeps of a row, the same on every machine."""
+"""Rows as JSON text, and SQL of names and values."""
 
 import contextlib
 import json
@@ -14,9 +14,9 @@ Row = dict[str, Any]
 
 
 def plain(value: Any) -> Any:
-    """`value` in JSON's own types: numpy scalars as numbers, arrays and tuples as lists, paths and dates as text.
+    """Convert to JSON types: numpy scalars to numbers, arrays and tuples to lists, paths and dates to text.
 
-    Numbers that are not finite become None, as "not defined". Finite floats come back bit for bit.
+    Non-finite numbers become None. Finite floats are preserved exactly.
     """
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
@@ -33,12 +33,12 @@ def plain(value: Any) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """JSON text of `value` (see `plain`), keys in the order given."""
+    """Return the JSON text of `value` (see `plain`), with keys in the given order."""
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
 
 
 def from_json(text: str | None) -> Any:
-    """The value of JSON text; None of None."""
+    """Parse JSON text; None for None."""
     return None if text is None else json.loads(text)
 
 
@@ -46,23 +46,23 @@ FEW = 8
 
 
 def quoted(*names: str) -> str:
-    """SQL of these names of tables or columns, a comma between them: whatever they hold, each is one name.
+    """Return names of tables or columns quoted as SQL, separated by commas.
 
-    Every name that is put into a statement outside the text of this code goes through here; values never do, they are
-    parameters (tests/store/test_statements.py).
+    Every name in a statement that is not literal code goes through this function; values are always parameters
+    (tests/store/test_statements.py).
     """
     return ", ".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 def marks(count: int) -> str:
-    """SQL of so many parameters."""
+    """Return the SQL of `count` parameters."""
     return ", ".join("?" * count)
 
 
 def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """SQL that `column` is one of `values`, and its parameters.
+    """Return the SQL condition that `column` is one of `values`, and its parameters.
 
-    A few are written out: DuckDB plans that in half the time, and it is what a key press asks.
+    Up to FEW values are written out, which DuckDB plans in half the time.
     """
     if 0 < len(values) <= FEW:
         return f"{quoted(column)} IN ({marks(len(values))})", list(values)
@@ -70,13 +70,13 @@ def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def insert(cursor: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema, rows: Iterable[Row]) -> int:
-    """Append `rows` to `table` by column name through Arrow; returns how many."""
+    """Append `rows` to `table` by column name through Arrow; return how many."""
     incoming = pa.Table.from_pylist(list(rows), schema=schema)
     columns = quoted(*schema.names)
     cursor.register("incoming", incoming)
     try:
         cursor.execute(f"INSERT INTO {quoted(table)} ({columns}) SELECT {columns} FROM incoming")  # noqa: S608 - quoted
     finally:
-        with contextlib.suppress(duckdb.Error):  # after an error the transaction takes nothing more
+        with contextlib.suppress(duckdb.Error):  # after an error the transaction accepts no statement
             cursor.unregister("incoming")
     return incoming.num_rows

@@ -1,10 +1,10 @@
-"""Runs of studies: what was computed, from what, and the rows that came out."""
+"""Runs of studies: provenance, options, rows and head scores."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -17,27 +17,20 @@ from .database import Database
 from .findings import findings, unpin
 from .rows import Row, from_json, insert, marks, quoted, to_json
 
-if TYPE_CHECKING:
-    pass
-
-
-# ---------------------------------------------------------------- the atlas as the store has it
+# ---------------------------------------------------------------- scores of the atlas
 
 
 def atlas_rows(
     db: Database, *, checkpoint: str, weights: str | None, task: str | None = None, imported: bool = False
 ) -> pd.DataFrame:
-    """Which head of these weights scored what: one row a head, score and task, from the newest run that measured it.
+    """Return the newest score for each head, score and task, sorted by task, score, layer and head.
 
     Args:
-        db: whose view `atlas` is read.
-        weights: hash of those that the checkpoint's name leads to now; None where they are not at hand: the weights of
-            the newest run then, so that scores of two never mix.
-        task: only its scores and those that belong to no task (frames, say); None for all.
-        imported: whether those that came in from files, in place of those measured here.
-
-    Returns:
-        The columns of the view, by task, score, layer and head.
+        weights: hash of the checkpoint's current weights; None if they are not available, which selects the weights of
+            the
+            newest run, so that scores of different weights never mix.
+        task: its scores and those without a task (frames, for example); None for all.
+        imported: select scores imported from files instead of those measured here.
     """
     return db.read(
         """SELECT * FROM atlas
@@ -53,7 +46,7 @@ def atlas_rows(
 
 
 def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
-    """How many stored scores of heads of this name are of other weights than these, or do not say of which."""
+    """Return how many stored head scores under this checkpoint name have other or unknown weights."""
     rows = db.read(
         """SELECT count(*) AS scores FROM atlas
            WHERE checkpoint = $checkpoint AND $weights IS NOT NULL AND weights_hash IS DISTINCT FROM $weights""",
@@ -63,7 +56,7 @@ def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
 
 
 def atlas_stamp(db: Database) -> tuple[int, ...]:
-    """How many runs, the newest one's ordinal, how many scores: another triple once scores were stored or deleted."""
+    """Return a tuple that changes when scores are stored or deleted."""
     counts = db.read("SELECT count(*), coalesce(max(ordinal), 0), (SELECT count(*) FROM head_score) FROM run")
     return tuple(int(value) for value in counts.iloc[0])
 
@@ -71,7 +64,7 @@ def atlas_stamp(db: Database) -> tuple[int, ...]:
 # ----------------------------------------------------------------
 
 
-# -------------------- Results and findings that are taken away whole, so that they can be put back as they were
+# ---------------------------------------------------------------- deleting results so that they can be restored
 
 
 RUN_TABLES = ("run", "study_row", "head_score", "part_score")
@@ -79,21 +72,21 @@ RUN_TABLES = ("run", "study_row", "head_score", "part_score")
 
 @dataclass(frozen=True)
 class Removed:
-    """What was taken away."""
+    """Deleted rows that can be restored."""
 
     title: str
     tables: dict[str, pa.Table] = field(default_factory=dict)
 
 
 def remove_run(db: Database, run: str) -> Removed:
-    """Take a stored run away with all its rows. Raises StoreError if unknown; RightsError."""
+    """Delete a run with all its rows. Raises StoreError if it is unknown; RightsError."""
     removed = Removed(str(one_run(db, run)["title"]), {name: _rows(db, name, "run", run) for name in RUN_TABLES})
     delete_runs(db, [run])
     return removed
 
 
 def remove_finding(db: Database, finding: str) -> Removed:
-    """Take a pinned result away. Raises StoreError if it is gone; RightsError where another pinned it."""
+    """Delete a finding. Raises StoreError if it does not exist; RightsError if another person pinned it."""
     title = "".join(finding_row.title for finding_row in findings(db, [finding]))
     removed = Removed(title, {"finding": _rows(db, "finding", "finding", finding)})
     unpin(db, finding)
@@ -101,8 +94,8 @@ def remove_finding(db: Database, finding: str) -> Removed:
 
 
 def put_back(db: Database, removed: Removed) -> None:
-    """Undo the removal. Raises RightsError for a viewer."""
-    db.person.must("annotator", "put a result back")
+    """Restore deleted rows. Raises RightsError for a viewer."""
+    db.person.must("annotator", "restore a result")
     with db.write() as cursor:
         for name, rows in removed.tables.items():
             cursor.register("removed_rows", rows)
@@ -111,7 +104,7 @@ def put_back(db: Database, removed: Removed) -> None:
 
 
 def _rows(db: Database, table: str, column: str, value: str) -> pa.Table:
-    with db.write() as cursor:  # the reader has no Arrow; nothing is written here
+    with db.write() as cursor:  # a reader cannot return Arrow; nothing is written here
         cursor_rows = cursor.execute(f"SELECT * FROM {quoted(table)} WHERE {quoted(column)} = ?", [value])  # noqa: S608 - quoted
         return cursor_rows.to_arrow_table()
 
@@ -135,7 +128,7 @@ _RUN = """run, study, title, checkpoint, weights_hash, task, split, row_ids, see
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a run's numbers come from. row_ids: ids of the task's rows in the order used, or None."""
+    """Where the numbers of a run come from. row_ids: IDs of the examples in the order of use, or None."""
 
     checkpoint: str | None = None
     weights_hash: str | None = None
@@ -153,14 +146,14 @@ class Provenance:
             object.__setattr__(self, "code_version", code_version())
 
     def with_changes(self, changes: Mapping[str, Any]) -> "Provenance":
-        """A copy with the named fields set; names that are no field are ignored."""
+        """Return a copy with the named fields set; unknown names are ignored."""
         provenance = {name: value for name, value in changes.items() if name in self.__dataclass_fields__}
         if isinstance(provenance.get("row_ids"), list):
             provenance["row_ids"] = tuple(provenance["row_ids"])
         return replace(self, **provenance)
 
     def as_row(self) -> Row:
-        """The fields as one row that fits in JSON."""
+        """Return the fields as one row in JSON types."""
         row = asdict(self)
         row["row_ids"] = None if self.row_ids is None else list(self.row_ids)
         return row
@@ -170,8 +163,7 @@ def record_run(
     db: Database, study: str, options: Mapping[str, Any], provenance: Provenance, *, title: str = "", run: str = "",
     imported: bool = False,
 ) -> str:  # fmt: skip
-    """Record that `study` ran with `options`; returns the run's id (`run` where it has one already). imported: whether
-    a file of elsewhere says so."""
+    """Store a run of `study` and return its ID (`run` if given). imported: whether it comes from a file."""
     run = run or uuid.uuid4().hex
     fields = provenance.as_row()
     values: list[Any] = [run, study, title or study]
@@ -186,8 +178,9 @@ def record_run(
 
 
 def store_rows(db: Database, run: str, rows: Iterable[Row], *, scores: bool = True) -> None:
-    """Keep `rows` of `run` after those it has. Rows with statistic, layer, head and value are head scores too, unless
-    `scores` is False."""
+    """Append `rows` to a run. Rows with statistic, layer, head and value are also head scores, unless `scores` is
+    False.
+    """
     rows = list(rows)
     with db.write() as cursor:
         first = cursor.execute("SELECT coalesce(max(position) + 1, 0) FROM study_row WHERE run = ?", [run]).fetchall()
@@ -213,7 +206,7 @@ def _score(run: str, row: Row) -> Row:
 
 
 def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
-    """Which runs are stored, newest first: their provenance, options as JSON text, and `rows`, how many each has."""
+    """Return the stored runs, newest first: provenance, options as JSON text, and `rows`, the number of rows."""
     return db.read(
         f"""SELECT {_RUN}, coalesce(rows, 0) AS rows FROM run
             LEFT JOIN (SELECT run, count(*) AS rows FROM study_row GROUP BY run) USING (run)
@@ -223,14 +216,16 @@ def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
 
 
 def any_rows(db: Database) -> bool:
-    """Whether a run is stored that has rows; asked by a first page, which needs no data frame for it."""
+    """Return whether any stored run has rows. Needs no data frame, because start pages use it."""
     return bool(db.cursor().execute("SELECT 1 FROM study_row LIMIT 1").fetchall())
 
 
 def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
-    """The runs of a study (None: of all) as `runs` gives them: those measured here, then those of the record that
-    ships, then those that came in from files; `source` is "yours", "shipped" or "imported"."""
-    import pandas as pd  # a start's 0.4 s
+    """Return the runs of a study (None: all): those measured here, then the bundled record, then imported ones.
+
+    `source` is "yours", "shipped" or "imported".
+    """
+    import pandas as pd  # imported here because it takes 0.4 s at start
 
     own_runs = runs(db, study)
     apart = {"yours": own_runs[own_runs["imported"].isna()], "shipped": shipped_record.runs(study),
@@ -240,46 +235,48 @@ def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
 
 
 def one_run(db: Database, run: str) -> Row:
-    """What is known of `run`, of the database or of the record that ships: study, title, options and the fields of
-    Provenance. Raises StoreError if unknown."""
-    import pandas as pd  # a start's 0.4 s
+    """Return a run of the database or of the bundled record: study, title, options and provenance. Raises StoreError if
+    it is unknown.
+    """
+    import pandas as pd  # imported here because it takes 0.4 s at start
 
     stored = db.read(f"SELECT {_RUN} FROM run WHERE run = ?", [run])  # noqa: S608 - our own column names
     if stored.empty and (recorded := shipped_record.one_run(run)):
         stored = pd.DataFrame([recorded])
     if stored.empty:
-        raise StoreError(f"A run must be one of those stored, but {run!r} is not; see the list of runs.")
+        raise StoreError(f"A run must be a stored one; got {run!r}. See the list of runs.")
     row: Row = {str(name): None if pd.isna(value) else value for name, value in stored.iloc[0].items()}
     return row | {"options": from_json(row["options"]), "row_ids": from_json(row["row_ids"])}
 
 
 def is_imported(db: Database, run: str) -> bool:
-    """Whether `run` came in from a file that nothing vouches for."""
+    """Return whether a run was imported from a file."""
     return bool(db.cursor().execute("SELECT 1 FROM run WHERE run = ? AND imported IS NOT NULL", [run]).fetchall())
 
 
 def run_rows(db: Database, run: str) -> list[Row]:
-    """The rows of `run`, of the database or of the record that ships, in order, as they were given."""
+    """Return the rows of a run of the database or of the bundled record, in order."""
     bodies = db.cursor().execute("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run]).fetchall()
     return [from_json(body) for (body,) in bodies] or shipped_record.run_rows(run)
 
 
 def holder(db: Database, run: str) -> str:
-    """What holds `run`, under a name that is other once its rows could be: the database, or the record that ships."""
+    """Return an ID of the run's source, the database or the bundled record, that changes when its rows may change."""
     own = db.cursor().execute("SELECT 1 FROM run WHERE run = ?", [run]).fetchall()
     return db.id if own else shipped_record.version()
 
 
 def study_rows(db: Database, run: str) -> "pd.DataFrame":
-    """The rows of `run`, in order, one column a key."""
-    import pandas as pd  # a start's 0.4 s
+    """Return the rows of a run in order as a data frame."""
+    import pandas as pd  # imported here because it takes 0.4 s at start
 
     return pd.DataFrame(run_rows(db, run))
 
 
 def latest_run(db: Database, study: str, **where: str | None) -> str | None:
-    """The newest run of `study` that was measured here and whose provenance has these values (checkpoint=, task=,
-    operator= ...), or None."""
+    """Return the newest run of `study` measured here with these provenance values (checkpoint=, task=, operator= ...),
+    or None.
+    """
     listed = runs(db, study)
     listed = listed[listed["imported"].isna()]
     for name, value in where.items():
@@ -296,14 +293,10 @@ def head_scores(
     study: str | None = None,
     run: str | None = None,
 ) -> "pd.DataFrame":
-    """Which head scored what: one row a head, statistic, feature and run, with the run's checkpoint, task and date.
+    """Return stored head scores, newest run first. None selects everything.
 
-    Args:
-        statistic: only this one; None for all, as with the next four.
-
-    Returns:
-        The newest run first. Columns: run study checkpoint task created statistic feature layer head value low high n
-        baseline p q part (of an encoder-decoder the set of heads: encoder, decoder or cross; else None).
+    Columns: run study checkpoint task created statistic feature layer head value low high n baseline p q part (encoder,
+    decoder or cross for an encoder-decoder, otherwise None).
     """
     return db.read(
         """SELECT run, study, run.checkpoint, run.task, created, every_score.* EXCLUDE (run, checkpoint, task)
@@ -323,7 +316,7 @@ def head_scores(
 
 
 def delete_runs(db: Database, chosen: Sequence[str]) -> None:
-    """Remove these runs and all their rows."""
+    """Delete runs and all their rows."""
     db.person.must("admin", "delete runs")
     with db.write() as cursor:
         for table in ("study_row", "head_score", "part_score", "run"):

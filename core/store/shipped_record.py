@@ -1,8 +1,8 @@
-"""The record that ships with the project: what it measured on its own checkpoints, read beside a user's database.
+"""The bundled record: results measured on the bundled checkpoints, read together with the user's database.
 
-`python -m data.recipes.record` makes it from the database of a report: two Parquet files and a note of where it comes
-from. Nothing writes to it here. Without the folder there is no record, and nothing else changes. Of the studies of
-probes and subnetworks there are examples too (`data.recipes.example_probes`), for where the record has no run of them.
+`python -m data.recipes.record` makes it from the database of a report: two Parquet files and a note on their origin. It
+is read-only here, and optional. Studies of probes and subnetworks that it lacks have bundled examples
+(`data.recipes.example_probes`).
 """
 
 import contextlib
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 LARGEST_TEXT = 16 << 20  # bytes of the record's note
 NEEDED = ("run", "study", "options", "row_ids", "created", "code_version")  # columns of its runs
 RUNS, ROWS, ABOUT = "run.parquet", "row.parquet", "about.json"
-FORM = 1  # of the record's tables; another one is not read
+FORM = 1  # format of the record's tables; other formats are not read
 EXAMPLES = config.DATA / "examples" / "probes.json"
 
 
 def about() -> Row | None:
-    """Where the record comes from: made, code_version, note, checkpoints; None where there is no record."""
+    """Return the origin of the record: made, code_version, note, checkpoints; None without a record."""
     file = config.RECORD / ABOUT
     if not file.is_file():
         return None
@@ -41,10 +41,13 @@ def about() -> Row | None:
 
 
 def runs(study: str | None = None) -> "pd.DataFrame":
-    """The record's runs as it orders them (what pages open on first, then the newest), in the columns of
-    `core.store.runs.runs`, and how long their units took (`seconds`) for how much work (`size`); of a study that it
-    lacks the example; no row where there is neither."""
-    import pandas as pd  # a start's 0.4 s
+    """Return the record's runs in its order (the default run of pages first, then the newest).
+
+    Columns as in `core.store.runs.runs`, with the duration of the units (`seconds`) and their `size`. A study that the
+    record
+    lacks has its example, if there is one.
+    """
+    import pandas as pd  # imported here because it takes 0.4 s at start
 
     table = _whole(config.RECORD)
     if study is None:
@@ -55,7 +58,7 @@ def runs(study: str | None = None) -> "pd.DataFrame":
 
 
 def one_run(run: str) -> Row | None:
-    """What is known of a run, its options and row ids still as JSON text; None where it is no shipped one."""
+    """Return a run with options and row IDs as JSON text; None if it is not in the record."""
     if example := _example(run):
         return example[0]
     table = _whole(config.RECORD)
@@ -64,7 +67,7 @@ def one_run(run: str) -> Row | None:
 
 
 def run_rows(run: str) -> list[Row]:
-    """The rows of a run, in order; none where it is no shipped one."""
+    """Return the rows of a run in order; empty if it is not in the record."""
     if example := _example(run):
         return example[1]
     if one_run(run) is None:
@@ -78,7 +81,7 @@ def run_rows(run: str) -> list[Row]:
 
 @lru_cache(maxsize=1)
 def _rows(file: Path, changed: int) -> dict[str, pa.Table]:
-    """All rows by run, 30 MB as text: a run's rows lie together, so none is looked for among those of the others."""
+    """Return all rows by run, 30 MB of text; the rows of a run are contiguous in the file."""
     table = pq.read_table(file, columns=["run", "position", "body"])
     runs = table["run"].to_pylist()
     starts = [i for i, run in enumerate(runs) if i == 0 or run != runs[i - 1]]
@@ -90,7 +93,7 @@ def _rows(file: Path, changed: int) -> dict[str, pa.Table]:
 
 @contextlib.contextmanager
 def _reading(file: Path) -> Iterator[None]:
-    """StoreError in one sentence for a file of the record that is damaged, or was changed into something else."""
+    """Raise a StoreError with one message for a damaged or altered file of the record."""
     try:
         yield
     except (
@@ -104,14 +107,15 @@ def _reading(file: Path) -> Iterator[None]:
         pa.ArrowException,
     ) as error:
         raise StoreError(
-            f"Results that ship are read from the record, but its {file.name} is damaged or something else; your own "
-            "results are as they were: take the record from the project again, or set ATLAS_RECORD to an empty folder."
+            f"The bundled record must be readable; its {file.name} is damaged. Your own results are unaffected. "
+            "Get the record from the project again, or set ATLAS_RECORD to an empty folder."
         ) from error
 
 
 def _whole(folder: Path) -> "pd.DataFrame":
-    """The runs of a record that is as it was made. Raises StoreError where its form is another, a table is missing, or
-    one was altered."""
+    """Return the runs of the record after checking it. Raises StoreError for another format or a missing or altered
+    table.
+    """
     known = about()
     if known is not None:
         with _reading(folder / ABOUT):
@@ -122,34 +126,36 @@ def _whole(folder: Path) -> "pd.DataFrame":
 
 @lru_cache(maxsize=4)
 def _as_made(folder: Path, hashes: tuple[tuple[str, str], ...], form: str, *changed: int) -> None:
-    """Compare the tables with the hashes that the record names. changed: when each was, so that it is done once."""
+    """Compare the tables with the hashes in the record. changed: modification times, so that each state is checked
+    once.
+    """
     if form != str(FORM):
         raise StoreError(
-            f"Results that ship are read from the record, but it is of another version of Attention Atlas "
-            f"(form {form}, not {FORM}): take the record of this version, or set ATLAS_RECORD to an empty folder."
+            f"The bundled record must have format {FORM}; it has format {form}, of another version of Attention "
+            "Atlas. Get the record of this version, or set ATLAS_RECORD to an empty folder."
         )
     for file in _tables(folder):
         told = dict(hashes).get(file.name)
         if not file.is_file():
             raise StoreError(
-                f"Results that ship are read from the record, but its {file.name} is missing: take the record from the "
+                f"The bundled record must be complete; its {file.name} is missing. Get the record from the "
                 "project again, or set ATLAS_RECORD to an empty folder."
             )
         if told is not None and hash_of(file) != told:
             raise StoreError(
-                f"Results that ship are read from the record, but its {file.name} was altered since it was made (its "
-                "SHA-256 is another): take the record from the project again, or set ATLAS_RECORD to an empty folder."
+                f"The bundled record must be unaltered; the SHA-256 of its {file.name} differs. Get the record "
+                "from the project again, or set ATLAS_RECORD to an empty folder."
             )
 
 
 def hash_of(file: Path) -> str:
-    """SHA-256 of a file, as the record names those of its tables."""
+    """Return the SHA-256 of a file."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def version() -> str:
-    """A name of the record that is other once it is another one, or was changed."""
+    """Return an ID that changes when the record is replaced or changed."""
     return " ".join([str(config.RECORD), *(str(_changed(file)) for file in _tables(config.RECORD))])
 
 
@@ -163,7 +169,7 @@ def _changed(file: Path) -> int:
 
 @lru_cache(maxsize=4)
 def _runs(folder: Path) -> "pd.DataFrame":
-    import pandas as pd  # a start's 0.4 s
+    import pandas as pd  # imported here because it takes 0.4 s at start
 
     if not (folder / RUNS).is_file():
         return pd.DataFrame(columns=["run", "study"])
@@ -180,7 +186,7 @@ def _example(run: str) -> tuple[Row, list[Row]] | None:
 
 @lru_cache(maxsize=1)
 def _examples() -> dict[str, tuple[Row, list[Row]]]:
-    """The examples by study: the run, as the record has it, and its rows."""
+    """Return the examples by study: run and rows."""
     if not EXAMPLES.is_file():
         return {}
     examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
@@ -188,7 +194,7 @@ def _examples() -> dict[str, tuple[Row, list[Row]]]:
 
 
 def _run_of(study: str, example: Row) -> Row:
-    import pandas as pd  # a start's 0.4 s
+    import pandas as pd  # imported here because it takes 0.4 s at start
 
     options = example["options"]
     tasks = options.get("tasks") or [options.get("task")]

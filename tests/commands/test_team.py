@@ -62,7 +62,7 @@ def test_a_person_is_taken_out(folder):
     [
         (["truth", "--method", "median"], "dawid-skene"),
         (["truth", "--project", "none"], "named by its title"),
-        (["erase", "nobody"], "nothing here carries"),
+        (["erase", "nobody"], "must be the annotator of stored labels"),
         (["export", "a.json"], "--class-set"),
         (["import", "a.json", "--person", "three"], "ID=NAME"),
     ],

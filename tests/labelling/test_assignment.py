@@ -269,7 +269,7 @@ def test_too_little_gold_right_pauses_with_a_word_until_an_admin_lets_in():
     label(board, "ada", Choice(f"g{FEWEST_GOLD}", "gold"), "block")
     found = board.standing("ada")
     assert found.phase == "paused"
-    assert "1 the right one" in found.why
+    assert "1 of your last 5 gold maps were right" in found.why
     assert board.choose("ada", 0.0, 1) == []
     board.apply(Judged("ada", admitted=True))
     assert board.standing("ada").phase == "labelling"
@@ -309,4 +309,4 @@ def test_only_named_people_label_where_people_are_named():
     board = Board(Rules(people=("ada",)), ["m"])
     assert board.choose("ada", 0.0, 1)
     assert board.choose("bob", 0.0, 1) == []
-    assert "not among them" in board.standing("bob").why
+    assert "not on the list of annotators" in board.standing("bob").why

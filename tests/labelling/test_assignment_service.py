@@ -76,13 +76,13 @@ def test_the_most_uncertain_maps_come_first_anew(db):
     assert len(said) == 23
     assignment_service.forget(db)
     assert assignment_service.board_of(db, project).complete
-    with pytest.raises(InputError, match="all have theirs"):
+    with pytest.raises(InputError, match="has all its labels"):
         order_anew(db, project, hints, annotator="ada")
 
 
 def test_an_order_needs_a_classifier_and_an_admin(db):
     project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=4), Rules())
-    with pytest.raises(InputError, match="only when a classifier suggests"):
+    with pytest.raises(InputError, match="needs a classifier that suggests classes"):
         order_anew(db, project, None)
     with pytest.raises(RightsError):
         order_anew(db.acting_as(Person("bob", "annotator")), project, lambda _: {})

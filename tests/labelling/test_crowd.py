@@ -56,7 +56,7 @@ def test_a_learned_truth_is_advised_where_people_differ(people, worth):
     for seed in range(5):
         found = crowd.advice(world(people, seed)[0], CLASSES)
         assert found.worth is worth
-        assert found.sentence.startswith("People differ here" if worth else "Majority does as well")
+        assert found.sentence.startswith("Annotators differ" if worth else "Use the majority")
         assert "make the same mistakes" in found.sentence
 
 
@@ -70,7 +70,7 @@ def test_what_is_advised_is_what_has_more_maps_right():
 def test_people_who_err_alike_cannot_be_told_and_the_page_says_so():
     labels_of, true = world("two of three err alike", 0)
     assert right(truth(labels_of, CLASSES, "dawid-skene"), true) < 0.3
-    assert "no count of votes shows it" in crowd.advice(labels_of, CLASSES).sentence
+    assert "No aggregation method can detect" in crowd.advice(labels_of, CLASSES).sentence
 
 
 def test_the_spread_of_people_is_their_deviation_beyond_chance():
@@ -90,9 +90,9 @@ def test_the_spread_of_people_is_their_deviation_beyond_chance():
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        (lambda one: one[one.annotator.isin(["person00", "person01"])], "three or more"),
-        (lambda one: one.head(60), "from 20 labels each on"),
-        (lambda one: one.drop_duplicates("map_id").assign(annotator="abc"[0]), "three or more"),
+        (lambda one: one[one.annotator.isin(["person00", "person01"])], "at least three"),
+        (lambda one: one.head(60), "from 20 labels each"),
+        (lambda one: one.drop_duplicates("map_id").assign(annotator="abc"[0]), "at least three"),
     ],
 )
 def test_too_few_people_or_labels_to_tell_them_apart(chosen, said):
@@ -104,7 +104,7 @@ def test_too_few_people_or_labels_to_tell_them_apart(chosen, said):
 def test_people_who_share_no_map_cannot_be_compared():
     one = world("four answer at random", 0)[0].drop_duplicates("map_id")
     apart = one.assign(annotator=[f"p{k % 3}" for k in range(len(one))])
-    assert "no map has labels of two people" in crowd.advice(apart, CLASSES).sentence
+    assert "no map has labels from two annotators" in crowd.advice(apart, CLASSES).sentence
 
 
 def test_a_method_that_is_none_is_a_sentence():

@@ -141,7 +141,7 @@ def test_what_was_changed_there_comes_back_as_a_new_label(db, tmp_path):
         ("m1", annotation("Wavy"), "'Wavy' is none"),
         ("m1", annotation("Block", by=9), "got the user '9'"),
         ("gone", annotation("Block"), "must refer to a stored map; got 'gone'"),
-        (None, annotation("Block"), "names its map"),
+        (None, annotation("Block"), "must name its map"),
         ("m1", 7, "JSON object"),
     ],
 )
@@ -208,7 +208,7 @@ def test_maps_of_a_notebook_are_labelled_like_our_own(db, tmp_path):
         ([fact("a"), fact("b", colour="red")], "has 'colour'"),
         ([fact("a"), 7], "lacks one of them"),
         ([fact("a"), fact("b", layer=-1)], "whole number from 0"),
-        ([fact("a"), fact("b", tokens=["x"])], "names each of them"),
+        ([fact("a"), fact("b", tokens=["x"])], "must have a text for each token"),
     ],
 )
 def test_facts_that_do_not_fit_their_maps_are_a_sentence(db, tmp_path, facts, said):

@@ -90,7 +90,7 @@ def test_the_most_uncertain_maps_come_first_of_every_head(db):
     for _, mine in facts.groupby(["checkpoint", "layer", "head"]):
         own = [name for name in order if name in mine.index]
         assert own == sorted(own, key=margins.get)
-    with pytest.raises(InputError, match="only when a classifier suggests"):
+    with pytest.raises(InputError, match="needs a classifier that suggests classes"):
         make_project(db, Heading("q", "bert"), ProjectRecipe(), Rules(order="uncertain"))
 
 
@@ -102,21 +102,21 @@ def test_gold_and_exemplars_are_of_every_class_and_no_work(db):
     for kind in ("gold", "exemplar"):
         assert {one.given for one in found if one.kind == kind} == set(classes)
     assert len({one.map_id for one in found}) == len(found) == 24
-    with pytest.raises(InputError, match="only 12 maps have a class known"):
+    with pytest.raises(InputError, match="got 13 and 12"):
         make_project(db, Heading("p", "bert"), ProjectRecipe(gold=10, exemplars=3, known_from="expert"), Rules())
 
 
 @pytest.mark.parametrize(
     ("recipe", "rules", "said"),
     [
-        (ProjectRecipe(count=0), Rules(), "recipe finds none"),
-        (ProjectRecipe(checkpoints=("gone",)), Rules(), "recipe finds none"),
-        (ProjectRecipe(), Rules(k=3, people=("ada", "bob")), "only 2 may label"),
-        (ProjectRecipe(), Rules(k=0), "1 to 25 people"),
-        (ProjectRecipe(), Rules(gold_rate=0.9), "at most half"),
-        (ProjectRecipe(), Rules(threshold=1.5), "between 0 and 1"),
-        (ProjectRecipe(), Rules(lapse=1.0), "10 seconds to a week"),
-        (ProjectRecipe(), Rules(order="newest"), "the order is one of"),
+        (ProjectRecipe(count=0), Rules(), "must have maps to label"),
+        (ProjectRecipe(checkpoints=("gone",)), Rules(), "must have maps to label"),
+        (ProjectRecipe(), Rules(k=3, people=("ada", "bob")), "3 annotators and 2 people"),
+        (ProjectRecipe(), Rules(k=0), "from 1 to 25"),
+        (ProjectRecipe(), Rules(gold_rate=0.9), "repeat rates must be from 0 to 0.5"),
+        (ProjectRecipe(), Rules(threshold=1.5), "threshold from 0 to 1"),
+        (ProjectRecipe(), Rules(lapse=1.0), "from 10 seconds to a week"),
+        (ProjectRecipe(), Rules(order="newest"), "the order must be one of"),
     ],
 )
 def test_what_cannot_be_made_is_a_sentence(db, recipe, rules, said):
@@ -196,7 +196,7 @@ def test_a_map_that_was_not_handed_out_takes_no_label_of_the_project(db):
     )
     with pytest.raises(InputError, match="must have been assigned to its annotator; got .* by 'ada'"):
         Hand(db, project, "ada").say(assignment_service.Choice(other))
-    with pytest.raises(InputError, match="must be one of those made here"):
+    with pytest.raises(InputError, match="must be one listed on the Projects page"):
         Hand(db, "nothing", "ada").say(assignment_service.Choice(other))
     assert labels.all_events(db) == []  # all or none
 

@@ -36,7 +36,7 @@ def test_a_role_that_does_not_exist_is_an_error(monkeypatch):
         people.person()
 
 
-@pytest.mark.parametrize(("visitors", "shown"), [("viewer", "change nothing"), ("root", "A role is one of")])
+@pytest.mark.parametrize(("visitors", "shown"), [("viewer", "change nothing"), ("root", "A role must be one of")])
 def test_what_visitors_are_told(monkeypatch, tmp_path, visitors, shown):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     monkeypatch.setenv("ATLAS_VISITORS", visitors)

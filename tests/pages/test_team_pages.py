@@ -76,7 +76,7 @@ def test_what_cannot_be_made_is_a_sentence_on_the_page(db):
     page = opened("projects")
     page.button(key="make_project").click().run()
     assert not page.exception
-    assert "has a title" in page.error[0].value
+    assert "must have a title" in page.error[0].value
 
 
 def test_the_label_page_works_inside_a_project_and_says_names_are_taken_on_trust(db, project):
@@ -102,7 +102,7 @@ def test_the_truth_page_weighs_labels_and_people(db, project):
     page.selectbox(key="project").set_value(project).run()
     assert not page.exception
     assert not page.error, page.error[0].value
-    assert "Majority does as well" in text_of(page)
+    assert "Use the majority" in text_of(page)
     maps, people = page.dataframe[0].value, page.dataframe[1].value
     assert len(maps) == 4
     assert set(people["person"]) == {"ada", "bob", "cyd"}

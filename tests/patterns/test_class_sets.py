@@ -89,7 +89,7 @@ def changed(k, **what):
         (changed(1, key="1"), "one key; 'dots' and 'wave' both have '1'"),
         (changed(1, eye="  "), "a line saying what the eye sees; 'dots'"),
         (changed(1, name="", title=""), "has not both"),
-        (changed(1, colour="red"), "a colour like #0072B2"),
+        (changed(1, colour="red"), "a colour such as #0072B2"),
         (changed(1, key="x"), "a digit as its key"),
     ],
 )

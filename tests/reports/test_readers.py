@@ -286,7 +286,7 @@ def test_a_folder_without_locks_is_said_to_have_none(reason):
         OSError(f'IO Error: Could not set lock on file "/net/a.duckdb": {reason} See also'), Path("/net/a.duckdb")
     )
     assert type(error) is StoreError
-    assert "file system has locks" in str(error)
+    assert "must be on a file system with locks" in str(error)
     held = explain(OSError("Could not set lock on file: Conflicting lock is held in python (PID 7)"), Path("a"))
     assert "process 7 (python) holds it" in str(held)
 

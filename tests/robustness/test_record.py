@@ -92,7 +92,7 @@ TAMPERED |= {
 @pytest.mark.parametrize("name", TAMPERED)
 def test_a_record_that_was_damaged_or_changed_is_a_sentence(record, name):
     TAMPERED[name](record)
-    assert "take the record from the project again" in refused(read)
+    assert "Get the record from the project again" in refused(read)
 
 
 def test_rows_that_were_altered_since_are_not_shown_as_the_record(record):

@@ -106,7 +106,7 @@ def test_a_terminal_asks_the_process_that_holds_the_file_while_labels_arrive(db,
     assert acknowledged[0] > 1  # labels did arrive
     again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert again.returncode == 2
-    assert "goes where nothing is yet" in again.stderr
+    assert "must be written to a new file" in again.stderr
     assert "Traceback" not in again.stderr
     api.runner(db).close()
 
@@ -120,7 +120,7 @@ def test_a_request_is_answered_with_the_reason_where_no_copy_can_be_made(db, tmp
     backup.answer_requests(db)
     answers = {file.name: json.loads(file.read_text()) for file in backup.runs_folder(db.path).iterdir()}
     assert answers.keys() == {f"backup-{name}.answer" for name in requests}  # what was asked is gone
-    assert answers["backup-full.answer"]["error"].startswith("A backup goes where nothing is yet, but")
+    assert answers["backup-full.answer"]["error"].startswith("A backup must be written to a new file, but")
     assert "could not be read (JSONDecodeError)" in answers["backup-broken.answer"]["error"]
     assert "could not be read (TypeError)" in answers["backup-strange.answer"]["error"]
 
@@ -132,12 +132,12 @@ def test_a_database_that_nobody_holds_is_copied_at_once(db, tmp_path):
     size = backup.back_up_now(db.path, tmp_path / "copy.duckdb")
     assert size == (tmp_path / "copy.duckdb").stat().st_size
     assert [row["event"] for row in events(tmp_path / "copy.duckdb")] == ["tab:1"]
-    with pytest.raises(StoreError, match="A backup needs a database, but there is none at"):
+    with pytest.raises(StoreError, match="A backup needs a database; "):
         backup.back_up_now(tmp_path / "none.duckdb", tmp_path / "copy.duckdb")
 
 
 def test_a_holder_that_does_not_answer_is_said(db, tmp_path):
-    with pytest.raises(StoreError, match="did not answer within"):
+    with pytest.raises(StoreError, match="has not answered within"):
         backup.ask(db.path, tmp_path / "copy.duckdb", seconds=0.2)
 
 
@@ -149,7 +149,7 @@ def test_restored_is_what_was_backed_up_and_nothing_is_overwritten(db, tmp_path)
     assert events(tmp_path / "new" / "atlas.duckdb") == db.read(
         "SELECT event, class FROM label_event ORDER BY ordinal"
     ).to_dict("records")
-    with pytest.raises(StoreError, match="goes where nothing is yet"):
+    with pytest.raises(StoreError, match="must be written to a new file"):
         backup.restore(tmp_path / "copy.duckdb", tmp_path / "new" / "atlas.duckdb")
     with pytest.raises(StoreError):  # what lies there is no folder
         backup.restore(tmp_path / "copy.duckdb", tmp_path / "copy.duckdb" / "atlas.duckdb")
@@ -161,7 +161,7 @@ def test_what_is_no_backup_is_not_restored(tmp_path, content):
     with pytest.raises(StoreError, match=r"must (open as a DuckDB file|be of an Attention Atlas)"):
         backup.restore(tmp_path / "file", tmp_path / "atlas.duckdb")
     assert not (tmp_path / "atlas.duckdb").exists()
-    with pytest.raises(StoreError, match="there is none at"):
+    with pytest.raises(StoreError, match="must be an existing file"):
         backup.restore(tmp_path / "missing", tmp_path / "atlas.duckdb")
 
 

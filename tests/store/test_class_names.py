@@ -46,10 +46,10 @@ def test_a_history_is_added_from_where_it_stands_here(db):
         ({"kind": "merge", "into_class": "x" * 201}, '"into_class" is text of at most 200 characters'),
         ({"title": "x" * 201}, '"title" is text of at most 200 characters'),
         ({"key": "Enter"}, "a digit as its key"),
-        ({"title": ""}, "says who made it, a title and what the eye sees"),
+        ({"title": ""}, "must have an annotator, a title and a description"),
         ({"eye": "x" * 4001}, '"eye" is text of at most 4000 characters'),
-        ({"eye": None}, "says who made it, a title and what the eye sees"),
-        ({"annotator": None}, "says who made it, a title and what the eye sees"),
+        ({"eye": None}, "must have an annotator, a title and a description"),
+        ({"annotator": None}, "must have an annotator, a title and a description"),
         ({"stored": "noon"}, "the class 'wave' has 'noon'"),
     ],
 )
@@ -61,5 +61,5 @@ def test_a_change_that_is_none_is_refused_with_its_reason(empty, change, said):
 
 @pytest.mark.parametrize("history", ["[]", {}, [WAVE, "x"]])
 def test_a_history_that_is_no_list_of_changes_is_refused(empty, history):
-    with empty.write() as cursor, pytest.raises(InputError, match="is a list of changes"):
+    with empty.write() as cursor, pytest.raises(InputError, match="must be a list of changes"):
         add_history(cursor, "own", history)

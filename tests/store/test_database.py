@@ -108,7 +108,7 @@ def test_a_truncated_file_is_said_to_be_damaged(tmp_path, kept):
 def test_a_file_that_is_no_database(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("hello " * 5000)
-    with pytest.raises(StoreError, match="no DuckDB file") as error:
+    with pytest.raises(StoreError, match="not a DuckDB file") as error:
         Database(path)
     one_sentence(error)
     assert path.read_text() == "hello " * 5000
@@ -250,7 +250,7 @@ def test_without_room_for_a_backup_nothing_is_brought_up_to_date(tmp_path, troub
         (tmp_path / "backups").write_text("")
     said = run_python(f"import resource, sys\n{limit}\n{OPEN}", path).stdout.strip()
     assert "must be copied to" in said
-    assert "free space" in said
+    assert "Free space" in said
     assert "\n" not in said
     assert path.read_bytes() == held
     assert not list(tmp_path.glob("backups/*"))
@@ -397,7 +397,7 @@ HARMS = {
     moved_away: "deleted",
     cut_short: "cut short",
     emptied: "cut short",
-    without_its_log: "left without its log, which was deleted",
+    without_its_log: "separated from its log, which was deleted",
     folder_gone: "deleted",
 }
 
@@ -480,7 +480,7 @@ def test_a_file_called_backups_makes_no_sound_database_damaged(tmp_path):
     Database(path).close()
     killed_while_writing(path)
     (tmp_path / "backups").write_text("")
-    with pytest.raises(StoreError, match="the database is sound") as error:
+    with pytest.raises(StoreError, match="the database is not damaged") as error:
         Database(path)
     one_sentence(error)
     (tmp_path / "backups").unlink()

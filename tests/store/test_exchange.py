@@ -88,7 +88,7 @@ def test_a_damaged_export_changes_nothing(filled, tmp_path):
     file = tmp_path / "out" / "study_row.parquet"
     file.write_bytes(file.read_bytes()[:-20])
     other = Database(tmp_path / "other.duckdb")
-    with pytest.raises(InputError, match="whole Parquet file"):
+    with pytest.raises(InputError, match="complete Parquet file"):
         exchange.import_all(other, tmp_path / "out")
     assert not any(contents(other, exchange.tables(other)).values())
     other.close()

@@ -57,7 +57,7 @@ def test_a_search_finds_by_frame_unit_element_and_words(db, asked, ids):
 
 
 def test_a_search_for_nothing_is_refused(db):
-    with pytest.raises(InputError, match="fill in one"):
+    with pytest.raises(InputError, match="Fill in at least one"):
         find_annotations(db, Search(frame="  "))
 
 

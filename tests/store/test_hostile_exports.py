@@ -87,7 +87,7 @@ def test_an_honest_export_comes_in(export, tmp_path):
 
 def test_the_name_of_a_column_never_becomes_a_statement(export, empty):
     renamed(export, "label_event", event=INJECTED)
-    assert "the store's columns" in refused(export, empty)
+    assert "must be those of the database" in refused(export, empty)
 
 
 @pytest.mark.parametrize("table", ["label_event", "attention_map", "run", "study_row", "head_score", "class_event"])
@@ -95,7 +95,7 @@ def test_the_name_of_a_column_never_becomes_a_statement(export, empty):
 def test_columns_that_a_table_has_not(export, empty, table, name):
     first = pq.read_schema(export / f"{table}.parquet").names[0]
     renamed(export, table, **{first: name})
-    assert "the store's columns" in refused(export, empty)
+    assert "must be those of the database" in refused(export, empty)
 
 
 def test_a_column_that_comes_twice(export, empty):

@@ -12,20 +12,20 @@ from tests.store.labelling import a_map, event
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"probability": "high"}, "\"probability\" is a number; event 1 has 'high': correct it."),
-        ({"probability": 1.5}, "A probability lies between 0 and 1.* event 1 has 1.5 and 1.5"),
-        ({"seconds": -1}, "seconds are not below 0 nor more than a year"),
-        ({"seconds": float("inf")}, '"seconds" is a number; event 1 has inf'),
-        ({"probability": 10**5000}, '"probability" is a number; event 1 has a very large number: correct it.'),
-        ({"pass": 0}, '"pass" is a whole number from 1; event 1 has 0'),
-        ({"pass": True}, '"pass" is a whole number from 1; event 1 has True'),
-        ({"sequence": 2**31}, '"sequence" is a whole number from 1'),
-        ({"map_id": "m" * 201}, '"map_id" is text of at most 200 characters'),
-        ({"map_id": "m\u200b"}, '"map_id" is a name of letters that show'),
-        ({"note": "n" * 4001}, '"note" is text of at most 4000 characters'),
-        ({"note": "\ud800"}, '"note" is text of at most 4000 characters'),
-        ({"happened": "1899-12-31T00:00:00"}, "is written like 2026-01-31T12:00:00Z and is not to come"),
-        ({"happened": (datetime.now() + timedelta(days=3)).isoformat()}, "is not to come; event 1 has"),
+        ({"probability": "high"}, "\"probability\" must be a number; got 'high' in event 1. Correct it."),
+        ({"probability": 1.5}, "A probability must be from 0 to 1.* got 1.5 and 1.5 in event 1"),
+        ({"seconds": -1}, "seconds from 0 to a year"),
+        ({"seconds": float("inf")}, '"seconds" must be a number; got inf in event 1'),
+        ({"probability": 10**5000}, '"probability" must be a number; got a very large number in event 1. Correct it.'),
+        ({"pass": 0}, '"pass" must be a whole number from 1; got 0 in event 1'),
+        ({"pass": True}, '"pass" must be a whole number from 1; got True in event 1'),
+        ({"sequence": 2**31}, '"sequence" must be a whole number from 1'),
+        ({"map_id": "m" * 201}, '"map_id" must be text of at most 200 characters'),
+        ({"map_id": "m\u200b"}, '"map_id" must be a name of visible letters'),
+        ({"note": "n" * 4001}, '"note" must be text of at most 4000 characters'),
+        ({"note": "\ud800"}, '"note" must be text of at most 4000 characters'),
+        ({"happened": "1899-12-31T00:00:00"}, "must be written like 2026-01-31T12:00:00Z and not be in the future"),
+        ({"happened": (datetime.now() + timedelta(days=3)).isoformat()}, "not be in the future; got .* in event 1"),
     ],
 )
 def test_an_event_that_cannot_be_kept_says_what_it_must_be(change, said):
@@ -35,29 +35,29 @@ def test_an_event_that_cannot_be_kept_says_what_it_must_be(change, said):
 
 @pytest.mark.parametrize("name", ["", " ", "\u00a0"])
 def test_a_label_needs_a_name_that_shows(name):
-    with pytest.raises(InputError, match=r'needs "annotator"|A label carries a name'):
+    with pytest.raises(InputError, match=r'must have "annotator"|The name of an annotator must'):
         checked_event(event(1, annotator=name))
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"causal": "no"}, "\"causal\" is true or false; the map 'm1' has 'no'"),
-        ({"weights": "x"}, "\"weights\" is bytes; the map 'm1' has 'x'"),
-        ({"layer": -1}, '"layer" is a whole number from 0'),
-        ({"layer": 10_000}, "lie from 0 to 9999; the map 'm1' has 10000 and 0"),
-        ({"length": 0}, "A map has 1 to 4096 tokens; the map 'm1' has 0"),
-        ({"length": 4097}, "A map has 1 to 4096 tokens; the map 'm1' has 4097"),
-        ({"length": 5}, "A map of 5 tokens has 50 bytes of float16 weights; the map 'm1' has 72"),
-        ({"weights": b"\x00\x7e" * 36}, "Attention weights lie between 0 and 1"),  # NaN
-        ({"weights": b"\x00\x40" * 36}, "Attention weights lie between 0 and 1"),  # 2
-        ({"weights": b"\x00\xbc" * 36}, "Attention weights lie between 0 and 1"),  # -1
-        ({"maximum": 1.5}, "A map's largest weight lies between 0 and 1"),
-        ({"maximum": None}, 'A map needs "maximum"'),
-        ({"tokens": ["x"] * 5}, "A map of 6 tokens must have a text for each token"),
-        ({"tokens": ["\ud800"] * 6}, "A map of 6 tokens must have a text for each token"),
-        ({"separators": [6]}, "The separators of a map must be positions from 0 to 5"),
-        ({"separators": [True]}, "The separators of a map must be positions from 0 to 5"),
+        ({"causal": "no"}, "\"causal\" must be true or false; got 'no' in the map 'm1'"),
+        ({"weights": "x"}, "\"weights\" must be bytes; got 'x' in the map 'm1'"),
+        ({"layer": -1}, '"layer" must be a whole number from 0'),
+        ({"layer": 10_000}, "must be from 0 to 9999; got 10000 and 0 in the map 'm1'"),
+        ({"length": 0}, "A map must have 1 to 4096 tokens; got 0 in the map 'm1'"),
+        ({"length": 4097}, "A map must have 1 to 4096 tokens; got 4097 in the map 'm1'"),
+        ({"length": 5}, "A map of 5 tokens must have 50 bytes of float16 weights; got 72 in the map 'm1'"),
+        ({"weights": b"\x00\x7e" * 36}, "Attention weights must be from 0 to 1"),  # NaN
+        ({"weights": b"\x00\x40" * 36}, "Attention weights must be from 0 to 1"),  # 2
+        ({"weights": b"\x00\xbc" * 36}, "Attention weights must be from 0 to 1"),  # -1
+        ({"maximum": 1.5}, "The largest weight of a map must be from 0 to 1"),
+        ({"maximum": None}, 'A map must have "maximum"'),
+        ({"tokens": ["x"] * 5}, "A map of 6 tokens names each of them"),
+        ({"tokens": ["\ud800"] * 6}, "A map of 6 tokens names each of them"),
+        ({"separators": [6]}, "A map's separators are positions from 0 to 5"),
+        ({"separators": [True]}, "A map's separators are positions from 0 to 5"),
     ],
 )
 def test_a_map_that_is_none_says_what_it_must_be(change, said):

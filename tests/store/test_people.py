@@ -77,7 +77,7 @@ def test_a_write_needs_its_role(shared_db, what, role):
 
 REFUSED = {  # what a viewer may not, as the refusal names it
     "label": lambda db: labels.record_events(db, [event(1, annotator="eve")]),
-    "change what is stored": lambda db: labels.store_maps(db, [a_map("m2")]),
+    "change stored data": lambda db: labels.store_maps(db, [a_map("m2")]),
     "start a job": lambda db: api.start(db, "no_such_study", {}),
     "cancel a job": lambda db: api.cancel(db, "none"),
     "resume a job": lambda db: api.resume(db, "none"),
@@ -95,8 +95,8 @@ REFUSED = {  # what a viewer may not, as the refusal names it
     "close a project": lambda db: projects.change_project(db, "none", "close", annotator="eve"),
     "pause people": lambda db: projects.judge_person(db, "none", "ada", admitted=False, annotator="eve"),
     "order the maps of a project": lambda db: projects.order_maps(db, "none", [], annotator="eve"),
-    "put a result back": lambda db: put_back(db, Removed("none")),
-    "retire labels of others": lambda db: retire(db, ["tab:1"], annotator="eve", why="none"),
+    "restore a result": lambda db: put_back(db, Removed("none")),
+    "retract labels of others": lambda db: retire(db, ["tab:1"], annotator="eve", why="none"),
 }
 
 
@@ -109,7 +109,7 @@ def test_a_viewer_is_told_what_needs_another_role(shared_db, doing):
 def test_an_annotator_neither_retires_labels_nor_unpins_findings_of_others(db):
     labels.store_maps(db, [a_map()])
     eve, ada = (db.acting_as(Person(name, "annotator")) for name in ("eve", "ada"))
-    with pytest.raises(RightsError, match=r"^To retire labels of others one must be admin"):
+    with pytest.raises(RightsError, match=r"^To retract labels of others one must be admin"):
         labels.record_events(eve, [event(1, kind="retire", annotator="eve", undoes="tab:9")])
     of_ada, of_eve = (
         findings.pin(one, findings.Finding("run", "T", "", "about", "python -m core")) for one in (ada, eve)
@@ -123,7 +123,7 @@ def test_an_annotator_neither_retires_labels_nor_unpins_findings_of_others(db):
 def test_a_viewer_reads_and_nobody_does_not(db):
     labels.store_maps(db, [a_map()])
     assert len(labels.map_facts(db.acting_as(Person("eve", "viewer")))) == 1
-    with pytest.raises(RightsError, match="see what is stored"):
+    with pytest.raises(RightsError, match="read stored data"):
         labels.map_facts(db.acting_as(Person("eve", "none")))
 
 
@@ -133,7 +133,7 @@ def test_an_annotator_labels_under_their_own_name_only(db):
     labels.record_events(ada, [event(1, annotator="ada")])
     with pytest.raises(RightsError, match="own name"):
         labels.record_events(ada, [event(2, annotator="bob")])
-    with pytest.raises(InputError, match="not yours"):
+    with pytest.raises(InputError, match="belongs to somebody else"):
         labels.record_events(db.acting_as(Person("root", "admin")), [event(2, annotator="bob")])
     labels.record_events(db.acting_as(Person("root", "admin")), [event(2, annotator="bob", batch="root")])
     assert sorted(labels.labels(db, SET)["annotator"]) == ["ada", "bob"]
@@ -149,7 +149,7 @@ def test_nobody_undoes_or_overwrites_what_another_person_did(db):
         event(1, annotator="bob", batch="other", kind="undo", undoes="tab:1"),
         event(1, "m1", "diagonal", annotator="bob"),  # the number of ada's event
     ):
-        with pytest.raises(InputError, match=r"by 'ada'|not yours"):
+        with pytest.raises(InputError, match=r"by 'ada'|belongs to somebody else"):
             labels.record_events(bob, [bad])
     assert labels.labels(db, SET)["class"].tolist() == ["vertical"]
 

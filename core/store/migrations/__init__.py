@@ -1,4 +1,4 @@
-"""Numbered steps that bring a database file to the code's form: `NNN_name.sql`, one transaction each, recorded."""
+"""Numbered migrations of the database schema: `NNN_name.sql`, each in a recorded transaction."""
 
 import contextlib
 import re
@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS migration (
 
 @dataclass(frozen=True)
 class Migration:
-    """One step. number: its order; name: what it adds; sql: its statements."""
+    """A migration with its number, name and SQL statements."""
 
     number: int
     name: str
@@ -30,18 +30,18 @@ class Migration:
 
 @cache
 def known() -> tuple[Migration, ...]:
-    """The code's steps, in order."""
+    """Return the migrations of this version, in order."""
     steps = []
     for file in sorted(FOLDER.glob("*.sql")):
         match = re.fullmatch(r"(\d{3})_(\w+)", file.stem)
         if not match:
-            raise StoreError(f"Migrations are named NNN_name.sql, but {file.name} is not; rename it.")
+            raise StoreError(f"A migration must be named NNN_name.sql; got {file.name}. Rename it.")
         steps.append(Migration(int(match[1]), match[2], file.read_text(encoding="utf-8")))
     return tuple(steps)
 
 
 def applied(connection: duckdb.DuckDBPyConnection) -> set[int]:
-    """Numbers of the steps that the file records; empty for a new file."""
+    """Return the numbers of the migrations applied to a file; empty for a new file."""
     table = connection.execute(
         "SELECT 1 FROM duckdb_tables() WHERE table_name = 'migration' AND schema_name = 'main'"
     ).fetchall()
@@ -49,19 +49,20 @@ def applied(connection: duckdb.DuckDBPyConnection) -> set[int]:
 
 
 def missing(connection: duckdb.DuckDBPyConnection, path: Path) -> list[Migration]:
-    """The code's steps that the file lacks. Raises StoreError when the file has steps the code does not know."""
+    """Return the migrations that the file lacks. Raises StoreError if it has unknown ones."""
     steps, done = known(), applied(connection)
     unknown = done - {step.number for step in steps}
     if unknown:
         raise StoreError(
-            f"The database {path} was written by newer code (step {max(unknown)}, here up to "
-            f"{max(step.number for step in steps)}); update this program, or choose another file with --db or ATLAS_DB."
+            f"The database {path} must not come from a newer version; it has migration {max(unknown)}, and this "
+            f"version knows {max(step.number for step in steps)}. Update this program, or choose another file "
+            "with --db or ATLAS_DB."
         )
     return [step for step in steps if step.number not in done]
 
 
 def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None:
-    """Run each step in its own transaction and record it there."""
+    """Run each migration in its own transaction and record it."""
     if steps:
         connection.execute(_RECORD)
     for step in steps:
@@ -77,10 +78,10 @@ def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None
 
 
 def back_up(path: Path, step: Migration) -> Path:
-    """Copy a closed database file (and its log) beside itself before a step changes it.
+    """Copy a closed database file and its log before a migration changes it.
 
     Raises:
-        StoreError: that cannot be done whole; then no copy is left, and the file is as it was.
+        StoreError: the copy failed; no copy remains, and the file is unchanged.
     """
     folder = backups(path)
     copy = folder / f"{path.stem}-before-{step.number:03}-{stamp()}{path.suffix}"
@@ -90,10 +91,10 @@ def back_up(path: Path, step: Migration) -> Path:
         if log.exists():
             copied(log, copy.with_name(copy.name + ".wal"))
     except OSError as error:
-        with contextlib.suppress(OSError):  # the folder may be no folder
+        with contextlib.suppress(OSError):  # the folder may not be a folder
             copy.unlink()
         raise StoreError(
-            f"The database {path} must be copied to {folder} before it is brought up to date, but that failed "
-            f"({error.strerror}); free space or give write access there."
+            f"The database {path} must be copied to {folder} before it is migrated; copying failed "
+            f"({error.strerror}). Free space, or make the folder writable."
         ) from error
     return copy
