@@ -39,10 +39,12 @@ from ..studies.comparison.records import Counterpart
 from ..studies.contract import Finished
 from ..studies.explanation.cell_parts import LayerScores, layer_scores
 from ..studies.hypotheses.hypothesis import STUDY as HYPOTHESIS
-from ..studies.hypotheses.hypothesis import HypothesisOptions, RowChoice, usual_rows
-from ..studies.hypotheses.measure_heads import keep_as_run
+from ..studies.hypotheses.hypothesis import HypothesisOptions
 from ..studies.hypotheses.records import Criterion
 from ..studies.hypotheses.registering import Proposal, batch_of, options_of, register
+from ..studies.hypotheses.row_choice import RowChoice
+from ..studies.hypotheses.runs import usual_rows
+from ..studies.hypotheses.unit_provenance import keep_as_run
 from ..writing import write_whole
 
 # -------------------- A model object that somebody has loaded, as a checkpoint of ours
@@ -330,9 +332,8 @@ def _tested(db: Database, options: HypothesisOptions) -> list[Row]:
     units = [HYPOTHESIS.run(options, unit) for unit in HYPOTHESIS.units(options)]
     rows = HYPOTHESIS.summarize(options, [unit.partial for unit in units])
     run = keep_as_run(db, HYPOTHESIS, options, {"weights_hash": units[0].provenance.weights_hash}, rows)
-    HYPOTHESIS.keep(
-        db, Finished(run, HYPOTHESIS.title(options), options, rows, lambda: (unit.partial for unit in units))
-    )
+    title = HYPOTHESIS.title(options)
+    HYPOTHESIS.keep(db, Finished(run, title, options, rows, lambda: (unit.partial for unit in units)))
     return rows
 
 
