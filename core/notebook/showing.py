@@ -39,12 +39,10 @@ from ..studies.comparison.records import Counterpart
 from ..studies.contract import Finished
 from ..studies.explanation.cell_parts import LayerScores, layer_scores
 from ..studies.hypotheses.hypothesis import STUDY as HYPOTHESIS
-from ..studies.hypotheses.hypothesis import HypothesisOptions
+from ..studies.hypotheses.hypothesis import HypothesisOptions, RowChoice, usual_rows
+from ..studies.hypotheses.measure_heads import keep_as_run
 from ..studies.hypotheses.records import Criterion
 from ..studies.hypotheses.registering import Proposal, batch_of, options_of, register
-from ..studies.hypotheses.row_choice import RowChoice
-from ..studies.hypotheses.runs import usual_rows
-from ..studies.hypotheses.unit_provenance import keep_as_run
 from ..writing import write_whole
 
 # -------------------- A model object that somebody has loaded, as a checkpoint of ours

@@ -121,7 +121,7 @@ def test_a_person_has_skill_confusion_and_pace(db):
         labels.record_events(db, [one])
     table = crowd.people_table(crowd.truth_of(db, "bert", "majority"), labels.pace(db, "bert"))
     assert table.iloc[0]["person"] == "cyd"
-    assert "block given as vertical" in table.iloc[0]["most confused"]
+    assert "block labelled as vertical" in table.iloc[0]["most confused"]
     assert set(table["median seconds"]) == {1.5}
 
 
@@ -221,7 +221,7 @@ def test_a_second_pass_is_the_same_person_where_names_are_hidden(db):
 
 
 def test_a_doubt_of_a_class_that_is_gone_is_a_sentence(db):
-    with pytest.raises(InputError, match="'wave' is none"):
+    with pytest.raises(InputError, match="got 'wave'"):
         adjudicating.queue_doubts(db, "bert", [Suspect("m1", "block", "wave", 0.4)], annotator="admin")
 
 

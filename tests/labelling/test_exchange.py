@@ -93,7 +93,7 @@ def test_the_hubs_own_library_opens_the_folder(db, tmp_path):
     assert weights.sum(1) == pytest.approx(1, abs=0.01)
     with pytest.raises(InputError, match="new or empty"):
         export_dataset(db, tmp_path / "set", "bert")
-    with pytest.raises(InputError, match="nobody has labelled"):
+    with pytest.raises(InputError, match="must have at least one label"):
         export_dataset(db, tmp_path / "other", "gpt2")
 
 
@@ -138,7 +138,7 @@ def test_what_was_changed_there_comes_back_as_a_new_label(db, tmp_path):
     [
         ("m1", annotation("Block", "Diagonal"), "2 choices (Block, Diagonal)"),
         ("m1", annotation(), "0 choices"),
-        ("m1", annotation("Wavy"), "'Wavy' is none"),
+        ("m1", annotation("Wavy"), "got 'Wavy'"),
         ("m1", annotation("Block", by=9), "got the user '9'"),
         ("gone", annotation("Block"), "must refer to a stored map; got 'gone'"),
         (None, annotation("Block"), "must name its map"),
@@ -204,9 +204,9 @@ def test_maps_of_a_notebook_are_labelled_like_our_own(db, tmp_path):
         ([fact("a")], "'b' has weights but no metadata"),
         ([fact("a"), fact("b"), fact("c")], "'c' has metadata but no weights"),
         ([fact("a"), fact("a")], "second one for 'a'"),
-        ([fact("a"), {"key": "b"}], "lacks one of them"),
-        ([fact("a"), fact("b", colour="red")], "has 'colour'"),
-        ([fact("a"), 7], "lacks one of them"),
+        ([fact("a"), {"key": "b"}], "at least one is missing"),
+        ([fact("a"), fact("b", colour="red")], "got 'colour'"),
+        ([fact("a"), 7], "at least one is missing"),
         ([fact("a"), fact("b", layer=-1)], "whole number from 0"),
         ([fact("a"), fact("b", tokens=["x"])], "must have a text for each token"),
     ],

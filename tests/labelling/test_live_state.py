@@ -168,7 +168,7 @@ def test_a_label_sent_without_a_project_cannot_become_an_answer_to_one(db):
     assignment_service.record(db, [first], secret="ada", now=START)
     undo = event(2, choice.map_id, kind="undo", batch="tab-x", annotator="ada", undoes="tab-x:1")
     assignment_service.record(db, [undo], secret="ada", now=START)
-    with pytest.raises(InputError, match="stored as an answer to no project"):
+    with pytest.raises(InputError, match="is stored for no project"):
         assignment_service.record(db, [first | {"project": project}], secret="ada", now=START)
     live = seen(db, project, START)
     assert live[3] == 0
@@ -181,7 +181,7 @@ def test_an_answer_to_one_project_cannot_become_an_answer_to_another(db):
     choice = hand.holds(now=START)[0]
     Hand(db, other, "ada").holds(now=START)
     hand.say(choice, now=START)
-    with pytest.raises(InputError, match="answer to another project"):
+    with pytest.raises(InputError, match="stored for another project"):
         assignment_service.record(db, [hand.sent[0] | {"project": other}], secret="ada", now=START)
     assert assignment_service.record(db, hand.sent, secret="ada", now=START).acknowledged == 1
 

@@ -153,7 +153,7 @@ def test_a_project_is_paused_opened_closed_and_archived(db):
         projects.change_project(db, project, kind, annotator="ada")
         assert projects.one_project(db, project).state == state
         if state != "open":
-            with pytest.raises(InputError, match=f"'p' is {state}"):
+            with pytest.raises(InputError, match=f"'p' has been {state}"):
                 assignment_service.next_maps(db, project, "ada")
     with pytest.raises(InputError, match="archived"):
         projects.change_project(db, project, "open", annotator="ada")
@@ -173,7 +173,7 @@ def test_of_two_admins_who_close_at_once_one_is_told(db):
         said = list(both.map(close, ["ada", "bob"]))
     assert said.count(None) == 1
     (told,) = [one for one in said if one]
-    assert "is closed, by " in told
+    assert "has been closed by " in told
     assert len(db.read("SELECT * FROM project_event")) == 1
 
 
@@ -194,7 +194,7 @@ def test_a_map_that_was_not_handed_out_takes_no_label_of_the_project(db):
     other = next(
         name for name in labels.stored_at(db) if name not in {m.map_id for m in projects.project_maps(db, project)}
     )
-    with pytest.raises(InputError, match="must have been assigned to its annotator; got .* by 'ada'"):
+    with pytest.raises(InputError, match=r"must have been assigned to its annotator; got .* by 'ada'"):
         Hand(db, project, "ada").say(assignment_service.Choice(other))
     with pytest.raises(InputError, match="must be one listed on the Projects page"):
         Hand(db, "nothing", "ada").say(assignment_service.Choice(other))
@@ -203,7 +203,7 @@ def test_a_map_that_was_not_handed_out_takes_no_label_of_the_project(db):
 
 def test_a_title_names_one_project(db):
     project = make_project(db, Heading("p", "bert"), ProjectRecipe(), Rules())
-    with pytest.raises(InputError, match="'p' is taken"):
+    with pytest.raises(InputError, match="'p' is in use"):
         make_project(db, Heading(" p ", "bert"), ProjectRecipe(), Rules())
     projects.change_project(db, project, "archive", annotator="ada")
     make_project(db, Heading("p", "bert"), ProjectRecipe(), Rules())

@@ -161,7 +161,7 @@ def test_a_name_that_was_given_for_a_user_goes_before_an_address(db, there, tmp_
     assert labels.decided(db, "bert", "who@example.org") == {}
     found = import_studio(db, written(tmp_path, content), "bert", people={"who@example.org": "ada", "9": "bob"})
     assert found.new == 0
-    assert found.notes == ["No annotation is by the user 9; check --person."]
+    assert found.notes == ["No annotation is by the user 9. Check --person."]
 
 
 def test_ids_of_users_need_names(db, there, tmp_path):
@@ -180,7 +180,7 @@ def test_records_as_pandas_writes_them_are_labels(db, tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ([{"id": 1, "data": {"map_id": "m1"}, "annotations": []}], "1 tasks, and none of them has an annotation"),
+        ([{"id": 1, "data": {"map_id": "m1"}, "annotations": []}], "1 tasks and no annotations"),
         ([{"id": 1, "data": {"map_id": "m1"}, "predictions": [{"result": []}]}], "predictions but without annotations"),
         ([{"map": "m1", "label": "block"}], "1 JSON objects with the keys label, map"),
         ({"map_id": {"0": "m1"}, "class": {"0": "block"}}, "an object with the keys class, map_id"),

@@ -54,10 +54,10 @@ def test_a_label_needs_a_name_that_shows(name):
         ({"weights": b"\x00\xbc" * 36}, "Attention weights must be from 0 to 1"),  # -1
         ({"maximum": 1.5}, "The largest weight of a map must be from 0 to 1"),
         ({"maximum": None}, 'A map must have "maximum"'),
-        ({"tokens": ["x"] * 5}, "A map of 6 tokens names each of them"),
-        ({"tokens": ["\ud800"] * 6}, "A map of 6 tokens names each of them"),
-        ({"separators": [6]}, "A map's separators are positions from 0 to 5"),
-        ({"separators": [True]}, "A map's separators are positions from 0 to 5"),
+        ({"tokens": ["x"] * 5}, "A map of 6 tokens must have a text for each token"),
+        ({"tokens": ["\ud800"] * 6}, "A map of 6 tokens must have a text for each token"),
+        ({"separators": [6]}, "The separators of a map must be positions from 0 to 5"),
+        ({"separators": [True]}, "The separators of a map must be positions from 0 to 5"),
     ],
 )
 def test_a_map_that_is_none_says_what_it_must_be(change, said):
