@@ -21,6 +21,7 @@ from typing import BinaryIO
 import duckdb
 import numpy as np
 
+from ..config import command_line
 from ..errors import StoreError
 from ..writing import replacing, write_whole
 from . import migrations
@@ -255,7 +256,7 @@ def _must_be_whole(part: Path, source: Path) -> None:
 def _damaged(source: Path, reason: str) -> StoreError:
     return StoreError(
         f"A backup needs an undamaged database; {source} is damaged ({reason}), so it has not been copied. Use an "
-        "earlier backup, and `python -m core export` for the data that can still be read."
+        f"earlier backup, and `{command_line('export')}` for the data that can still be read."
     )
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..attention import PARTS
-from ..config import code_version
+from ..config import code_version, command_line
 from ..errors import InputError, StoreError
 from ..reading import lines_of, read_text
 from ..writing import replacing, write_whole
@@ -326,7 +326,7 @@ def _read_manifest(folder: Path, known: Sequence[str]) -> Row:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"An export must be a folder with {MANIFEST} and Parquet files; got {folder}. Give the folder that "
-            "`python -m core export` wrote."
+            f"`{command_line('export')}` wrote."
         ) from error
     if unknown or not all(isinstance(name, str) and name in known for name in names):
         raise InputError(
