@@ -120,7 +120,7 @@ def test_a_request_is_answered_with_the_reason_where_no_copy_can_be_made(db, tmp
     backup.answer_requests(db)
     answers = {file.name: json.loads(file.read_text()) for file in backup.runs_folder(db.path).iterdir()}
     assert answers.keys() == {f"backup-{name}.answer" for name in requests}  # what was asked is gone
-    assert answers["backup-full.answer"]["error"].startswith("A backup must be written to a new file, but")
+    assert answers["backup-full.answer"]["error"].startswith("A backup must be written to a new file;")
     assert "could not be read (JSONDecodeError)" in answers["backup-broken.answer"]["error"]
     assert "could not be read (TypeError)" in answers["backup-strange.answer"]["error"]
 
