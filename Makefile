@@ -1,5 +1,5 @@
 # make check: everything that must hold before a commit lands. make app: open the app.
-.PHONY: app check lint mutants release screenshots scripts site tests types
+.PHONY: app check gallery lint mutants release screenshots scripts site tests types
 
 app:
 	streamlit run app.py
@@ -28,8 +28,11 @@ mutants:
 screenshots:
 	python -m tests.screenshots --out build/screenshots
 
+gallery:
+	python -m data.recipes.gallery
+
 site:
-	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+	sphinx-build -q -W --keep-going -b html docs build/site
 
 release:
 	python -m data.recipes.release $(VERSION)

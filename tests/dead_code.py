@@ -34,7 +34,7 @@ FOR_TESTS = {
     "self_check": "the check of a family, for tests of every family; `core check` prints the same as it comes",
     "labels_by_map": "what an assignment holds, for tests of the assignment",
     "study_modules": "all studies, for tests that go through them",
-    "meanings": "verdicts in words, for the table of docs/claims.md that a command writes",
+    "meanings": "verdicts in words, for the table of docs/results/claims.md that a command writes",
 }
 
 

@@ -10,7 +10,7 @@ from core import config
 from core.store import shipped_record
 from core.store.rows import Row
 
-CLASSIFIER, ENCODER = config.CLASSIFIER, config.ENCODER
+CLASSIFIER = config.CLASSIFIER
 
 
 @dataclass(frozen=True)
@@ -71,18 +71,6 @@ def pairs(rows: list[Row]) -> Iterator[str]:
     yield f"{most['name']}, +{_share(most['interaction'])} logits ({ends}, corrected p {_share(most['p'], 3)})"
 
 
-def seeds(rows: list[Row]) -> Iterator[str]:
-    """How far nine runs lie apart, and how many important heads two of them share."""
-    (spread,) = _of(rows, "spread")
-    least, most, deviation, error = (100 * spread[name] for name in ("least", "most", "deviation", "dev_error"))
-    yield f"Accuracy lies between {least:.1f} and {most:.1f}, standard deviation {deviation:.1f} points;"
-    yield f"{spread['dev_rows']} dev rows alone leave {error:.1f} in each run"
-    overlaps = {row["name"]: row for row in _of(rows, "overlap")}
-    value, low, high, chance = (10 * overlaps["all pairs"][name] for name in ("value", "low", "high", "by_chance"))
-    yield f"two runs share {value:.1f} ({low:.1f} to {high:.1f}; by chance {chance:.1f})"
-    yield f"two halves of the rows shares {10 * overlaps['same run, other rows']['value']:.1f} with itself"
-
-
 def _of(rows: list[Row], kind: str) -> list[Row]:
     return [row for row in rows if row["kind"] == kind]
 
@@ -96,5 +84,4 @@ SENTENCES = (
     Sentences("circuits.md", "circuit", CLASSIFIER, circuit),
     Sentences("circuits.md", "gates", CLASSIFIER, gates),
     Sentences("circuits.md", "pairs", CLASSIFIER, pairs),
-    Sentences("fine-tuning.md", "seeds", ENCODER, seeds),
 )

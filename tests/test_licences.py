@@ -1,4 +1,4 @@
-"""Every pinned package stands in docs/licences.md, and every requirement is pinned and explained."""
+"""Every pinned package stands in docs/reference/licences.md, and every requirement is pinned and explained."""
 
 import re
 from email.message import EmailMessage
@@ -9,7 +9,7 @@ import pytest
 from data.recipes import licences
 
 PROJECT = Path(__file__).resolve().parents[1]
-LISTED = (PROJECT / "docs" / "licences.md").read_text()
+LISTED = (PROJECT / "docs" / "reference" / "licences.md").read_text()
 
 
 @pytest.mark.parametrize("file", ["requirements.txt", "tests/requirements.txt"])

@@ -1,7 +1,6 @@
-"""README is a door: short, and what it says to type is taken. The docs behind it name every command and every page."""
+"""README is short, and its commands are taken. The docs name every command and every page of the app."""
 
 import re
-import shlex
 
 import pytest
 from typer.main import get_command
@@ -13,8 +12,8 @@ from pages.parts.shell.page_table import PAGES
 
 README = (config.PROJECT / "README.md").read_text()
 DOCS = config.PROJECT / "docs"
-TABLE = [line for line in (DOCS / "terminal.md").read_text().splitlines() if line.startswith("| `")]
 PROCESSES = [("app",), ("import-database",)]  # start something or say one sentence
+TABLE = [line for line in (DOCS / "how-to" / "terminal.md").read_text().splitlines() if line.startswith("| `")]
 SAID = [("hypothesis", what) for what in ("withdraw", "export", "verify")]
 NO_ROWS = {("jobs", "cancel"), ("backup",), ("restore",), *PROCESSES, *SAID}  # say one sentence
 
@@ -42,21 +41,14 @@ def undocumented(paths, lines):
     return missing
 
 
-def test_readme_is_a_door_and_not_the_house():
-    assert len(README.splitlines()) <= 110
-    for there in ("docs/questions.md", "docs/terminal.md", "docs/glossary.md", "docs/environment.md"):
+def test_readme_is_short_and_leads_on():
+    assert len(README.splitlines()) <= 90
+    for there in ("docs/gallery.md", "docs/how-to/index.md", "docs/glossary.md", "docs/reference/environment.md"):
         assert f"]({there})" in README
 
 
-def test_every_page_of_the_docs_says_for_whom_it_is_and_is_found_by_a_question():
-    pages = sorted(DOCS.glob("*.md"))
-    assert [page.name for page in pages if not page.read_text().split("\n\n")[1].startswith("For ")] == []
-    asked = (DOCS / "questions.md").read_text()
-    assert [page.name for page in pages if page.name != "questions.md" and f"]({page.name})" not in asked] == []
-
-
-def test_every_page_of_the_app_is_found_by_a_question():
-    asked = (DOCS / "questions.md").read_text()
+def test_every_page_of_the_app_is_in_the_table_of_tasks():
+    asked = (DOCS / "how-to" / "index.md").read_text()
     assert [page.title for page in PAGES if page.name != "start" and f"*{page.title}" not in asked] == []
 
 
@@ -80,16 +72,6 @@ def test_every_command_says_what_it_does_and_prints_rows_in_every_form(path):
     assert path in NO_ROWS or {"--json", "--csv", "--latex"} <= options
     for parameter in found.params:
         assert parameter.help, parameter.name
-
-
-def test_what_the_readme_says_to_type_exists():
-    typed = re.findall(r"^ +python -m core (.+)$", README, flags=re.MULTILINE)
-    assert len(typed) >= 6
-    for line in typed:
-        words = shlex.split(line)
-        path = next(path for path in COMMANDS if tuple(words[: len(path)]) == path)
-        known = {name for parameter in COMMANDS[path].params for name in (*parameter.opts, *parameter.secondary_opts)}
-        assert {word for word in words if word.startswith("--")} <= known, line
 
 
 def test_the_environment_variables_it_names_are_read():

@@ -4,7 +4,7 @@ Student's t is right for bell-shaped values. For skewed ones it errs on one side
 whose skewness is taken out (Hall 1992, "On the removal of skewness by transformation"): an interval reaches as far as
 either of the two, a p is the larger. Both count only inputs whose value is not 0 (an input on which nothing changed
 says nothing of the spread of those that did), p with a third of their degrees of freedom: corrected over heads it is
-read far in the tail, where a few skewed inputs mislead most. docs/few-inputs.md shows by simulation what this keeps to.
+read far in the tail, where a few skewed inputs mislead most. docs/results/few-inputs.md has the simulated error rates.
 """
 
 from dataclasses import dataclass

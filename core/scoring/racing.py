@@ -14,7 +14,7 @@ against a mean m that win only if theta is larger:
 If theta is at most m, K_n is a nonnegative supermartingale from 1, so it ever reaches 2 heads / alpha with a chance of
 at most alpha / (2 heads) (Ville). It falls as m grows: the lower end of an interval is where it reaches that, and the
 upper end likewise with -x. So intervals of all heads hold at all n together with 1 - alpha, for every distribution of
-effects and every dependence between heads. docs/racing.md has the proof.
+effects and every dependence between heads. docs/explanation/sequential-tests.md has the proof.
 
 A head that is unlikely to get a verdict on all the rows there are (`chance_left`) takes no more of them and stays open:
 stopping early without a verdict makes none wrong.

@@ -150,7 +150,7 @@ PRESETS = {
     ),
     # ours: the bundled checkpoints are 25 times smaller than BERT and want larger steps
     "small": Recipe(learning_rate=5e-4),
-    # ours: the one that learns the bundled rows (docs/fine-tuning.md): layer 1 of the encoder rests on [CLS] itself
+    # learns the bundled rows (docs/explanation/fine-tuning.md): layer 1 of the encoder attends to [CLS] itself
     "bundled": Recipe(learning_rate=5e-4, epochs=6, pooling="mean"),
     # ours: after three epochs they tell words from words, but do not compare those of two sentences yet
     "long": Recipe(learning_rate=3e-4, batch=16, epochs=10),
@@ -165,7 +165,7 @@ def preset_for(checkpoint: str) -> str:
     bundled ones, else the paper's.
 
     Source:
-        docs/fine-tuning.md, where the recipes were compared."""
+        docs/explanation/fine-tuning.md, where the recipes were compared."""
     if checkpoint == config.ENCODER:
         return "bundled"
     folder = config.BUNDLED_MODELS / checkpoint

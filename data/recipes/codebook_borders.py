@@ -1,4 +1,4 @@
-"""Pictures of the borders between classes, from the bundled maps: docs/codebook.md and docs/borders/.
+"""Pictures of the borders between classes, from the bundled maps: docs/reference/codebook.md and borders/.
 
     python -m data.recipes.codebook_borders
 
@@ -26,13 +26,13 @@ from data.recipes.rater_agreement import source_labels
 BORDERS = tuple(border for name in SHIPPED for border in borders(name))
 EACH = 3  # maps on either side
 SIDE, GAP = 150, 40  # pixels of a map, and between the two sides
-DOCS = config.DATA.parent / "docs"
+DOCS = config.DATA.parent / "docs" / "reference"
 INTRODUCTION = """# The codebook: classes and the borders between them
 
 For annotators. The same stands on *Annotate > Codebook*. The pictures are bundled maps; rows are queries, columns
 keys, on the scale 0 to 1 unless it says otherwise. The number of a map is what the codebook measures; it chose the
 pictures, and it labels nothing: a map is of the class that an eye gives it. Close to a border eyes differ:
-[how often](../data/annotations/README.md).
+[how often](../../data/annotations/README.md).
 
     python -m data.recipes.codebook_borders"""
 
@@ -84,7 +84,7 @@ def picture(border: Border, maps: tuple[BorderMap, ...]) -> bytes:
 
 
 def page(sets: tuple[ClassSet, ...]) -> str:
-    """docs/codebook.md."""
+    """docs/reference/codebook.md."""
     lines = [*INTRODUCTION.splitlines(), ""]
     for classes in sets:
         lines += [

@@ -1,4 +1,4 @@
-"""The licences of all pinned packages, as each states in its own metadata, into docs/licences.md.
+"""The licences of all pinned packages, as each states in its own metadata, into docs/reference/licences.md.
 
 python -m data.recipes.licences            writes the two tables anew (the packages must be installed)
 python -m data.recipes.licences --check    says whether they are as they would be written
@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
-LIST = PROJECT / "docs" / "licences.md"
+LIST = PROJECT / "docs" / "reference" / "licences.md"
 TABLES = {"app": "requirements.txt", "tests": "tests/requirements.txt"}
 KNOWN = {  # words of metadata as SPDX has them
     r"Apache( Software)?( License)?(,? ?(Version )?2\.0)?( License)?": "Apache-2.0",
@@ -91,7 +91,9 @@ def written(text: str) -> str:
         head, opened, rest = text.partition(begin)
         _, closed, tail = rest.partition(end)
         if not (opened and closed):
-            raise SystemExit(f"licences: docs/licences.md must hold the lines {begin} and {end}; put them back")
+            raise SystemExit(
+                f"licences: docs/reference/licences.md must hold the lines {begin} and {end}; put them back"
+            )
         text = f"{head}{begin}\n\n{table(PROJECT / file)}\n\n{end}{tail}"
     return text
 
@@ -102,7 +104,7 @@ def main() -> None:
     check, before = parser.parse_args().check, LIST.read_text(encoding="utf-8")
     after = written(before)
     if check and after != before:
-        raise SystemExit("licences: docs/licences.md is out of date; run python -m data.recipes.licences")
+        raise SystemExit("licences: docs/reference/licences.md is out of date; run python -m data.recipes.licences")
     LIST.write_text(after, encoding="utf-8")
 
 

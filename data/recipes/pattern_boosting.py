@@ -1,4 +1,4 @@
-"""Whether boosted trees beside the forest are worth it, chosen by inner cross-validation: a table for docs/patterns.md.
+"""Whether boosted trees beside the forest are worth it, by inner cross-validation: a table for docs/results/data.
 
     python -m data.recipes.pattern_boosting
     python -m data.recipes.pattern_boosting --set gpt2

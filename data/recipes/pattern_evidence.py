@@ -1,4 +1,4 @@
-"""Whether more than its probability says when the classifier errs on an unseen source: a table for docs/patterns.md.
+"""Whether more than its probability says when the classifier errs on an unseen source: a table for docs/results/data.
 
     python -m data.recipes.pattern_evidence
 

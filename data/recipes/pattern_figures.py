@@ -1,4 +1,4 @@
-"""The figures of docs/patterns.md: the pattern classifier on checkpoints, inputs and heads it never saw, as Markdown.
+"""The figures of docs/results/data: the pattern classifier on checkpoints, inputs and heads it never saw, as Markdown.
 
     python -m data.recipes.pattern_figures unseen     # each checkpoint by a classifier without any of its maps
     python -m data.recipes.pattern_figures shipped    # trained on all sources: inputs, and heads, it never saw

@@ -66,8 +66,8 @@ classifier of reviews.
   seed 0, on {rows["train"]} train rows; the head reads the mean over tokens. The first seed, not the best of many.
   `python -m data.recipes.tuned_encoder` makes it again. float16 on disk, opened as float32.
 - **Accuracy** on the {rows["dev"]} bundled dev rows, by epoch: {accuracies}.
-  The commonest label of the train rows has 48.3 there, the other one 51.7. docs/fine-tuning.md says what such a
-  classifier is worth on GLUE's own rows.
+  The commonest label of the train rows has 48.3 there, the other one 51.7. docs/results/fine-tuning.md has the
+  scores of other tasks and models.
 - **Made from** {facts["base"]} with weights of SHA-256 `{base}...`, {facts["date"][:10]}, code {facts["code_version"]}.
 - **Licence.** MIT for the weights.
 """

@@ -167,7 +167,7 @@ def test_what_ships_fills_in_what_the_store_lacks(db, tmp_path, monkeypatch):
 
 
 QUESTIONS = re.findall(
-    r"```sql\n(.+?)```", (config.PROJECT / "docs" / "atlas.md").read_text(encoding="utf-8"), re.DOTALL
+    r"```sql\n(.+?)```", (config.PROJECT / "docs" / "how-to" / "query-scores.md").read_text(encoding="utf-8"), re.DOTALL
 )
 
 
@@ -192,7 +192,7 @@ def test_what_the_docs_ask_in_sql_is_answered_from_a_copy_that_is_only_read(db, 
         (score, "dev", 3, 2)
         for score in (*["disable/disable heads/sst2 accuracy"] * 2, "roles/previous", *["statistics/separator"] * 2)
     ]
-    told = (config.PROJECT / "docs" / "atlas.md").read_text(encoding="utf-8")
+    told = (config.PROJECT / "docs" / "how-to" / "query-scores.md").read_text(encoding="utf-8")
     assert not [name for name in columns if f"`{name}`" not in told], "a column that the docs do not name"
 
 

@@ -1,7 +1,7 @@
 """What a unit of each study costs on one thread at BERT-base size, and what the whole paper costs from that.
 
 Each study's own `run` on a few rows of the bundled MRPC sample, its checkpoint opened before; weights are random,
-which costs the same. `PLAN` is the paper: how often each study sees a task's 1000 rows. docs/scaling.md explains it.
+which costs the same. `PLAN` is the paper: how often each study sees a task's 1000 rows.
 """
 
 import tempfile

@@ -141,7 +141,7 @@ def test_the_bundled_classifiers_open_by_their_set():
 
 
 def test_the_bundled_classifier_reads_real_maps_it_was_trained_on(tmp_path, capsys):
-    """A floor that the classifier of release 1 (53 % here) does not reach; held-out figures are in docs/patterns.md."""
+    """A floor that the classifier of release 1 (53 % here) does not reach; docs/results/data has held-out figures."""
     folder = config.ANNOTATIONS / "bert-base-sst2"
     labels = [json.loads(line) for line in (folder / "labels-claude-ai-model-4-1.jsonl").read_text().splitlines()]
     rows = [{"key": row["map_id"], "class": row["class"]} for row in labels]

@@ -14,7 +14,8 @@ from core.studies.frames.frame_heads import STUDY
 from core.tasks.own import read_own
 from tests.studies.through_json import rows_of
 
-EXAMPLE = re.search(r"```json\n(.*?)```", (config.PROJECT / "docs" / "frame-heads.md").read_text(), re.DOTALL).group(1)
+GUIDE = config.PROJECT / "docs" / "how-to" / "own-sentences.md"
+EXAMPLE = re.search(r"```json\n(.*?)```", GUIDE.read_text(), re.DOTALL).group(1)
 
 
 def test_the_example_of_the_docs_has_no_line_that_is_skipped():

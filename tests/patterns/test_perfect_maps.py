@@ -26,7 +26,7 @@ def test_two_perfect_squares_are_a_block(classifier, length):
     judgement = judged(classifier, maps)
     shares = judgement.probabilities
     assert {classifier.classes[k] for k in shares.argmax(1)} == {"block"}
-    assert (shares.max(1) > 0.45).all()  # set after the values of docs/patterns.md were seen
+    assert (shares.max(1) > 0.45).all()  # set after the values of docs/explanation/pattern-classifier.md were seen
     assert judgement.outside.all() or length > 24  # nothing so clean was labelled, and it is said
 
 

@@ -1,4 +1,4 @@
-"""Claims in planted worlds (slow), and docs/claims.md, which is made from the code."""
+"""Claims in planted worlds (slow), and docs/results/claims.md, which is made from the code."""
 
 import json
 import runpy
@@ -11,7 +11,7 @@ from core.report.claims.outcomes import UNDECIDED
 from core.report.claims.registry import TESTS, claim, claims
 from tests.simulations import claim_worlds, claims_page, planted_claims
 
-PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "claims.md"
 
 
 def test_each_claim_declares_its_rule_and_its_test():

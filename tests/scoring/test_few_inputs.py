@@ -85,7 +85,7 @@ def test_an_interval_of_weights_does_not_reach_below_0():
 @pytest.mark.parametrize("inputs", [5, 8, 12, 20, 50, 200])
 @pytest.mark.parametrize("law", ["normal", "skewed to the right", "skewed to the left", "sparse, skewed to the left"])
 def test_null_studies_claim_at_most_19_times_in_200_and_intervals_hold_the_truth(law, inputs):
-    """2,400 means of each; docs/few-inputs.md has more heads and laws."""
+    """2,400 means of each; docs/results/few-inputs.md has more heads and laws."""
     outcome = simulate(law, inputs, studies=200, heads=12, seed=1)
     assert max(outcome.claims, outcome.claims_either) <= 19
     assert outcome.held >= 0.93

@@ -68,7 +68,7 @@ def test_residuals_are_those_of_a_loop(kind, causal):
     ],
 )
 def test_heads_that_attend_to_a_kind_of_word_whatever_the_query_do_not_survive(direction, causal):
-    """docs/frame-heads.md has 100 sets of each; here 8, in which a habit may pass once at most."""
+    """docs/explanation/frame-heads.md has 100 sets of each; here 8, in which a habit may pass once at most."""
     file = config.SAMPLES / "frames" / "sentences.jsonl"
     sentences = [words_of(one) for one in select(read_rows(file).sentences).kept]
     tests = [planted(sentences, direction=direction, causal=causal, seed=seed, draws=499) for seed in range(8)]

@@ -50,7 +50,7 @@ def test_one_seed_alone_has_the_whole_spread():
 
 
 def test_an_interplay_of_two_seeds_that_follows_the_third_is_counted_as_the_third_and_another_as_the_rest():
-    """What docs/fine-tuning.md says is aliased."""
+    """What docs/explanation/fine-tuning.md says is aliased."""
     levels = np.array(square(3))
     (_, _, third, rest), (_, _, other, left) = (
         [part.share for part in sources(np.cos(2 * np.pi * (levels[:, 0] + sign * levels[:, 1]) / 3), 3)]

@@ -1,5 +1,5 @@
 """`python -m tests.simulations`: what studies claim in worlds that are known (`--json`), docs/calibration.md
-(`--calibration`), or docs/few-inputs.md (without either, about a minute), on standard output."""
+(`--calibration`), or docs/results/few-inputs.md (without either, about a minute), on standard output."""
 
 import argparse
 import datetime
@@ -12,7 +12,7 @@ from core import config
 from tests.simulations import calibration_page, claim_worlds, claims_page, drawing, few_inputs, planted_draws, registry
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("what", nargs="?", choices=["claims"], help="docs/claims.md: what the report's claims decide")
+parser.add_argument("what", nargs="?", choices=["claims"], help="results/claims.md: what the report's claims decide")
 parser.add_argument(
     "--claim", action="append", default=[], help="claims: draw this one, the others as they stand there"
 )
@@ -62,7 +62,7 @@ def _outcomes() -> list[registry.Outcome]:
 
 VALUES = drawing.read(wanted.values)
 if wanted.what == "claims":
-    before = claims_page.rates_now((config.PROJECT / "docs" / "claims.md").read_text(encoding="utf-8"))
+    before = claims_page.rates_now((config.PROJECT / "docs" / "results" / "claims.md").read_text(encoding="utf-8"))
     rates = claim_worlds.as_json(wanted.draws or claim_worlds.DRAWS, only=wanted.claim, before=before)
     sys.stdout.write(json.dumps(rates, indent=1) + "\n" if wanted.json else claims_page.page(rates))
 elif wanted.json:

@@ -1,4 +1,4 @@
-"""docs/claims.md: by what each sentence is decided, from the code, and how often that is wrong where it is known."""
+"""docs/results/claims.md: how each sentence is decided, from the code, and how often that is wrong."""
 
 import re
 
@@ -11,7 +11,7 @@ For readers of a reproduction report who ask what "holds" stands for.
 
 This page is written by
 
-    python -m tests.simulations claims > docs/claims.md
+    python -m tests.simulations claims > docs/results/claims.md
 
 Of each sentence: what is tested, what it is held against, and what is done about many heads. **Holds**: the interval
 lies on the sentence's side of the margin (or of the other number). **Does not hold**: it lies wholly beyond it.
@@ -82,7 +82,7 @@ def declared() -> str:
 
 
 def rates_now(text: str) -> dict[str, dict[str, float]]:
-    """The rates that the page has, so that a claim can be drawn by itself. text: docs/claims.md."""
+    """The rates that the page has, so that a claim can be drawn by itself. text: docs/results/claims.md."""
     cells = re.findall(r"^\| ([\w-]+) \| \d+ \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \|$", text, re.MULTILINE)
     names = ("false_holds", "false_fails", "undecided_at_2x")
     return {

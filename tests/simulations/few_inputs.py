@@ -80,7 +80,7 @@ def table(outcomes: list[Outcome]) -> str:
 
 
 def page(*, studies: int, heads: tuple[int, ...], seed: int) -> str:
-    """The whole of docs/few-inputs.md."""
+    """The whole of docs/results/few-inputs.md."""
     parts = [_INTRODUCTION.format(studies=studies, fewest=FEWEST)]
     for width in heads:
         outcomes = [simulate(law, n, studies=studies, heads=width, seed=seed) for law in LAWS for n in SIZES]
@@ -94,7 +94,7 @@ For people with a handful of sentences: what may be said of them.
 
 Intervals and p of head statistics come from `core/scoring/few_inputs.py`. This page is written by
 
-    python -m tests.simulations > docs/few-inputs.md
+    python -m tests.simulations > docs/results/few-inputs.md
 
 Every line is {studies} simulated studies in which nothing is there to be found: each head's true mean is 0. A study
 makes a claim when some head has q <= .05 (Benjamini-Hochberg over its heads). At 5 % that is 10 studies of 200 on

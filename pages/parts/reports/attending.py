@@ -36,7 +36,7 @@ MOST_SENTENCES = 200
 WEIGHTS, NORMS = "weights", "norms"
 BY_NORMS = "Norms: weight times the length of what is read, each row over its sum (Kobayashi et al. 2020)"
 MIDDLE = 36  # pixels of a cell where two pictures share a row, so that their legends fit into 800 pixels too
-TOO_FEW = "too few"  # inputs; docs/few-inputs.md says how many that are
+TOO_FEW = "too few"  # inputs; docs/results/few-inputs.md says how many that are
 SURE = 0.05  # q below which a head counts as above its null
 S = TypeVar("S", bound=Score)
 

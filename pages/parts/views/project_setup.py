@@ -124,6 +124,6 @@ def show(tools: DeltaGenerator) -> None:
     st.caption(
         plain(
             f"{counted(len(all_projects), 'projects')} · {date.today():%d %B %Y} · labels of a "
-            "project count in it alone (docs/team.md)"
+            "project count in it alone (docs/how-to/labelling-team.md)"
         )
     )
