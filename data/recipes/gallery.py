@@ -12,7 +12,8 @@ from pathlib import Path
 from core import config
 from core.atlas.example_pair import PAIR, TEXT
 from core.capture.running import capture
-from core.drawing.maps_page import MapsSource, maps_page
+from core.drawing.maps_page import MapsSource, described, grid_of
+from core.drawing.page import html_page
 from core.drawing.panes import Pane, scored_pane, telling_head
 from core.errors import InputError
 from core.findings.result_page import result_page
@@ -47,19 +48,21 @@ def pages() -> dict[str, str]:
     """Every file of the gallery by its name."""
     return {
         "minilm.html": maps(["all-MiniLM-L6-v2"], TEXT, PAIR),
-        "decoder.html": maps([config.DECODER], SENTENCE, note=TOY),
+        "decoder.html": maps([config.DECODER], SENTENCE, lead=TOY),
         "comparison.html": maps([config.ENCODER, config.CLASSIFIER], SENTENCE),
         "ablation.html": ablation(),
     }
 
 
-def maps(checkpoints: list[str], text: str, pair: str | None = None, note: str = "") -> str:
-    """All heads of one or two checkpoints on an input."""
+def maps(checkpoints: list[str], text: str, pair: str | None = None, lead: str = "") -> str:
+    """All heads of one or two checkpoints on an input, below a line about them."""
     panes = [_pane(name, text, pair) for name in checkpoints]
     source = MapsSource(" and ".join(checkpoints), text, pair)
     if len(checkpoints) == 1:
         source = MapsSource(checkpoints[0], text, pair, open_checkpoint(checkpoints[0]).weights_hash).with_command()
-    return maps_page(panes, source, head=telling_head(panes[0].scores or {}), note=note, most=MOST)
+    grid = grid_of(panes, source, head=telling_head(panes[0].scores or {}))
+    title = f"Attention maps: {source.input[:120]}"
+    return html_page(title, [grid, described(panes, source)], lead=lead, most=MOST)
 
 
 def _pane(name: str, text: str, pair: str | None) -> Pane:
