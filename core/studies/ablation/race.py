@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ...models.checkpoint import Checkpoint
 
 
-SHARE = 0.05  # of the loss of the best constant answer: the default margin (docs/racing.md says why)
+SHARE = 0.05  # of the loss of the best constant answer: the default margin (docs/explanation/sequential-tests.md)
 BACKWARD = 3.0  # passes of a row that all its first-order effects cost: one forward, and twice that backward
 HOPELESS = 0.05  # chance of a verdict on all rows below which a head takes no more of them
 LEAST = 1e-6  # effects below this are rounding
