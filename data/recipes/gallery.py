@@ -12,8 +12,7 @@ from pathlib import Path
 from core import config
 from core.atlas.example_pair import PAIR, TEXT
 from core.capture.running import capture
-from core.drawing.maps_page import MapsSource, described, grid_of
-from core.drawing.page import html_page
+from core.drawing.page import MapsSource, described, grid_of, html_page
 from core.drawing.panes import Pane, scored_pane, telling_head
 from core.errors import InputError
 from core.findings.result_page import result_page
