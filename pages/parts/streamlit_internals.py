@@ -556,3 +556,17 @@ def _options_are_known() -> None:
 
 
 GUARDING = (_cookies_are_signed, _forgery_is_seen, _uploads_are_kept, _options_are_known)
+
+
+# ---------------------------------------------------------------- names in the page
+
+# What page.css and the scripts of components select that has no key of ours: Streamlit's test ids, and its attributes.
+# tests/pages/test_selectors_browser.py tries each in a browser. Streamlit would replace them by documented parts of a
+# page that can be styled; what has a key (`st-key-...`) needs no entry.
+SELECTED = (
+    "stApp", "stBidiComponent", "stCaptionContainer", "stColumn", "stDialog", "stElementContainer",
+    "stElementToolbarButton", "stHeader", "stHeaderLogo", "stMain", "stMainBlockContainer", "stMetricDelta",
+    "stMetricLabel", "stMetricValue", "stPageLink-NavLink", "stPopoverBody", "stSidebar", "stSidebarCollapseButton",
+    "stSidebarHeader", "stSkeleton", "stSliderThumbValue", "stVegaLiteChart", "stVerticalBlock",
+    "data-collapsed", "data-selected", "data-test-script-state", "data-variant",
+)  # fmt: skip

@@ -1,0 +1,26 @@
+"""Every view in a browser: it opens with its title, says no defect, and the console stays empty."""
+
+import pytest
+
+from tests.pages.browsing import serving, visit
+from tests.pages.opening import VIEWS, address_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]  # 3 s a view; .ci/newest runs them with the newest packages
+
+
+@pytest.fixture(scope="module")
+def recorded_address(tmp_path_factory):
+    """The address of an app with the results that ship, as users open it."""
+    with serving(tmp_path_factory.mktemp("views"), ATLAS_RECORD="", fresh=True) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_opens_without_a_fault(name, recorded_address, page):
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    visit(page, f"{recorded_address}/{address_of(name)}")
+    assert page.locator("[data-testid=stMain] h1").first.inner_text()
+    troubles = page.locator("[data-testid=stException], [data-testid=stAlertContentError]").all_inner_texts()
+    assert (errors, troubles) == ([], [])
