@@ -8,7 +8,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from core.atlas.example_pair import PAIR, TEXT
+from core.atlas.example import PAIR, TEXT
 from tests.pages.browsing import PROJECT, browsing, drawn, painted, serving, settled, visit
 from tests.pages.opening import VIEWS, address_of
 
@@ -97,7 +97,7 @@ def for_docs(folder: Path) -> None:
 def files_for_docs(place: Path) -> dict[str, str]:
     """Pages in one file by the name of their picture, and a database with the same maps pinned, in `place`."""
     from core.atlas import scores as atlas
-    from core.atlas.head_page import head_page
+    from core.atlas.head import head_page
     from core.attention import Head
     from core.capture.running import capture
     from core.drawing.page import MapsSource, grid_of, maps_page

@@ -14,8 +14,13 @@ import numpy as np
 from .. import config
 from ..attention import AttentionMaps
 from ..models.encoding import Encoding
-from .example_pair import PAIR, TEXT
 from .shipped_scores import file_hash
+
+# -------------------- The sentences of the example that the maps page opens with
+
+
+TEXT, PAIR = "The company said profits rose sharply.", "Profits went up, the company reported."
+
 
 __all__ = ["FILE", "PAIR", "TEXT", "Example", "stored", "write"]
 FILE = config.DATA / "examples" / "maps.npz"

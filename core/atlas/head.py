@@ -1,15 +1,181 @@
 """What is known of one head: facts with their sources, and the heads most like it."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from statistics import NormalDist
+
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from ..attention import Head
+from ..config import command_line
+from ..drawing.packing import Grid
+from ..drawing.page import GridTabs, Part, Table, Words, html_page
+from ..drawing.panes import Pane
+from ..drawing.payload import as_bytes
 from ..errors import JobError
 from ..scoring.registry import MAP_SCORES
 from ..studies.attention import statistics
 from ..studies.head_facts import Fact, HeadScores
+from ..studies.hypotheses.records import JudgedHypothesis
 from ..studies.lookup import find_study
 from ..studies.patterns import classify_maps
+
+# ---------------------------------------------------------------- the page of one head in one file
+
+
+@dataclass(frozen=True)
+class Shelved:
+    """One input of a gallery.
+
+    Attributes:
+        where: its place in the gallery's order, in words.
+        tokens: its pieces, one a row and column of the map.
+        weights: the head's map of it, weights 0 to 1.
+        causal: whether queries see only keys up to their own.
+    """
+
+    where: str
+    value: float
+    text: str
+    tokens: tuple[str, ...]
+    weights: Float[np.ndarray, "query key"]
+    causal: bool = False
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """A head's inputs in the order of a score. of: that score, and over how many inputs."""
+
+    inputs: Sequence[Shelved] = ()
+    of: str = ""
+
+
+def head_page(
+    head: Head,
+    checkpoint: str,
+    scores: pd.DataFrame,
+    rows: pd.DataFrame,
+    *,
+    task: str | None = None,
+    maps: Grid | str = "",
+    gallery: Gallery = Gallery(),
+    hypotheses: Sequence[JudgedHypothesis] = (),
+) -> str:
+    """The page as text. scores: of all heads on one task, as the atlas has them; rows: this head's, as the table shows.
+
+    maps: of all heads on one input, or why there are none. hypotheses: about this head, tested or not.
+    """
+    known = facts(scores, head)
+    sources = "; ".join(f"{fact.about}: {fact.source}" for fact in known)
+    parts: list[Part] = [Words(text=f"Sources: {sources}" if known else "")]
+    grids = {} if isinstance(maps, str) else {"all heads": maps}
+    grids |= {f"{example.where}: {example.value:.3f}": _grid(example, head) for example in gallery.inputs}
+    parts += [GridTabs(grids, "Maps", gallery.of and f"Gallery: {gallery.of}.")] if grids else []
+    parts += [Words(text=maps)] if isinstance(maps, str) else []
+    if alike := nearest(scores, head):
+        text = ", ".join(f"{other} ({apart:.2f})" for other, apart in alike)
+        said = "by their statistics: root mean square difference, in standard deviations over heads"
+        parts.append(Words("Nearest heads", f"{text}\n{said}"))
+    parts += _judged(hypotheses)
+    cells = rows.astype(object).where(rows.notna(), None).to_numpy().tolist()
+    parts.append(Table([str(name) for name in rows.columns], cells, "Every score"))
+    parts.append(Words("The same again", command=command_of(checkpoint, task)))
+    place = f"{checkpoint} · {task} · " if task else f"{checkpoint} · "
+    lead = f"{sentence(known)}\n{place}{date.today():%d %B %Y} · L1H1 is the first head of the first layer"
+    return html_page(f"{head} of {checkpoint}", parts, lead=lead)
+
+
+def _judged(hypotheses: Sequence[JudgedHypothesis]) -> list[Part]:
+    """Each hypothesis with its verdict, and its criteria as a table."""
+    parts: list[Part] = []
+    for number, one in enumerate(hypotheses):
+        parts.append(Words("" if number else "Hypotheses", f"{one.sentence}: {one.verdict}"))
+        if one.criteria:
+            columns = ["criterion", "state", "what", "value", "low", "high", "baseline", "n", "p, Holm", "level"]
+            cells = [
+                (criterion.criterion, criterion.state, criterion.measure, criterion.amount, criterion.low,
+                 criterion.high, criterion.baseline, criterion.n, criterion.adjusted, criterion.level)
+                for criterion in one.criteria
+            ]  # fmt: skip
+            parts.append(Table(columns, cells))
+    return parts
+
+
+def _grid(example: Shelved, head: Head) -> Grid:
+    pane = Pane(
+        f"{head}, {example.where}",
+        1,
+        1,
+        example.tokens,
+        as_bytes(example.weights),
+        example.causal,
+        named=str(head),
+        scores={},
+    )
+    return Grid([pane], example.text[:200], str(head), note=f"{example.where}, {example.value:.3f}: {example.text}")
+
+
+def command_of(checkpoint: str, task: str | None) -> str:
+    """What a terminal types to get a checkpoint's scores."""
+    return command_line("atlas", checkpoint, *(["--task", task] if task else []))
+
+
+# -------------------- Two heads beside each other, of two checkpoints or of one
+
+
+COLUMNS = ("score", "first", "first_low", "first_high", "second", "second_low", "second_high", "difference", "sure")
+LEVEL = 0.05
+_OF_INTERVALS = NormalDist().inv_cdf(0.975)  # a 95 % interval reaches so many standard errors to either side
+
+
+def scores_beside(first: pd.DataFrame, head: Head, second: pd.DataFrame, other: Head) -> pd.DataFrame:
+    """The scores that two heads share, the clearest difference first.
+
+    Standard errors are read from the intervals (their width over twice 1.96) and added as of independent samples. Where
+    both heads are measured on the same inputs that is conservative as long as inputs do to both what they do to one.
+
+    Args:
+        first: rows of the atlas of one checkpoint on one task: score, layer, head, value, low, high.
+        head: whose rows of `first` are taken.
+        other: whose rows of `second` are taken.
+
+    Returns:
+        COLUMNS, one row a score: both values with their 95 % intervals, second less first in the score's own unit, and
+        `sure`: whether a z test of the difference holds 5 % familywise over all scores with intervals (Bonferroni);
+        None where an interval is lacking. In order of |z|; scores without intervals last.
+    """
+    mine, theirs = (_of_head(frame, of) for frame, of in ((first, head), (second, other)))
+    both = mine.merge(theirs, on="score", suffixes=("_mine", "_theirs"))
+    found = pd.DataFrame({"score": both["score"]})
+    for name, side in (("first", "mine"), ("second", "theirs")):
+        found[name] = both[f"value_{side}"]
+        found[f"{name}_low"], found[f"{name}_high"] = both[f"low_{side}"], both[f"high_{side}"]
+    found["difference"] = found["second"] - found["first"]
+    z = _standardised(found)
+    found["sure"] = (z.abs() > _bound(int(z.notna().sum()))).astype(object).where(z.notna(), None)
+    order = z.abs().sort_values(ascending=False, kind="stable", na_position="last").index
+    return found.loc[order, list(COLUMNS)].reset_index(drop=True)
+
+
+def _of_head(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
+    mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head) & scores["value"].notna()]
+    return mine.drop_duplicates("score")[["score", "value", "low", "high"]]
+
+
+def _standardised(found: pd.DataFrame) -> pd.Series:
+    """The difference in standard errors; NaN where an interval is lacking, 0 where nothing differs."""
+    widths = [(found[f"{name}_high"] - found[f"{name}_low"]) / (2 * _OF_INTERVALS) for name in ("first", "second")]
+    errors = np.sqrt(widths[0] ** 2 + widths[1] ** 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (found["difference"] / errors).mask(found["difference"].eq(0) & errors.notna(), 0.0)
+
+
+def _bound(scores: int) -> float:
+    return NormalDist().inv_cdf(1 - LEVEL / 2 / scores) if scores else float("inf")
+
 
 CLASS_SHARE = f"{classify_maps.STUDY.name}/{classify_maps.SHARE}"
 STATISTICS = [f"{statistics.STUDY.name}/{score.name}" for score in MAP_SCORES]

@@ -1,28 +1,167 @@
 """The atlas: every score of every head of a checkpoint in one typed frame, with intervals and where each comes from.
 
 Four sources, in this order: what the user's database has (the view `atlas`), the record that the other pages open with
-(`core.atlas.recorded_scores`), what else ships for the bundled checkpoints (`core.atlas.shipped_scores`), and, where
+(`recorded_rows`), what else ships for the bundled checkpoints (`core.atlas.shipped_scores`), and, where
 none has anything, what is measured now on bundled rows; beside them what the hypotheses
-that ship know (`core.atlas.shipped_hypotheses`). Each row says which.
+that ship know (`hypothesis_rows`). Each row says which.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache, lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 
-from ..errors import AtlasError
+from .. import config
+from ..errors import AtlasError, JobError
+from ..models.bundled_checkpoints import bundled_names
 from ..models.present import present_weights
+from ..store import shipped_record
 from ..store.database import Database
 from ..store.rows import Row
 from ..store.runs import atlas_rows, other_scores
 from ..studies.attention import features, norms, roles, statistics
 from ..studies.contract import Study
+from ..studies.hypotheses.hypothesis import STUDY, HypothesisOptions, heads_known
+from ..studies.hypotheses.predicates import Hypothesis
+from ..studies.hypotheses.records import Criterion
 from ..studies.lookup import find_study
-from . import recorded_scores, shipped_hypotheses, shipped_scores
-from .rows import ScoreRow, p_is_corrected, score_row, scores_of
+from ..studies.stored_runs import hashes_of
+from . import shipped_scores
+
+# -------------------- What the hypotheses that ship know of every bundled head, as scores
+
+
+FOLDER = config.DATA / "hypotheses"
+
+
+def hypothesis_rows(checkpoint: str) -> pd.DataFrame:
+    """The columns of `core.atlas.scores.ScoreRow`; none where nothing ships about this checkpoint as it is now."""
+    file, weights = FOLDER / checkpoint / "hypotheses.json", present_weights(checkpoint)
+    if checkpoint not in bundled_names() or weights is None or not file.is_file():  # a link may name any folder
+        return pd.DataFrame()
+    return _rows(file, checkpoint, weights)
+
+
+@lru_cache(maxsize=4)
+def _rows(file: Path, checkpoint: str, weights: str) -> pd.DataFrame:
+    scores = []
+    for batch in json.loads(file.read_text(encoding="utf-8"))["batches"]:
+        if batch["weights_hash"] != weights:
+            continue
+        about = [
+            Hypothesis(one["hypothesis"], one["layer"], one["head"], one["predicate"], tuple(one["parameters"].items()))
+            for one in batch["hypotheses"]
+        ]
+        criteria = [Criterion.of(row) for one in batch["hypotheses"] for row in one["criteria"]]
+        known = heads_known(HypothesisOptions(checkpoint=checkpoint, hypotheses=tuple(about)), criteria)
+        scores += [asdict(score_row(STUDY.name, asdict(row), "shipped crate")) for row in known]
+    return pd.DataFrame(scores)
+
+
+# -------------------- The scores in the record that ships (core.store.shipped_record)
+
+
+def recorded_rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
+    """The recorded scores of a checkpoint, from the newest run that has each.
+
+    A run of other weights than the checkpoint's name leads to now gives none.
+
+    Args:
+        task: only its scores and those that belong to no task; None for all.
+
+    Returns:
+        The columns of ScoreRow and weights_hash; empty without a record.
+    """
+    every = _every(config.RECORD, _changed(config.RECORD / shipped_record.RUNS))
+    mine = every[every["checkpoint"] == checkpoint] if len(every) else every
+    if len(mine) and (now := present_weights(checkpoint)):
+        mine = mine[[now in hashes_of(text) for text in mine["weights_hash"]]]
+    return mine[mine["task"].isna() | (mine["task"] == task)] if task and len(mine) else mine
+
+
+def _changed(file: Path) -> int:
+    return file.stat().st_mtime_ns if file.is_file() else 0
+
+
+@lru_cache(maxsize=2)
+def _every(folder: Path, changed: int) -> pd.DataFrame:
+    scores = []
+    for run in shipped_record.runs().to_dict("records"):  # newest first
+        source = f"shipped record, {run['created']:%Y-%m-%d}"
+        for row in scores_of(shipped_record.run_rows(run["run"])):
+            whose = row.get("checkpoint") or row.get("after") or run["checkpoint"]
+            on = row.get("task") or (run["task"] if isinstance(run["task"], str) else None)
+            score = score_row(run["study"], row | {"checkpoint": whose, "task": on}, source)
+            scores.append(vars(score) | {"weights_hash": run["weights_hash"]})
+    key = ["checkpoint", "task", "score", "layer", "head"]
+    return pd.DataFrame(scores).drop_duplicates(key) if scores else pd.DataFrame()
+
+
+# -------------------- The atlas' row, and which rows of a study are scores of heads
+
+
+PLACE = ("x", "y", "stress")  # of the scaling of distances between heads (Clark et al.)
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One score of one head; None where a score has no such thing.
+
+    Attributes:
+        layer, head: zero-based.
+        score: the study, what was measured, and of what, between slashes.
+        value, low, high: with its 95 % interval.
+    """
+
+    checkpoint: str
+    task: str | None
+    layer: int
+    head: int
+    score: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    baseline: float | None
+    q: float | None
+    source: str
+
+
+@cache
+def p_is_corrected(study: str) -> bool:
+    """Whether p of the study's rows is corrected over all heads already; not of a study that there is no more."""
+    try:
+        return find_study(study).p_is_corrected
+    except JobError:
+        return False
+
+
+def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
+    """Those that are scores of heads, as the store finds them; and where each head lies in the picture of likeness."""
+    for row in rows:
+        if {"statistic", "layer", "head", "value"} <= row.keys():
+            yield row
+            if row["statistic"] == "place":
+                for name in PLACE:
+                    yield {**row, "statistic": f"place {name}", "value": row[name]}
+
+
+def score_row(study: str, row: Row, source: str) -> ScoreRow:
+    """A study's row as one of the atlas."""
+    task, feature = row.get("task"), row.get("feature")
+    about = "" if feature is None or feature == task else f"/{feature}"
+    numbers = {name: row.get(name) for name in ("value", "low", "high", "n", "baseline")}
+    numbers["q"] = row.get("p" if p_is_corrected(study) else "q")
+    return ScoreRow(
+        str(row.get("checkpoint") or row.get("after")), task, row["layer"], row["head"],
+        f"{study}/{row['statistic']}{about}", source=f"{study}, {source}", **numbers,
+    )  # fmt: skip
+
 
 # -------------------- A first set of scores of any checkpoint, measured here and now on a task's bundled rows
 
@@ -92,11 +231,11 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
     """
     now = present_weights(checkpoint)
     stored = framed(pd.DataFrame() if db is None else atlas_rows(db, checkpoint=checkpoint, weights=now, task=task))
-    scores = with_others(stored, framed(recorded_scores.rows(checkpoint, task)))
+    scores = with_others(stored, framed(recorded_rows(checkpoint, task)))
     scores = with_others(scores, framed(shipped_scores.rows(checkpoint, task)))
     if scores.empty and measure:
         scores = framed(pd.DataFrame([asdict(row) for row in measured(checkpoint, task)]))
-    scores = with_others(scores, framed(shipped_hypotheses.rows(checkpoint)))
+    scores = with_others(scores, framed(hypothesis_rows(checkpoint)))
     if db is None:
         return scores
     imported = atlas_rows(db, checkpoint=checkpoint, weights=now, task=task, imported=True)

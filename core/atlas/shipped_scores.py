@@ -18,7 +18,7 @@ FILE = config.DATA / "atlas" / "scores.parquet"
 
 
 def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) -> "pd.DataFrame":
-    """The shipped scores of a checkpoint, with the columns of `core.atlas.rows.ScoreRow` among them.
+    """The shipped scores of a checkpoint, with the columns of `core.atlas.scores.ScoreRow` among them.
 
     None where there is no record, or where its bundled weights are others than those that were measured.
     """

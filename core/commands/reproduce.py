@@ -13,9 +13,9 @@ from ..jobs.chain import JobRequest, run_in_turn
 from ..jobs.executors import JobPlacement
 from ..report import recorded_report, rendering, report
 from ..report.discoveries import together
+from ..report.plan import ReportOptions
 from ..report.records import ClaimRecord, Records, records_of
 from ..report.rendering.words import About, numbers_of
-from ..report.report_options import ReportOptions
 from ..store import exchange, runs, shipped_record
 from ..store.database import Database
 from ..store.rows import Row

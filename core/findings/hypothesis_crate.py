@@ -20,7 +20,7 @@ from .. import __version__
 from ..errors import InputError
 from ..jobs import worker
 from ..reading import lines_of, read_text
-from ..scoring.level_spending import CONTROLLED, batch_level
+from ..scoring.corrections import CONTROLLED, batch_level
 from ..store.database import Database
 from ..store.hypotheses import StoredBatch, StoredHypothesis, batches, ever_registered, hypotheses
 from ..store.rows import plain

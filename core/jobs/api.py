@@ -21,7 +21,7 @@ from ..studies import preflight
 from ..studies.contract import Study, as_json, identity
 from ..studies.lookup import find_study
 from ..studies.provenance import provenance_of_run
-from ..studies.standing import standing
+from ..studies.stored_runs import standing
 from ..tasks.own import absolute
 from .executors import JobPlacement
 from .records import ACTIVE, BriefJob, JobProgress, jobs_of, one_job, progress

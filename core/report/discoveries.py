@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import scipy  # its parts load when they are used
 
-from ..scoring.discoveries import standing
+from ..scoring.corrections import standing
 from ..studies.estimate import Estimate
 from .claims.outcomes import FAILS, HOLDS, UNDECIDED, Decision, OutcomeWord
 from .claims.registry import claim

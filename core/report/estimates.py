@@ -6,7 +6,7 @@ import numpy as np
 
 from ..scoring.chance import fisher_interval
 from ..scoring.corrections import widened
-from ..scoring.proportions import wilson_interval
+from ..scoring.intervals import wilson_interval
 from ..studies.estimate import Estimate
 
 

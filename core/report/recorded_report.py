@@ -22,14 +22,13 @@ from ..studies.lookup import find_study
 from ..studies.tuning import finetune
 from ..studies.tuning.records import TunedScore
 from ..tasks.glue import SPLIT, TASKS
-from .beside import stored_beside
 from .evidence import Evidence, Origin, StepResult
 from .ids import Part
-from .plan import CUT_WORDS, ReportStep
+from .plan import CUT_WORDS, ReportOptions, ReportStep
 from .published_values import REPLICATION
 from .records import Records, StepRecord, records_of
 from .rendering.words import About
-from .report_options import ReportOptions
+from .report import stored_beside
 
 REPORT = "reproduce"  # the study that keeps reports
 ROWS = ("limit", "split")  # options that say how many rows

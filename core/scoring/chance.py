@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from .proportions import wilson_interval
+from .intervals import wilson_interval
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,127 @@
 """Circuits as sets of edges: how often each edge is selected, how stable that is, and how faithful circuits are."""
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 import numpy as np
 import scipy  # its parts load when they are used
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from ..errors import InputError
+
+# ---------------------------------------------------------------- heads in pairs and in all sets
+
+
+def interactions(
+    alone: Float[np.ndarray, "head row"], together: Float[np.ndarray, "pair row"], pairs: Int[np.ndarray, "pair two"]
+) -> Float[np.ndarray, "pair row"]:
+    """effect({i, j}) - effect(i) - effect(j) of each pair on each row.
+
+    Args:
+        alone: what is lost without each head: m untouched less m without it.
+        together: what is lost without both heads of each pair.
+
+    Returns:
+        In the unit of m. Above 0: each stands in for the other (redundant). Below 0: they work together. 0: they only
+            add.
+    """
+    return together - alone[pairs[:, 0]] - alone[pairs[:, 1]]
+
+
+def antithetic_orders(heads: int, count: int, generator: np.random.Generator) -> Int[np.ndarray, "order head"]:
+    """Orders of all heads at random, each followed by its reverse.
+
+    Args:
+        count: how many orders, reverses among them.
+
+    Returns:
+        Numbers of heads, from 0.
+
+    Raises:
+        InputError: `count` is odd, or below 2.
+    """
+    if count < 2 or count % 2:
+        raise InputError(f"Orders come with their reverse, so their number is even and above 0; seen {count}.")
+    drawn = np.stack([generator.permutation(heads) for _ in range(count // 2)])
+    return np.stack([drawn, drawn[:, ::-1]], 1).reshape(count, heads)
+
+
+def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
+    """Which heads are off at each step of each order: after 1, 2, ..., all heads were taken out.
+
+    Returns:
+        Of each order one set a step.
+    """
+    return [[frozenset(int(head) for head in order[: k + 1]) for k in range(len(order))] for order in orders]
+
+
+def shapley_values(
+    with_all: float, values: Float[np.ndarray, "order step"], orders: Int[np.ndarray, "order head"]
+) -> Float[np.ndarray, " head"]:
+    """What each head adds, mean over orders: the fall of m when it is taken out after those before it.
+
+    They add up to m with all heads less m without any, whatever the orders.
+
+    Args:
+        values: m after 1, 2, ..., all heads were taken out, of each order.
+        orders: numbers of heads in the order in which they were taken out.
+
+    Returns:
+        In the unit of m.
+    """
+    before = np.concatenate([np.full((len(orders), 1), with_all), values[:, :-1]], 1)
+    falls = before - values
+    added = np.zeros(orders.shape[1])
+    for order, fall in zip(orders, falls, strict=True):
+        added[order] += fall
+    return added / len(orders)
+
+
+# -------------------- What a head is to a task, from gates fitted with a push up and a push down (causal head
+
+
+GateClass = Literal["facilitating", "interfering", "irrelevant", "undecided"]
+CLASSES: tuple[GateClass, ...] = get_args(GateClass)
+CLAIMED = 0.95  # share of the fits in which a class must come
+
+
+def class_shares(
+    up: Float[np.ndarray, "fit head"], down: Float[np.ndarray, "fit head"]
+) -> Float[np.ndarray, "head three"]:
+    """In which share of the fits each head is facilitating, interfering or irrelevant.
+
+    High (above 1/2) under both pushes: facilitating. Low under both: interfering. High only with the push up:
+    irrelevant. Low only with the push up, which no loss asks for: none of them, so shares add to at most 1.
+
+    Args:
+        up: gates that were fitted with a push up. *Range:* 0 to 1.
+        down: gates that were fitted with a push down, in as many fits. *Range:* 0 to 1.
+
+    Returns:
+        In the order of CLASSES, without "undecided". *Range:* 0 to 1.
+
+    Raises:
+        InputError: there is no fit.
+    """
+    if not len(up):
+        raise InputError(f"Gates are fitted with a push up and one down each; seen {len(up)} and {len(down)} fits.")
+    high, stays = up > 0.5, down > 0.5
+    parts: list[Bool[np.ndarray, "fit head"]] = [high & stays, ~high & ~stays, high & ~stays]
+    return np.stack([part.mean(0) for part in parts], 1)
+
+
+def classes_of(shares: Float[np.ndarray, "head three"], claimed: float = CLAIMED) -> list[GateClass]:
+    """The class of each head.
+
+    Args:
+        shares: as `class_shares` gives them.
+        claimed: the least share of the fits in which a class must come.
+
+    Returns:
+        One a head; "undecided" where no class comes in so many fits.
+    """
+    return [CLASSES[int(row.argmax())] if row.max() >= claimed - 1e-12 else "undecided" for row in shares]
+
 
 THRESHOLD = 0.9  # of the selection probability, from which an edge belongs to the stable set
 SPLITS = 50  # of the pairs into two halves

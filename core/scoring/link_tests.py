@@ -5,7 +5,7 @@ input, at the same signed distances and piece counts; a head that attends some s
 *Exchange*: links change places between inputs of equal length; a head that attends to a fixed position (the first
 word) scores as high there. *Query*: the link's query is another word of the text, its key stays; a head that attends
 to a kind of word whatever the query (pronouns, content words) scores as high there. *Share*: the same without what
-rows give to special tokens. (core.scoring.queries takes distance out of these two.)
+rows give to special tokens. (core.scoring.links takes distance out of these two.)
 Both also ask that the links' contrast is above 0 (core.scoring.link_contrasts). What a near key gets in a decoder
 depends on how many others its query sees, so that a steep head of one distance seems to look more from later words; in
 an encoder a head of one kind of word has distances of its own, as kinds follow each other in sentences.

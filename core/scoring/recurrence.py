@@ -8,7 +8,7 @@ import scipy  # its parts load when they are used
 from jaxtyping import Bool, Float, Int
 from scipy.special import stdtrit
 
-from .proportions import wilson_interval
+from .intervals import wilson_interval
 
 LEVEL = 0.95
 

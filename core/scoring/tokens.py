@@ -30,8 +30,7 @@ from torch import Tensor
 from ..map_sums import MapSums, Needs
 from .definitions import DIRECTIONS, QUANTITIES
 from .intervals import EVERY_LAYER, Means, StatisticEstimate
-from .link_batches import LinkBatch, LinkedWords
-from .link_blocks import LinkBlocks, in_order
+from .link_batches import LinkBatch, LinkBlocks, LinkedWords, in_order
 from .link_contrasts import cells_of
 
 FARTHEST = 8  # fixed distances that baselines try, both ways

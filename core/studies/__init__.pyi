@@ -20,10 +20,8 @@ from . import probing as probing
 from . import provenance as provenance
 from . import records as records
 from . import score_records as score_records
-from . import standing as standing
 from . import stored_runs as stored_runs
 from . import tagging as tagging
 from . import transport as transport
 from . import tuning as tuning
-from . import valued_records as valued_records
 from . import worker_cache as worker_cache

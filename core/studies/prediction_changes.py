@@ -5,7 +5,7 @@ from typing import Required, TypedDict
 import numpy as np
 
 from ..scoring import effects
-from ..scoring.proportions import wilson_interval
+from ..scoring.intervals import wilson_interval
 from ..tasks.glue import Task
 from .estimate import estimate_of
 from .metric_columns import Metric, Metrics

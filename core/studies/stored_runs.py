@@ -1,13 +1,60 @@
 """A stored run of a study, of the database or of the record that ships."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
+from ..models.present import present_weights
 from ..store import runs
 from ..store.database import Database
+from ..store.rows import from_json
 from .records import Result
+
+# ---------------------------------------------------------------- of which weights a stored result is
+
+
+Standing = Literal["present", "earlier", "unrecorded", "elsewhere"]
+OF_TRAINED = {"crossed"}  # studies whose runs said the weights of the models that they trained, not of the base
+_BETWEEN = re.compile(r", | and ")
+
+
+def standing(run: Mapping[str, Any]) -> Standing:
+    """Whether a run is of the weights that its checkpoints' names lead to now.
+
+    Args:
+        run: study, checkpoint, weights_hash and options of a stored run, as `core.store.runs.one_run` gives them.
+
+    Returns:
+        "earlier" where a name leads to other weights now; "unrecorded" where the run does not say its weights;
+        "elsewhere" where none of its checkpoints is at hand, or it says the weights of models that it trained.
+    """
+    names, hashes = _names(run), hashes_of(run.get("weights_hash"))
+    at_hand = [weights for name in names if (weights := present_weights(name))]
+    if not at_hand:
+        return "elsewhere"
+    if not hashes:
+        return "unrecorded"
+    if all(weights in hashes for weights in at_hand):
+        return "present"
+    return "elsewhere" if run.get("study") in OF_TRAINED else "earlier"
+
+
+def hashes_of(text: Any) -> list[str]:
+    """The weights that a run names, one a checkpoint."""
+    return _BETWEEN.split(text) if isinstance(text, str) and text else []
+
+
+def _names(run: Mapping[str, Any]) -> list[str]:
+    """The checkpoints that a run's weights are of."""
+    checkpoint, options = run.get("checkpoint"), run.get("options")
+    told = (from_json(options) if isinstance(options, str) else options) or {}
+    told = told if isinstance(told, Mapping) else {}
+    names, compare = _BETWEEN.split(checkpoint) if isinstance(checkpoint, str) else [], told.get("compare")
+    if revision := told.get("revision"):
+        names = [f"{name}@{revision}" for name in names]
+    return list(dict.fromkeys([*names, compare] if isinstance(compare, str) else names))
 
 
 @dataclass(frozen=True, kw_only=True)

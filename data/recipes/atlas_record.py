@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 import pandas as pd
 
 from core import config
-from core.atlas.rows import score_row, scores_of
-from core.atlas.scores import run_here
+from core.atlas.scores import run_here, score_row, scores_of
 from core.atlas.shipped_scores import FILE, file_hash
 from core.studies.lookup import find_study
 

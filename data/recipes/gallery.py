@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from core import config
-from core.atlas.example_pair import PAIR, TEXT
+from core.atlas.example import PAIR, TEXT
 from core.capture.running import capture
 from core.drawing.page import MapsSource, described, grid_of, html_page
 from core.drawing.panes import Pane, scored_pane, telling_head

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from core import config
 from core.errors import InputError
 from core.report import recorded_report, report
+from core.report.plan import PARTS
 from core.report.records import rows_of
-from core.report.report_options import PARTS
 from core.store import jobs, runs
 from core.store.database import Database
 from core.store.rows import Row, from_json, to_json

@@ -9,7 +9,7 @@ import pytest
 from core import config
 from core.atlas import example
 from core.atlas.example_grid import example_grid, example_grids
-from core.atlas.head_page import Gallery, Shelved, head_page
+from core.atlas.head import Gallery, Shelved, head_page
 from core.attention import Head
 from core.capture.running import capture
 from core.drawing.packing import Grid

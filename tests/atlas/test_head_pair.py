@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from core.atlas.head_pair import COLUMNS, scores_beside
+from core.atlas.head import COLUMNS, scores_beside
 from core.attention import Head
 
 

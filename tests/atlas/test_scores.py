@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from core import config
 from core.__main__ import app
-from core.atlas import scores, shipped_hypotheses, shipped_scores
-from core.atlas.rows import score_row
+from core.atlas import scores, shipped_scores
+from core.atlas.scores import score_row
 from core.store import runs
 from core.store.backup import back_up_now
 from core.store.database import Database
@@ -157,7 +157,7 @@ def test_what_ships_fills_in_what_the_store_lacks(db, tmp_path, monkeypatch):
     file = tmp_path / "scores.parquet"
     pd.DataFrame(rows).to_parquet(file)
     monkeypatch.setattr(shipped_scores, "FILE", file)
-    monkeypatch.setattr(shipped_hypotheses, "FOLDER", tmp_path)
+    monkeypatch.setattr(scores, "FOLDER", tmp_path)
     monkeypatch.setattr(config, "RECORD", tmp_path / "no-record")
     stored(db, "statistics", [head(0.5)], checkpoint="atlas-encoder", weights_hash=weights)
     frame = scores.atlas(db, checkpoint="atlas-encoder", task="sst2", measure=False).set_index("score")
@@ -199,7 +199,7 @@ def test_what_the_docs_ask_in_sql_is_answered_from_a_copy_that_is_only_read(db, 
 @pytest.mark.skipif(not (config.RECORD / "run.parquet").is_file(), reason="no record ships")
 def test_recorded_scores_are_those_that_the_other_pages_open_with(db, monkeypatch, tmp_path):
     monkeypatch.setattr(shipped_scores, "FILE", tmp_path / "none.parquet")
-    monkeypatch.setattr(shipped_hypotheses, "FOLDER", tmp_path)
+    monkeypatch.setattr(scores, "FOLDER", tmp_path)
     known = runs.known_runs(db, "statistics")
     about = known[known["checkpoint"].str.startswith("atlas-encoder")].iloc[0]
     rows = runs.study_rows(db, about["run"])
@@ -220,7 +220,7 @@ def test_recorded_scores_are_those_that_the_other_pages_open_with(db, monkeypatc
 def test_the_command_measures_where_nothing_is_stored(monkeypatch, tmp_path):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "none.duckdb"))
     monkeypatch.setattr(shipped_scores, "FILE", tmp_path / "none.parquet")
-    monkeypatch.setattr(shipped_hypotheses, "FOLDER", tmp_path)
+    monkeypatch.setattr(scores, "FOLDER", tmp_path)
     monkeypatch.setattr(scores, "STUDIES", ("statistics",))
     monkeypatch.setattr(scores, "LIMIT", 4)
     found = CliRunner().invoke(app, ["atlas", "atlas-decoder", "--task", "rte", "--json"])
@@ -247,5 +247,5 @@ def test_the_hypotheses_that_ship_say_how_much_is_known_of_each_head(checkpoint,
     assert set(mine["source"]) == {"hypothesis, shipped crate"}
     both = frame[(frame["score"] == "hypothesis/held out and causal") & (frame["value"] == 1)]
     assert len(both) == (checkpoint == config.CLASSIFIER)  # which alone can be asked what happens without a head
-    monkeypatch.setattr(shipped_hypotheses, "present_weights", lambda name: "others")
-    assert shipped_hypotheses.rows(checkpoint).empty
+    monkeypatch.setattr(scores, "present_weights", lambda name: "others")
+    assert scores.hypothesis_rows(checkpoint).empty

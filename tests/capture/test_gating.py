@@ -6,7 +6,7 @@ import torch
 
 from core.capture.gating import RATE, GateFits, fit_gates, gated_losses
 from core.models.checkpoint import Checkpoint
-from core.scoring.gate_classes import class_shares, classes_of
+from core.scoring.circuits import class_shares, classes_of
 from tests.capture.conftest import TEXT
 from tests.capture.test_importance import LABELS, encodings, loss_with
 from tests.capture.test_interventions import classifier

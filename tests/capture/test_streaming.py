@@ -19,14 +19,11 @@ from core.map_sums import MapSums, Needs, keys_as_values
 from core.models.family import FAMILIES as RECORDS
 from core.scoring.definitions import QUANTITIES
 from core.scoring.distances import HeadDistances
-from core.scoring.feature_contrasts import Kinds, Marked, rhombi_of_inputs
-from core.scoring.features import FeatureAttention, mark
+from core.scoring.features import FeatureAttention, Kinds, Marked, mark, rhombi_of_inputs
 from core.scoring.heads import SpecialPositions
-from core.scoring.link_contrasts import Pieces
-from core.scoring.links import PairScores, Placement
-from core.scoring.mean_contrasts import LinkEnds, MeanContrasts
+from core.scoring.link_contrasts import LinkEnds, MeanContrasts, Pieces
+from core.scoring.links import KINDS, Looked, PairScores, Placement, QueryResiduals
 from core.scoring.mean_patterns import MeanPatterns
-from core.scoring.queries import KINDS, Looked, QueryResiduals
 from core.scoring.statistics import HeadStatistics
 from core.scoring.tokens import LinkedWords, RelationAttention
 from core.studies.attention.passes import Prepared

@@ -303,7 +303,7 @@ def test_an_interrupted_job_is_found_by_its_options_and_goes_on(db, folder):
 def test_work_on_earlier_weights_is_neither_taken_for_todays_nor_gone_on_with(
     db, folder, monkeypatch, weights, taken_up
 ):
-    monkeypatch.setattr("core.studies.standing.present_weights", {"encoder": "now"}.get)
+    monkeypatch.setattr("core.studies.stored_runs.present_weights", {"encoder": "now"}.get)
     options = {"count": 3, "folder": str(folder)}
     about = {"checkpoint": "encoder", "weights_hash": weights}
     run = runs.record_run(db, TINY, options, runs.Provenance(**about))

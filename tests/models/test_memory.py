@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel, MistralConfig, MistralModel, Phi3Config, Phi3Model
 
-from core.atlas.example_pair import PAIR, TEXT
+from core.atlas.example import PAIR, TEXT
 from core.capture.running import capture
 from core.capture.selfcheck import self_check
 from core.errors import CheckpointError

@@ -30,7 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
-from core.scoring.proportions import wilson_interval
+from core.scoring.intervals import wilson_interval
 
 PROJECT = Path(__file__).resolve().parents[2]
 RESULTS = Path(os.environ.get("MUTANT_RESULTS", PROJECT / "build" / "mutants" / "results.jsonl"))

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.atlas import shipped_hypotheses, shipped_scores
+from core.atlas import scores, shipped_scores
 from core.atlas.scores import run_here
 from core.attention import Head
 from core.models.present import present_weights
@@ -56,7 +56,7 @@ def stored(db, study, statistic, values, **about):
 def filled(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     monkeypatch.setattr(shipped_scores, "FILE", tmp_path / "none.parquet")
-    monkeypatch.setattr(shipped_hypotheses, "FOLDER", tmp_path)
+    monkeypatch.setattr(scores, "FOLDER", tmp_path)
     resources.database.clear()
     db, chance = resources.database(), np.random.default_rng(0)
     for statistic in ("previous", "normalised entropy", "separator", "distance"):

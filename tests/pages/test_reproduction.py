@@ -13,10 +13,9 @@ from streamlit.testing.v1 import AppTest
 from core.jobs import api, chain
 from core.report import report
 from core.report.data import Facts, find_data
-from core.report.plan import plan
+from core.report.plan import ReportOptions, plan
 from core.report.records import HeadRecord, Records, StepRecord
-from core.report.rendering.parquet import parquet_files
-from core.report.report_options import ReportOptions
+from core.report.rendering.html import parquet_files
 from core.store import jobs, runs
 from pages.parts.shell import shell
 from pages.parts.widgets.files import zipped

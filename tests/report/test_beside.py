@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from core.report.beside import stored_beside
-from core.report.claims import beside
+from core.report.claims import scores
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
 from core.report.claims.registry import claim
 from core.report.ids import Part
-from core.report.report import outcomes
+from core.report.report import outcomes, stored_beside
 from tests.report.evidence_made import CHECKPOINT, evidence, found
 
 PLANNED = {"checkpoint": CHECKPOINT, "tasks": ["rte"], "preset": "small", "settings": {"train_limit": 100}}
@@ -67,18 +66,18 @@ def test_stored_rows_decide_whether_classifying_by_the_separator_is_as_good(accu
     assert (one.outcome, one.task, one.run, one.seeds, one.margin) == (word, "rte", "s", 3, -0.01)
     assert (one.needed is not None) == (word == UNDECIDED)
     assert "beside 0.800 as ever" in one.said
-    (other,) = beside.fresh_last_layers(evidence(*results))
+    (other,) = scores.fresh_last_layers(evidence(*results))
     assert (other.outcome, "--set reset_last=2 --set train_last=2" in other.said) == (UNTESTED, True)
 
 
 def test_luck_of_seeds_asks_for_seeds():
     results = made(stored("s", {"reset_last": 2, "train_last": 2}), rows={"s": scored(0.8, spread=0.02)})
-    (one,) = beside.fresh_last_layers(evidence(*results))
+    (one,) = scores.fresh_last_layers(evidence(*results))
     assert (one.outcome, one.times) == (UNDECIDED, None)
     assert one.needed_seeds > 3
 
 
 def test_where_nothing_can_be_lost_no_setting_loses():
     usual = found("tuning", scored(0.5, n=100), "rte", options=PLANNED)
-    (one,) = beside.by_separator(evidence(usual, found("by-separator", scored(0.8, n=100), "rte")))
+    (one,) = scores.by_separator(evidence(usual, found("by-separator", scored(0.8, n=100), "rte")))
     assert (one.outcome, "nothing can be lost" in one.said) == (UNTESTED, True)

@@ -3,14 +3,14 @@
 import pytest
 
 from core.report.claims import changes, disabling, heads_and_layers, maps, scores
+from core.report.claims.maps import made_by_blocks, no_op
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED, apart, decided, exists, no_loss
 from core.report.claims.registry import claims
-from core.report.claims.separators import made_by_blocks, no_op
 from core.report.exhibits import exhibits
 from core.report.measures.registry import MEASURES
 from core.report.measures.scores import removable
+from core.report.plan import PARTS
 from core.report.readings import prune_curves
-from core.report.report_options import PARTS
 from core.studies.estimate import Estimate
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, layer_rows, sweep_rows
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.report.claims import changes, further
+from core.report.claims import changes, heads_and_layers, maps, scores
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, sweep_rows
 
@@ -24,19 +24,19 @@ def tuning(untuned, random, spread=None, seeds=1):
 
 @pytest.mark.parametrize(("untuned", "random", "word"), [(0.6, 0.5, HOLDS), (0.5, 0.6, FAILS), (0.5, 0.51, UNDECIDED)])
 def test_random_weights_tuned_against_pretrained_ones_that_were_not(untuned, random, word):
-    (one,) = further.tuned_random_below_untuned(tuning(untuned, random))
+    (one,) = scores.tuned_random_below_untuned(tuning(untuned, random))
     assert (one.outcome, one.seeds, one.margin) == (word, 1, 0.0)
 
 
 def test_seeds_that_part_widen_the_interval():
-    (close,) = further.tuned_random_below_untuned(tuning(0.6, 0.5, 0.001, 3))
-    (wide,) = further.tuned_random_below_untuned(tuning(0.6, 0.5, 0.05, 3))
+    (close,) = scores.tuned_random_below_untuned(tuning(0.6, 0.5, 0.001, 3))
+    (wide,) = scores.tuned_random_below_untuned(tuning(0.6, 0.5, 0.05, 3))
     assert (close.outcome, wide.outcome, wide.seeds) == (HOLDS, UNDECIDED, 3)
     assert wide.statistic.low < 0 < close.statistic.low
 
 
 def test_the_printed_mean_gain_adds_up_and_is_a_known_error():
-    (one,) = further.mean_gain(tuning(0.5, 0.5))
+    (one,) = scores.mean_gain(tuning(0.5, 0.5))
     assert one.outcome == KNOWN_ERROR
     assert one.said.startswith("35.90 points over 7 tasks")
 
@@ -54,7 +54,7 @@ def test_the_printed_mean_gain_adds_up_and_is_a_known_error():
 def test_layer_five_or_the_first(changes, word):
     rows = sweep_rows({f"L{k + 1}": change for k, change in enumerate(changes)})
     rows = [rows[0], *(row | {"layer": k} for k, row in enumerate(rows[1:]))]
-    (one,) = further.fifth_layer_helps(evidence(found("layers", rows, "rte"), found("layers", rows, "sst2")))
+    (one,) = heads_and_layers.fifth_layer_helps(evidence(found("layers", rows, "rte"), found("layers", rows, "sst2")))
     assert one.outcome == word
     assert "layer 3 of 6" in one.said
     assert "layer 1 " in one.said
@@ -91,5 +91,5 @@ def test_stripes_of_the_last_layers_are_at_separators_and_punctuation(separator,
     """Of heads of the last third alone, whatever the first layers do."""
     early = [[0.5, 0.5], [0.5, 0.5]]
     rows = striped({"separator": [*early, separator], "noun": [*early, noun], "punctuation": [[0.0, 0.0]] * 3})
-    assert only(further.late_stripes(evidence(found("features", rows, "rte")))) == word
-    assert only(further.late_stripes(evidence(found("features", rows, "rte"), causal=True))) == UNTESTED
+    assert only(maps.late_stripes(evidence(found("features", rows, "rte")))) == word
+    assert only(maps.late_stripes(evidence(found("features", rows, "rte"), causal=True))) == UNTESTED

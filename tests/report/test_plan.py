@@ -8,8 +8,7 @@ import pytest
 from core.errors import InputError
 from core.report.data import Facts, find_data
 from core.report.ids import Part
-from core.report.plan import plan
-from core.report.report_options import PARTS, ReportOptions
+from core.report.plan import PARTS, ReportOptions, plan
 from core.store.database import Database
 from core.studies.tuning import finetune
 

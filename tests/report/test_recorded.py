@@ -15,7 +15,7 @@ from core.report.claims.registry import claims
 from core.report.exhibits import exhibits
 from core.report.plan import CUT_WORDS
 from core.report.records import StepRecord, records_of
-from core.report.rendering import charts, parquet
+from core.report.rendering import charts, html
 from core.store import shipped_record
 from core.store.rows import to_json
 from tests import record_report
@@ -73,7 +73,7 @@ def test_every_measured_axis_of_its_pictures_says_what_it_is():
 
 def test_the_file_of_claims_has_their_numbers():
     records = record_report.records()
-    table = pd.read_parquet(BytesIO(parquet.parquet_files(records)["claims.parquet"]))
+    table = pd.read_parquet(BytesIO(html.parquet_files(records)["claims.parquet"]))
     assert list(table["claim"]) == [one.claim for one in records.claims]
     assert {
         "claim",

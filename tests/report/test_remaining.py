@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.report.claims import remaining
+from core.report.claims import disabling, heads_and_layers, maps
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, sweep_rows
 
@@ -25,12 +25,12 @@ def places(beyond, after, features=("first", "last")):
     [(0.3, -0.1, HOLDS), (0.3, 0.1, FAILS), (-0.2, -0.1, FAILS), (0.3, 0.0, UNDECIDED)],
 )
 def test_first_and_last_token_before_and_not_after(beyond, after, word):
-    (one,) = remaining.first_and_last(places(beyond, after))
+    (one,) = heads_and_layers.first_and_last(places(beyond, after))
     assert one.outcome == word
 
 
 def test_rows_without_the_last_token_cannot_test_it():
-    (one,) = remaining.first_and_last(places(0.3, -0.1, features=("first",)))
+    (one,) = heads_and_layers.first_and_last(places(0.3, -0.1, features=("first",)))
     assert (one.outcome, "run that step anew" in one.said) == (UNTESTED, True)
 
 
@@ -63,18 +63,18 @@ def shared(losses, same_word, half=0.01, *, contrast=1.0):
     ],
 )
 def test_heads_that_both_tasks_need_look_at_the_same_word(losses, same_word, word):
-    (one,) = remaining.words_of_both(shared(losses, same_word))
+    (one,) = disabling.words_of_both(shared(losses, same_word))
     assert (one.outcome, one.task, one.n) == (word, "rte", sum(loss < 0 for loss in losses))
 
 
 def test_heads_that_look_at_a_kind_of_word_alone_are_not_said_to_look_at_the_same_word():
     """Their weight on it is above that on the other words there; with the kind taken out nothing is left."""
-    (one,) = remaining.words_of_both(shared((-0.1, -0.1, -0.1, 0.0), (0.2, 0.2, 0.2, 0.2), contrast=0.0))
+    (one,) = disabling.words_of_both(shared((-0.1, -0.1, -0.1, 0.0), (0.2, 0.2, 0.2, 0.2), contrast=0.0))
     assert one.outcome == UNDECIDED
 
 
 def test_without_shared_heads_there_is_nothing_to_test():
-    (one,) = remaining.words_of_both(shared((0.0, 0.0, 0.0, 0.0), (0.2,) * 4))
+    (one,) = disabling.words_of_both(shared((0.0, 0.0, 0.0, 0.0), (0.2,) * 4))
     assert (one.outcome, one.said) == (UNTESTED, "no head has a clear loss on both tasks")
 
 
@@ -100,14 +100,14 @@ def repeats(share, low, high, *random):
     ],
 )
 def test_patterns_are_repeated_where_heads_are_nearer_to_another_one_more_than_in_random_weights(share, random, word):
-    (one,) = remaining.repeated_patterns(repeats(*share, random))
+    (one,) = maps.repeated_patterns(repeats(*share, random))
     assert (one.outcome, one.task, one.n) == (word, "rte", 100)
 
 
 def test_of_several_draws_of_random_weights_the_widest_ends_count():
-    (one,) = remaining.repeated_patterns(repeats(0.9, 0.8, 1.0, (0.2, 0.1, 0.3), (0.8, 0.7, 0.85)))
+    (one,) = maps.repeated_patterns(repeats(0.9, 0.8, 1.0, (0.2, 0.1, 0.3), (0.8, 0.7, 0.85)))
     assert one.outcome == UNDECIDED
-    (without,) = remaining.repeated_patterns(repeats(0.9, 0.8, 1.0))
+    (without,) = maps.repeated_patterns(repeats(0.9, 0.8, 1.0))
     assert without.outcome == UNTESTED
 
 
@@ -118,12 +118,12 @@ def test_links_of_adjectives_beside_those_of_prepositions(value, half, word):
     ends = {"low": None, "high": None} if value is None else {"low": value - half, "high": value + half}
     row = {"kind": "link contrast", "task": "sst2", "first": "noun-adjective", "other": "noun-preposition"}
     row |= {"value": value, "first_moves": 0.3, "other_moves": 0.2, "links": 80, "n": 40} | ends
-    (one,) = remaining.adjectives_matter(evidence(found("word-links", [row], "sst2")))
+    (one,) = disabling.adjectives_matter(evidence(found("word-links", [row], "sst2")))
     assert one.outcome == word
-    (beside,) = remaining.adjectives_matter(evidence(found("word-links", [row], "rte")))  # no task of sentiment
+    (beside,) = disabling.adjectives_matter(evidence(found("word-links", [row], "rte")))  # no task of sentiment
     assert beside.outcome == UNTESTED
 
 
 def test_what_no_rows_can_tell_says_which_would():
-    (one,) = remaining.frames_help(evidence())
+    (one,) = maps.frames_help(evidence())
     assert (one.outcome, "GLUE's rows have no frames, FrameNet's no labels" in one.said) == (UNTESTED, True)

@@ -10,11 +10,10 @@ import pytest
 
 from core.report.evidence import Evidence, Origin, StepResult
 from core.report.ids import Part
-from core.report.plan import ReportStep
+from core.report.plan import ReportOptions, ReportStep
 from core.report.records import records_of, rows_of
 from core.report.rendering.words import About, command_of, needed_rows
 from core.report.report import records_of as report_of
-from core.report.report_options import ReportOptions
 from core.studies.attention import features
 from core.studies.tuning import finetune
 

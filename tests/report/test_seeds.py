@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.report.claims import further, heads_and_layers
+from core.report.claims import heads_and_layers
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, gains
 from core.report.claims.registry import claim
 from core.report.claims.seeds import Luck, decided_with, luck_of, welch, with_luck
@@ -111,5 +111,5 @@ def test_a_named_layer_that_lowers_the_score_needs_no_correction():
     for k, change in enumerate((0.0, 0.0, -0.054, 0.0, 0.0, 0.0)):
         ends = {"accuracy_change": change, "accuracy_low": change - 0.044, "accuracy_high": change + 0.044}
         rows.append({"kind": "variant", "name": f"L{k + 1}", "layer": k, "p": 0.5, "n": 100, "flipped": k} | ends)
-    (one,) = further.fifth_layer_helps(evidence(found("layers", rows, "rte")))
+    (one,) = heads_and_layers.fifth_layer_helps(evidence(found("layers", rows, "rte")))
     assert (one.outcome, one.statistic.high) == (FAILS, pytest.approx(-0.01))

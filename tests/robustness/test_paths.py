@@ -6,7 +6,7 @@ import os
 import pytest
 
 from core import config
-from core.atlas import shipped_hypotheses
+from core.atlas import scores
 from core.errors import InputError, StoreError
 from core.jobs import api, worker
 from core.patterns import classifier_registry
@@ -172,7 +172,7 @@ def test_a_link_names_no_folder_of_hypotheses_that_ship(tmp_path, way, weights):
                             "criterion": name, "state": "met"} for name in ("held out", "causal")]}  # fmt: skip
     crate = {"batches": [{"weights_hash": weights, "hypotheses": [member]}]}
     (tmp_path / "hypotheses.json").write_text(json.dumps(crate), encoding="utf-8")
-    assert shipped_hypotheses.rows(way.format(tmp_path)).empty
+    assert scores.hypothesis_rows(way.format(tmp_path)).empty
 
 
 @pytest.mark.parametrize("way", ["{}", "../../..{}"])

@@ -6,10 +6,9 @@ from scipy.stats import norm
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from core.scoring.corrections import holm_adjusted, q_values, widened
-from core.scoring.discoveries import standing
+from core.scoring.corrections import holm_adjusted, q_values, standing, widened
+from core.scoring.intervals import wilson_interval
 from core.scoring.link_tests import corrected
-from core.scoring.proportions import wilson_interval
 
 
 def by_definition(p: list[float]) -> list[float]:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.scoring.discoveries import standing
+from core.scoring.corrections import standing
 
 
 def by_definition(p: list[float], level: float) -> list[bool]:

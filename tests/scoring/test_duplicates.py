@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.attention import Head
 from core.errors import InputError
-from core.scoring.duplicates import Group, groups_of, matched
+from core.scoring.distances import Group, groups_of, matched
 
 
 def symmetric(seed, heads):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.scoring.feature_contrasts import WAYS, Kinds, Marked, RhombusCells, contrasts_of, rhombi_of_inputs
+from core.scoring.features import WAYS, Kinds, Marked, RhombusCells, contrasts_of, rhombi_of_inputs
 from core.scoring.link_contrasts import cells_of, weights_at
 
 LENGTH = 14

@@ -8,8 +8,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.scoring.feature_contrasts import Kinds, Marked, rhombi_of_inputs
-from core.scoring.features import NULLS, FeatureAttention, Marks, _in_drawn_order, columns, mark
+from core.scoring.features import (
+    NULLS,
+    FeatureAttention,
+    Kinds,
+    Marked,
+    Marks,
+    _in_drawn_order,
+    columns,
+    mark,
+    rhombi_of_inputs,
+)
 from core.scoring.link_contrasts import cells_of
 from tests.scoring.maps import random_maps
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
-from core.scoring.level_spending import ALPHA, batch_level, holm
+from core.scoring.corrections import ALPHA, batch_level, holm
 
 
 def test_levels_of_all_batches_add_up_to_alpha_and_the_first_is_six_over_pi_squared_of_it():

@@ -8,12 +8,13 @@ from core.scoring.link_contrasts import (
     DRAWS,
     TRIED,
     Hexagons,
+    LinkEnds,
+    MeanContrasts,
     Pieces,
     contrasts,
     hexagons,
     hexagons_of_inputs,
 )
-from core.scoring.mean_contrasts import LinkEnds, MeanContrasts
 
 WORDS = [(0,), (1, 2), (3,), (4,), (5, 6, 7), (8,), (9,), (10,), (11,)]
 SENTENCE = [-1, 0, 0, 0, 0, 0, 0, 0, -1]

@@ -14,8 +14,7 @@ from core.scoring.link_tests import (
     place_draws,
     verdict,
 )
-from core.scoring.links import exchange_groups, pairs_of, relation_score, shifted
-from core.scoring.queries import KINDS, Looked, QueryResiduals
+from core.scoring.links import KINDS, Looked, QueryResiduals, exchange_groups, pairs_of, relation_score, shifted
 
 DRAWS = 1999
 HEADS = ("planted", "first word", "three back", "random", "uniform")

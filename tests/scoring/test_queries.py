@@ -8,7 +8,7 @@ import pytest
 from core import config
 from core.frames.filters import select
 from core.frames.rows import read_rows
-from core.scoring.queries import Looked, QueryResiduals, _log_odds, other_queries
+from core.scoring.links import Looked, QueryResiduals, _log_odds, other_queries
 from tests.scoring.maps import random_maps
 from tests.simulations.planted_heads import HABITS, planted, words_of
 

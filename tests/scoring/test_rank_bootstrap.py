@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from core.errors import InputError
-from core.scoring.rank_bootstrap import rank_correlation
+from core.scoring.rank_agreement import rank_correlation
 
 
 def test_the_value_is_scipys_ties_and_all():

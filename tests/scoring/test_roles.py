@@ -5,13 +5,13 @@ import pytest
 
 from core.errors import InputError
 from core.scoring.registry import head_scores
-from core.scoring.repeated_tokens import repeated_tokens
-from core.scoring.role_blocks import RoleBlocks
 from core.scoring.roles import (
     LEAST,
     ROLES,
+    RoleBlocks,
     RoleMeans,
     RolePositions,
+    repeated_tokens,
     role_q,
     role_scores,
     without_sink,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from core.scoring.word_alignment import hits
+from core.scoring.alignment import hits
 
 
 def test_a_guess_is_right_where_the_target_word_is_linked_to_its_source_word():

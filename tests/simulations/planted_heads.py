@@ -11,8 +11,7 @@ import numpy as np
 
 from core.frames.records import AnnotatedSentence, links_of
 from core.scoring import link_tests
-from core.scoring.links import Links, exchange_groups, pairs_of, relation_score, shifted
-from core.scoring.queries import Looked, QueryResiduals
+from core.scoring.links import Links, Looked, QueryResiduals, exchange_groups, pairs_of, relation_score, shifted
 
 _PRONOUNS = "i you he she it we they me him her us them my your his its our their"
 _FUNCTION = (

@@ -7,11 +7,17 @@ from itertools import combinations, product
 
 import numpy as np
 
-from core.scoring.circuits import THRESHOLD, half_level, selection_probabilities
+from core.scoring.circuits import (
+    CLAIMED,
+    THRESHOLD,
+    class_shares,
+    classes_of,
+    half_level,
+    interactions,
+    selection_probabilities,
+)
 from core.scoring.counterparts import beyond_chance
 from core.scoring.effects import max_t, mean_intervals
-from core.scoring.gate_classes import CLAIMED, class_shares, classes_of
-from core.scoring.interactions import interactions
 from core.scoring.racing import Rules, standings
 from core.scoring.ratio_moments import RatioMoments, Ratios
 from tests.benchmarks.race import RECORDED

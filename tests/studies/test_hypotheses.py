@@ -10,7 +10,7 @@ import pytest
 from core.attention import Head
 from core.errors import AtlasError, InputError, StoreError
 from core.jobs import worker
-from core.scoring.level_spending import batch_level
+from core.scoring.corrections import batch_level
 from core.store import hypotheses as store
 from core.store.database import Database
 from core.store.jobs import UnitEnd, add_job, add_units, store_outcome

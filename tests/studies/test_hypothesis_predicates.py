@@ -16,8 +16,8 @@ from core.attention import Head
 from core.capture.edge_names import ends_of
 from core.errors import InputError
 from core.findings import hypothesis_crate
+from core.scoring.corrections import batch_level
 from core.scoring.counterparts import similarity_sums
-from core.scoring.level_spending import batch_level
 from core.store.database import Database
 from core.studies.ablation.operators import Effects
 from core.studies.ablation.patch import PatchPartial

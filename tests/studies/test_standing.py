@@ -7,14 +7,14 @@ import pytest
 from core import config
 from core.models import present
 from core.models.present import present_weights
-from core.studies.standing import standing
+from core.studies.stored_runs import standing
 
 NOW = {"encoder": "e1", "decoder": "d1", "owner/model": "m2", "owner/model@v1": "m1"}
 
 
 @pytest.fixture(autouse=True)
 def names(monkeypatch):
-    monkeypatch.setattr("core.studies.standing.present_weights", NOW.get)
+    monkeypatch.setattr("core.studies.stored_runs.present_weights", NOW.get)
 
 
 def run(checkpoint, weights, **others):

@@ -11,7 +11,7 @@ from core.capture.running import captured_parts, model_inputs, prepared
 from core.capture.translating import aligned_words, pairs_of, part_importance, right
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
-from core.scoring.word_alignment import PositionTable, hits
+from core.scoring.alignment import PositionTable, hits
 from core.studies.ablation.translation import STUDY, TranslationOptions
 from core.tasks.translation import read_translations
 from tests.studies.through_json import rows_of

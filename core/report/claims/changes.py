@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...scoring.recurrence import recurs_by_chance
+from ...studies.comparison.records import MatchSummary
 from ...studies.estimate import Estimate
 from ...studies.records import picked
-from ..estimates import bonferroni_widened, mean_over
+from ..estimates import as_share, bonferroni_widened, mean_over, share_interval
 from ..evidence import Evidence, StepResult
 from ..ids import Part
 from ..measures.scores import cosines
@@ -28,16 +29,43 @@ from .outcomes import (
     exists,
     for_each,
     found_by,
+    percent,
     said,
 )
 from .seeds import (
     apart_over_seeds,
     both,
     decided_over_seeds,
+    decided_with,
     in_every_seed,
+    luck_of,
     mean_of_seeds,
     with_luck,
 )
+
+MOST = 0.5  # of the heads
+
+
+@for_each(Part.MATCH)
+def fine_tuning_keeps_heads(evidence: Evidence, result: StepResult) -> Outcome | None:
+    """More than half of the heads are found again at their own place in the fine-tuned checkpoint: matched one to one
+    with the head of the same layer and number, beyond random weights and in both halves of the inputs. The interval has
+    the heads (Wilson) and, of several seeds, the seeds (Student's t), whose squares add."""
+    seeds = MatchSummary.among(result.rows)
+    if not seeds:
+        return None
+    shares = [seed.same_place / seed.heads for seed in seeds]
+    heads, luck = share_interval(float(np.mean(shares)), seeds[0].heads), luck_of(shares)
+    kept_share, decision = (
+        as_share(with_luck(heads, luck)),
+        decided_with(heads, luck, MOST, more_rows=False),
+    )
+    sentence = (
+        f"{percent(kept_share)} of {seeds[0].heads} heads at their own place, "
+        f"{100 * np.mean([seed.matched / seed.heads for seed in seeds]):.0f} % at any, mean of {len(seeds)} seeds"
+    )
+    return found_by(result, decision, sentence, seeds[0].n, statistic=kept_share, seeds=len(seeds))
+
 
 LITTLE = 0.9  # of a head's cosine before and after: a map that turned by less than 26 degrees changed little
 BY_CHANCE = 0.025  # of heads that gain in every seed: one of two ways to be right, by halves of 5 %

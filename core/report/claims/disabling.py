@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 
-from ...studies.ablation.records import SweptVariant
+from ...studies.ablation.records import LinkContrast, SweptVariant
+from ...studies.attention.records import Score
 from ...studies.estimate import Estimate
+from ...studies.records import picked
+from ...tasks.relations import SAME_WORD
 from .. import readings
 from ..estimates import bonferroni_widened, share_interval
 from ..evidence import Evidence, StepResult
 from ..ids import Part
 from ..measures.scores import best_by_layer, removable
+from ..readings import sweep
 from .outcomes import (
     FAILS,
     HOLDS,
@@ -17,6 +21,7 @@ from .outcomes import (
     UNTESTED,
     Decision,
     Outcome,
+    all_of,
     decided,
     for_each,
     found_by,
@@ -24,9 +29,67 @@ from .outcomes import (
     no_loss,
     on_rows,
     points,
+    said,
     times_until,
     untested,
 )
+
+# ---------------------------------------------------------------- the last sentences of the sources
+
+
+def words_of_both(evidence: Evidence) -> list[Outcome]:
+    """Of the heads whose loss is clear on both STS-B and RTE, corrected over heads, more than half look at the same
+    word in the other sentence, beyond its other words and beyond what any noun (or other kind of word) gets: in some
+    direction, corrected over these heads."""
+    swept = {task: evidence.one(Part.HEADS, task) for task in ("stsb", "rte")}
+    unswept = [task for task, result in swept.items() if result is None]
+    if unswept:
+        return untested(evidence, Part.HEADS, unswept[0])
+    first, second = (clear_losses(sweep(result.rows).known) for result in swept.values() if result is not None)
+    relations = {task: result for task, result in evidence.by_task(Part.RELATIONS).items() if task in swept}
+    if not relations:
+        return untested(evidence, Part.RELATIONS)
+    if not first & second:
+        return [Outcome(UNTESTED, "no head has a clear loss on both tasks")]
+    return [_of_the_same_word(result, task, first & second) for task, result in relations.items()]
+
+
+def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome:
+    """How many of these heads look at the same word in the other sentence."""
+    word_scores = picked(result.scores, task=task, feature=SAME_WORD)
+    scores = [score for score in word_scores if score.name in heads and score.effect is not None]
+    words: dict[str, list[str]] = {}
+    for score in scores:
+        parts = (score.effect_estimate, score.contrast_estimate)
+        beyond_both = all_of(decided(bonferroni_widened(part, len(scores))) for part in parts)
+        words.setdefault(score.name, []).append(beyond_both.word)
+    sure = sum(HOLDS in head_words for head_words in words.values())
+    never = sum(all(word == FAILS for word in head_words) for head_words in words.values())
+    above = sum(any(_above(score) for score in picked(scores, name=name)) for name in words)
+    if not words:
+        return Outcome(UNTESTED, "no row has a word twice", task)
+    share = Estimate(above / len(words), sure / len(words), 1 - never / len(words))
+    sentence = f"{sure} of the {len(words)} heads that both tasks share ({', '.join(sorted(words))}) look there, "
+    sentence += f"{len(words) - sure - never} may"
+    return found_by(result, decided(share, MOST_HEADS), sentence, len(words), task)
+
+
+def _above(score: Score) -> bool:
+    return score.effect is not None and score.effect > 0
+
+
+@for_each(Part.WORD_LINKS, "sst2")
+def adjectives_matter(evidence: Evidence, result: StepResult) -> Outcome | None:
+    """Cutting links between nouns and adjectives moves the difference of the logits on SST-2 more, whichever way, than
+    cutting as many between nouns and prepositions at the same distances in the same sentences: all layers, paired."""
+    contrast = next((cut for cut in LinkContrast.among(result.rows) if cut.value is not None), None)
+    if contrast is None:
+        return None
+    change = Estimate(contrast.value or 0.0, contrast.low, contrast.high)
+    sentence = f"{said(change, 2)} logits more, by {contrast.first_moves:.2g} and {contrast.other_moves:.2g}, "
+    sentence += f"{contrast.links} links each of {contrast.n} rows that have both sorts at one distance"
+    return found_by(result, decided(change), sentence, contrast.n)
+
 
 LEVEL = 0.05  # of p corrected over heads
 MOST_HEADS = 0.5  # "share their heads", "in most layers": more than half of them

@@ -9,7 +9,6 @@ from dataclasses import replace
 from ...codebook.measures import NEARLY_UNIFORM
 from ...scoring.definitions import STATISTICS, kind_of
 from ...studies.attention.records import Score
-from ...studies.estimate import Estimate
 from ...studies.records import picked
 from .. import readings
 from ..estimates import bonferroni_widened, share_interval
@@ -20,6 +19,7 @@ from .maps import NO_SPECIAL_TOKENS, layer_means, over
 from .outcomes import (
     FAILS,
     HOLDS,
+    KNOWN_ERROR,
     UNDECIDED,
     UNTESTED,
     Decision,
@@ -30,6 +30,7 @@ from .outcomes import (
     enough_heads,
     for_each,
     found_by,
+    percent,
     points,
     said,
     times_until,
@@ -37,6 +38,63 @@ from .outcomes import (
 )
 from .scores import beats
 from .seeds import decided_over_seeds
+
+# ---------------------------------------------------------------- the last sentences of the sources
+
+
+NO_LAST = "the features were measured without the last token of the first sentence: run that step anew"
+
+
+@for_each(Part.FEATURES)
+def first_and_last(evidence: Evidence, result: StepResult) -> Outcome | None:
+    """Heads look more at the first token, and at the last one of the first sentence, than at other tokens nearby, and
+    less after fine-tuning than before: means over heads."""
+    decisions, sentences = [], []
+    for feature in ("first", "last"):
+        scores = picked(result.scores, statistic="max", feature=feature, checkpoint=evidence.checkpoint)
+        beyond = [score.effect_estimate for score in scores if score.effect is not None]
+        gains = gains_by_seed(evidence, result, feature)
+        if not beyond or not gains:
+            return Outcome(UNTESTED, NO_LAST, result.task) if feature == "last" else None
+        decisions += [decided(over(beyond)), decided_over_seeds([-seed for seed in gains], PARTS)]
+        sentences.append(f"{feature} token {said(over(beyond), 2)} beyond others nearby, {said_of_seeds(gains)} after")
+    return found_by(result, all_of(decisions), "; ".join(sentences), result.n, seeds=len(gains))
+
+
+# -------------------- Sentences of the sources' summaries, of a later blog and of the replication, as tests of
+
+
+FIFTH = 4 / 12  # of the depth: layer 5 of 12, from 0
+
+
+def sixteen_layers(evidence: Evidence) -> list[Outcome]:
+    """Arithmetic: the paper's 144 heads are 12 in each of 12 layers; 12 in each of 16 would be 192."""
+    if evidence.one(Part.HEADS) is None:
+        return untested(evidence, Part.HEADS)
+    return [Outcome(KNOWN_ERROR, "the 144 heads of BERT-base are 12 in each of 12 layers; 16 layers would have 192")]
+
+
+@for_each(Part.LAYERS, "rte", swept=True)
+def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
+    """Disabling layer 5 (here: at that depth), not the first, raises the score on RTE most: it does, corrected over
+    layers, and the first does not. It fails where that layer, which nothing but the sentence chose, lies below 0."""
+    layer_changes = [(variant.layer or 0, change) for variant, change in readings.sweep(result.rows).known]
+    if len(layer_changes) < 3:
+        return None
+    depth = max(layer for layer, _ in layer_changes) + 1
+    fifth = min(layer_changes, key=lambda pair: abs(pair[0] - FIFTH * depth))
+    first, best = min(layer_changes), max(layer_changes, key=lambda pair: pair[1].value)
+    gain, first_decision = (decided(bonferroni_widened(change, len(layer_changes))) for _, change in (fifth, first))
+    word = HOLDS if (gain.word, first_decision.word) in ((HOLDS, FAILS), (HOLDS, UNDECIDED)) else UNDECIDED
+    lost = decided(fifth[1])
+    if lost.word == FAILS:
+        gain = lost
+    word = FAILS if gain.word == FAILS or (first_decision.word == HOLDS and gain.word != HOLDS) else word
+    sentence = f"layer {fifth[0] + 1} of {depth} {points(fifth[1])}, layer 1 {points(first[1])}, the best, layer "
+    sentence += f"{best[0] + 1}, {points(best[1])}"
+    times = gain.times if word == UNDECIDED else None
+    return found_by(result, Decision(word, times, gain.statistic, 0.0), sentence, result.n)
+
 
 A_LITTLE = 0.002  # "up to -0.2 %": the largest drop that the paper saw on QNLI and MNLI
 BUNDLED = "; the rows are the project's own, like this task's in form alone"
@@ -66,12 +124,6 @@ def special_tokens(evidence: Evidence) -> list[Outcome]:
             sentence += f"{words.count(UNDECIDED)} may"
             outcomes.append(found_by(result, enough_heads(weights, 0.5, 1 / 3), sentence, result.n, task))
     return outcomes or [Outcome(UNTESTED, "no task has a separator")]
-
-
-def percent(share: Estimate) -> str:
-    """ "52.3 % (50.1 to 54.4)"."""
-    ends = "" if share.low is None or share.high is None else f" ({100 * share.low:.1f} to {100 * share.high:.1f})"
-    return f"{100 * share.value:.1f} %{ends}"
 
 
 @for_each(Part.FEATURES)

@@ -1,13 +1,15 @@
 """The sources' sentences on attention itself, as tests: frames, features, token to token."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ...codebook.measures import NEARLY_UNIFORM
-from ...studies.attention.records import Score
+from ...studies.ablation.records import SeparatorLayer
+from ...studies.attention.records import RepeatedShare, Score
 from ...studies.estimate import Estimate
+from ...studies.explanation.records import SortScore
 from ...studies.frames.records import FrameHead
 from ...studies.headline import SURE
 from ...studies.records import picked
@@ -16,7 +18,8 @@ from ..estimates import bonferroni_widened, mean_over
 from ..evidence import Evidence, StepResult
 from ..ids import Part
 from ..measures.maps import LOOKED_AT, last_layer
-from ..readings import by_layer, over_heads
+from ..readings import by_layer, over_heads, separator_layers
+from .disabling import MOST_HEADS
 from .outcomes import (
     FAILS,
     HOLDS,
@@ -25,6 +28,7 @@ from .outcomes import (
     UNTESTED,
     Decision,
     Outcome,
+    OutcomeWord,
     all_of,
     apart,
     decided,
@@ -38,6 +42,146 @@ from .outcomes import (
     untested,
 )
 from .seeds import apart_over_seeds, mean_of_seeds, with_luck
+
+# ---------------------------------------------------------------- attention to [SEP] is a no-op, as tests
+
+
+FROM = 4 / 12  # of the depth: layer 5 of 12
+HARDLY = 0.5  # of how the loss moves with attention to other tokens: "hardly" is less than half of it
+ANY_WEIGHT = 0.1  # of all weight: below it separators have none to speak of, and moving it says nothing
+MOSTLY = 0.5  # of its weight on separators: a head that looks at them
+ORIGIN_MARGIN = 0.1  # of a score's variance: by so much feed-forward blocks must have more than words and places
+
+
+@for_each(Part.SEPARATORS)
+def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
+    """From layer 5 of 12 up (here: at that depth) the loss moves with attention to separators less than half as much as
+    with attention to other tokens (HARDLY). Heads that give separators no weight to speak of cannot test it."""
+    layers = separator_layers(result.rows)
+    upper = [layer for layer in layers if layer.ratio is not None and (layer.layer or 0) / len(layers) >= FROM]
+    mean = mean_over(_below(layer) for layer in upper)
+    if mean is None:
+        return None
+    ratio = -mean + Estimate(HARDLY, HARDLY, HARDLY)
+    weight = sum(layer.weight_on_separators or 0.0 for layer in upper) / len(upper)
+    names = sorted((layer.layer or 0) + 1 for layer in upper)
+    sentence = (
+        f"gradient by attention to separators over that to other tokens, layers {names[0]} to {names[-1]}: "
+        f"{said(ratio, 2)}, hardly is below {HARDLY}; weight on separators there {weight:.2f}"
+    )
+    if weight < ANY_WEIGHT:
+        return found_by(result, Decision(UNTESTED), f"{sentence}, none to speak of", upper[0].n)
+    decision = decided(mean)
+    norms = [layer.norm_on_separators for layer in upper if layer.norm_on_separators is not None]
+    if norms:
+        sentence += f", of norms {sum(norms) / len(norms):.2f}"
+    falls = _falls(layers)
+    if decision.word == HOLDS and falls:
+        sentence += f"; the ratio falls from {falls[0]:.2f} below to {falls[1]:.2f} there"
+    return found_by(result, decision, sentence, upper[0].n, statistic=ratio, margin=HARDLY)
+
+
+def _below(layer: SeparatorLayer) -> Estimate:
+    """How far the ratio lies below HARDLY."""
+    low, high = (None if end is None else HARDLY - end for end in (layer.ratio_high, layer.ratio_low))
+    return Estimate(HARDLY - (layer.ratio or 0.0), low, high)
+
+
+def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
+    """Mean ratios below that depth and from it up, where the second is smaller."""
+    parts: tuple[list[float], list[float]] = ([], [])
+    for layer in layers:
+        if layer.ratio is not None:
+            parts[int((layer.layer or 0) / len(layers) >= FROM)].append(layer.ratio)
+    if not all(parts):
+        return None
+    means = tuple(sum(part) / len(part) for part in parts)
+    return (means[0], means[1]) if means[1] < means[0] else None
+
+
+# ---------------------------------------------------------------- what makes heads look there
+
+
+def made_by_blocks(evidence: Evidence) -> list[Outcome]:
+    """Heads with most of their weight on separators do so for what feed-forward blocks wrote, by ORIGIN_MARGIN more
+    than for words and places together (score shares: Elhage et al. 2021's split of the scores)."""
+    shares, statistics = evidence.one(Part.WHY), evidence.by_task(Part.STATISTICS)
+    if shares is None or not statistics:
+        return untested(evidence, Part.WHY if shares is None else Part.STATISTICS)
+    outcomes = []
+    for task, weights in statistics.items():
+        looking = {
+            (score.layer, score.head)
+            for score in picked(weights.scores, task=task, statistic="separator")
+            if score.layer is not None and score.head is not None and (score.value or 0.0) > MOSTLY
+        }
+        measured = [row for row in shares.rows if row.get("value") is not None and row["value"] == row["value"]]
+        sorts = picked(SortScore.among(measured), task=task, statistic="score share")
+        head_sorts = [score for score in sorts if (score.layer, score.head) in looking]
+        if head_sorts:
+            outcomes.append(_origin(shares, task, head_sorts))
+    return outcomes or [Outcome(UNTESTED, "no head has most of its weight on separators")]
+
+
+def _origin(result: StepResult, task: str, scores: list[SortScore]) -> Outcome:
+    """Whether blocks have more than words and places; the interval is as wide as all three together."""
+    means = {
+        name: mean_over(Estimate(score.value, score.low, score.high) for score in scores if score.feature == name)
+        for name in ("feed-forward", "position", "token")
+    }
+    blocks, places, words = (means[name] or Estimate(0.0, 0.0, 0.0) for name in means)
+    difference = blocks - places - words
+    sentence = (
+        f"of the scores of {len({(score.layer, score.head) for score in scores})} heads with more than half of their "
+        f"weight on separators, feed-forward blocks have {said(blocks, 2)}, places {said(places, 2)}, words "
+        f"{said(words, 2)}"
+    )
+    return found_by(result, decided(difference, ORIGIN_MARGIN), sentence, scores[0].n, task)
+
+
+# ---------------------------------------------------------------- the last sentences of the sources
+
+
+NO_FRAMES = (
+    "it needs labelled rows whose frames are annotated, scored with growing weights on their links and some seeds of "
+    "each weight; GLUE's rows have no frames, FrameNet's no labels"
+)
+
+
+def repeated_patterns(evidence: Evidence) -> list[Outcome]:
+    """More than half of the heads are nearer to another head on the same inputs than to themselves on other inputs,
+    each surely, corrected over heads, and their share lies above that of random weights. The nearest head is chosen on
+    other inputs than it is measured on. Where all heads of random weights are so, no share can lie above."""
+    by_task = evidence.by_task(Part.REDUNDANCY)
+    outcomes = [outcome for task, result in by_task.items() if (outcome := _repeated(result, task))]
+    return outcomes or untested(evidence, Part.REDUNDANCY)
+
+
+def _repeated(result: StepResult, task: str) -> Outcome | None:
+    rows = [row for row in picked(RepeatedShare.among(result.rows), task=task) if row.share is not None]
+    measured, drawn = ([row for row in rows if (row.draw is None) == is_measured] for is_measured in (True, False))
+    if not measured or not drawn:
+        return None
+    share = Estimate(measured[0].share or 0.0, measured[0].low, measured[0].high)
+    random = Estimate(
+        float(np.mean([row.share or 0.0 for row in drawn])),
+        min(row.low or 0.0 for row in drawn),
+        max(row.high or 0.0 for row in drawn),
+    )
+    sentence = f"{said(share, 2)} of the heads, {said(random, 2)} in {len(drawn)} draws of random weights"
+    if random.low == 1.0:
+        return Outcome(UNTESTED, f"{sentence}: no share can lie above", task, measured[0].n, result.run)
+    return found_by(
+        result, all_of([decided(share, MOST_HEADS), apart([share], [random])]), sentence, measured[0].n, task
+    )
+
+
+def frames_help(evidence: Evidence) -> list[Outcome]:
+    """Scores rise with the weight that heads are made to put on frame links, and fall beyond some weight. No rows here
+    can tell: GLUE's have labels and no annotated frames, FrameNet's have frames and no label, and links can be cut
+    here, not given more weight by steps."""
+    return [Outcome(UNTESTED, f"{NO_FRAMES} ({evidence.checkpoint})")]
+
 
 ON_THE_PLACE_ALONE = "heads were tested on the place alone, not on which word looks: run that step anew"
 HIGH = 0.4  # weight on a link that is high
@@ -332,3 +476,54 @@ def _best_of_its_sort(best: Score, rival: Score | None, diagonal: Sequence[str],
     if clear.word != HOLDS or not _beyond_kinds(best):
         return replace(clear, word=UNDECIDED)
     return replace(clear, word=HOLDS if best.name in diagonal else FAILS)
+
+
+# -------------------- Sentences of the sources' summaries, of a later blog and of the replication, as tests of
+
+
+MOST = 0.5  # of the heads
+
+
+SAID_OF_LATE = ("separator", "punctuation")  # features that stripes of the last layers are said to be at
+
+
+@for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
+def late_stripes(evidence: Evidence, result: StepResult) -> Outcome | None:
+    """Of the heads in the last third of the layers that have a stripe, a tenth of all weight more at some feature than
+    on other tokens nearby, more than half have the largest one at [SEP] or punctuation, above [CLS] and every other
+    feature, corrected over heads and features. The first and the last [SEP] of two sentences are not told apart."""
+    scores = [
+        score
+        for score in picked(result.scores, statistic="max", checkpoint=evidence.checkpoint)
+        if score.effect is not None and score.layer is not None and score.feature in LOOKED_AT
+    ]
+    depth = max((score.layer or 0 for score in scores), default=0) + 1
+    by_head: dict[str, dict[str, Estimate]] = {}
+    for score in scores:
+        if (score.layer or 0) >= depth - max(1, depth // 3):
+            by_head.setdefault(score.name, {})[score.feature or ""] = score.effect_estimate
+    late = {name: effects for name, effects in by_head.items() if {*SAID_OF_LATE} & effects.keys()}
+    several = sum(map(len, late.values()))
+    words = [word for effects in late.values() if (word := _stripe_word(effects, several))]
+    if not words:
+        return Outcome(UNTESTED, f"no head of the last third surely has a stripe ({NEARLY_UNIFORM} more)", result.task)
+    named, others = (sum(word[1] == side for word in words) for side in (True, False))
+    sure, never = (sum(word[0] == side for word in words) for side in (HOLDS, FAILS))
+    share = Estimate(named / len(words), sure / len(words), 1 - never / len(words))
+    sentence = f"of {len(words)} heads of the last third with a stripe {named} have most of it at [SEP] or punctuation "
+    sentence += f"({sure} surely), {others} elsewhere ({never} surely)"
+    return found_by(result, decided(share, MOST), sentence, result.n)
+
+
+def _stripe_word(effects: Mapping[str, Estimate], several: int) -> tuple[OutcomeWord, bool] | None:
+    """Whether a head's largest effect at a named feature lies above all others: by intervals, and by the numbers.
+
+    None where no effect surely is a stripe.
+    """
+    wide = {feature: bonferroni_widened(effect, several) for feature, effect in effects.items()}
+    if not any(decided(effect, NEARLY_UNIFORM).word == HOLDS for effect in wide.values()):
+        return None
+    named = max((effect for name, effect in wide.items() if name in SAID_OF_LATE), key=lambda effect: effect.value)
+    rivals = [effect for name, effect in wide.items() if name not in SAID_OF_LATE]
+    is_named = all(named.value > rival.value for rival in rivals)
+    return (apart([named], rivals).word if rivals else HOLDS), is_named

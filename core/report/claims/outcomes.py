@@ -327,6 +327,12 @@ def points(estimate: Estimate) -> str:
     return f"{100 * estimate.value:+.1f} ({100 * estimate.low:+.1f} to {100 * estimate.high:+.1f}) points"
 
 
+def percent(share: Estimate) -> str:
+    """ "52.3 % (50.1 to 54.4)"."""
+    ends = "" if share.low is None or share.high is None else f" ({100 * share.low:.1f} to {100 * share.high:.1f})"
+    return f"{100 * share.value:.1f} %{ends}"
+
+
 # ---------------------------------------------------------------- over steps
 
 

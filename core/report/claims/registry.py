@@ -1,27 +1,68 @@
 """The sentences of the sources that a report tests: claims.toml has them in their order, here is the test of each."""
 
 import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ..ids import ExhibitId
-from . import (
-    beside,
-    changes,
-    class_shares,
-    disabling,
-    further,
-    heads_and_layers,
-    maps,
-    probes,
-    remaining,
-    scores,
-    separators,
-    together,
-)
-from .claim import Claim, Correction
+from . import changes, class_shares, disabling, head_rankings, heads_and_layers, maps, probes, scores
 from .outcomes import Test
+
+# ---------------------------------------------------------------- what a claim is
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What is done about many heads, layers or classes. holds, fails, undecided: what these outcomes then mean; counts:
+    whether it is decided by counting, not by one interval."""
+
+    says: str
+    holds: str
+    fails: str
+    undecided: str
+    counts: bool = False
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of a source, and the test of it.
+
+    Attributes:
+        sentence, source, section: what is claimed, and where.
+        causal: of which checkpoints it is, decoders (True) or encoders.
+        margin: what its statistic is held against (of two numbers that are compared, their difference); None of what is
+            no test or has a floor of its own on each task.
+        tuned: whether it is about what fine-tuning changes, so that its seeds are said.
+        error: what is known to be wrong with it; "" where nothing is.
+    """
+
+    id: str
+    sentence: str
+    source: str
+    exhibit: ExhibitId
+    test: Test
+    correction: Correction
+    section: str = ""
+    causal: Sequence[bool] = (False, True)
+    margin: float | None = None
+    tuned: bool = False
+    error: str = ""
+
+    @property
+    def statistic(self) -> str:
+        """What the test tests, in the words of its function."""
+        return " ".join((self.test.__doc__ or "").split())
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        """What holds, does not hold and undecided mean of it."""
+        margin = "its floor" if self.margin is None else f"{self.margin:.3g}"
+        templates = (self.correction.holds, self.correction.fails, self.correction.undecided)
+        return tuple(meaning.format(margin=margin) for meaning in templates)
+
 
 TESTS: dict[str, Test] = {
     "last-two-layers": changes.last_two_layers,
@@ -50,8 +91,8 @@ TESTS: dict[str, Test] = {
     "one-is-enough": disabling.one_head_is_enough,
     "neighbours": scores.neighbours,
     "separators": scores.separators_in_the_middle,
-    "separator-gradients": separators.no_op,
-    "separator-origin": separators.made_by_blocks,
+    "separator-gradients": maps.no_op,
+    "separator-origin": maps.made_by_blocks,
     "dependencies": scores.heads_beat_distances,
     "effective-drops": scores.effective_drops,
     "dominance": scores.dominance_shrinks,
@@ -70,25 +111,25 @@ TESTS: dict[str, Test] = {
     "middle-transfers": probes.middle_transfers,
     "a-third-can-go": probes.a_third_can_go,
     "good-and-bad": probes.good_and_bad,
-    "random-below-untuned": further.tuned_random_below_untuned,
-    "keeps-its-heads": further.fine_tuning_keeps_heads,
-    "mean-gain": further.mean_gain,
-    "sixteen-layers": further.sixteen_layers,
-    "fifth-layer": further.fifth_layer_helps,
+    "random-below-untuned": scores.tuned_random_below_untuned,
+    "keeps-its-heads": changes.fine_tuning_keeps_heads,
+    "mean-gain": scores.mean_gain,
+    "sixteen-layers": heads_and_layers.sixteen_layers,
+    "fifth-layer": heads_and_layers.fifth_layer_helps,
     "little-change": changes.most_change_little,
-    "late-stripes": further.late_stripes,
-    "classified-by-separator": beside.by_separator,
-    "fresh-last-layers": beside.fresh_last_layers,
-    "gradient-and-effect": together.gradient_and_effect,
-    "gradient-and-shapley": together.gradient_and_shapley,
-    "gradient-and-gate": together.gradient_and_gate,
-    "greedy-by-gradient": together.greedy_by_gradient,
-    "all-combinations": together.all_combinations,
-    "first-and-last": remaining.first_and_last,
-    "words-of-both": remaining.words_of_both,
-    "repeated-patterns": remaining.repeated_patterns,
-    "adjectives-matter": remaining.adjectives_matter,
-    "frames-help": remaining.frames_help,
+    "late-stripes": maps.late_stripes,
+    "classified-by-separator": scores.by_separator,
+    "fresh-last-layers": scores.fresh_last_layers,
+    "gradient-and-effect": head_rankings.gradient_and_effect,
+    "gradient-and-shapley": head_rankings.gradient_and_shapley,
+    "gradient-and-gate": head_rankings.gradient_and_gate,
+    "greedy-by-gradient": head_rankings.greedy_by_gradient,
+    "all-combinations": head_rankings.all_combinations,
+    "first-and-last": heads_and_layers.first_and_last,
+    "words-of-both": disabling.words_of_both,
+    "repeated-patterns": maps.repeated_patterns,
+    "adjectives-matter": disabling.adjectives_matter,
+    "frames-help": maps.frames_help,
 }
 
 

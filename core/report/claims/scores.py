@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...config import command_line
 from ...studies.attention.records import DependencyScore, LengthCorrelation
 from ...studies.estimate import Estimate
 from ...studies.records import picked
@@ -11,13 +12,14 @@ from ...tasks.glue import TASKS
 from ..estimates import bonferroni_widened
 from ..evidence import Evidence, StepResult
 from ..ids import Part
-from ..measures.scores import constant_score
+from ..measures.scores import constant_score, nothing_to_lose
 from ..published_values import PAPER, printed
 from ..readings import by_layer, over_heads
 from .outcomes import (
     FAILS,
     HOLDS,
     KNOWN_ERROR,
+    MARGIN,
     UNDECIDED,
     UNTESTED,
     Decision,
@@ -29,11 +31,100 @@ from .outcomes import (
     for_each,
     found_by,
     gains,
+    no_loss,
     on_rows,
+    points,
     said,
     untested,
 )
-from .seeds import compared, needs, over_seeds, score_of, with_luck
+from .seeds import compared, needs, over_seeds, score_of, welch, with_luck
+
+# -------------------- Sentences on other ways to fine-tune, as tests of stored runs that the plan's own stand beside
+
+
+def by_separator(evidence: Evidence) -> list[Outcome]:
+    """Classifying by [SEP] loses no more than a point beside classifying by [CLS], rows and seeds in the interval."""
+    return _no_worse(evidence, Part.BY_SEPARATOR, "--set pooling=sep")
+
+
+def fresh_last_layers(evidence: Evidence) -> list[Outcome]:
+    """With the last two layers fresh, and trained alone, the score loses no more than a point beside fine-tuning as
+    ever, rows and seeds in the interval."""
+    return _no_worse(evidence, Part.FRESH_LAST, "--set reset_last=2 --set train_last=2")
+
+
+def _no_worse(evidence: Evidence, part: Part, settings: str) -> list[Outcome]:
+    outcomes = [_compared(evidence, result) for result in evidence.of(part)]
+    tested = [outcome for outcome in outcomes if outcome is not None]
+    command = f"{command_line('finetune', evidence.checkpoint, '--task', 'rte')} {settings} --seeds 3"
+    return tested or [Outcome(UNTESTED, f"no rows: {command} makes them, to be set beside the same without --set")]
+
+
+def _compared(evidence: Evidence, result: StepResult) -> Outcome | None:
+    """The score by other settings less that of the plan's; the dev rows of both added, whatever they have in common."""
+    usual = evidence.one(Part.TUNING, result.task)
+    why = nothing_to_lose(evidence, result.task)
+    if usual is None or why:
+        return Outcome(UNTESTED, why, result.task) if why else None
+    tunings = [finetuned_task(tuned.rows) for tuned in (result, usual)]
+    metric, n = tunings[0].metric, min(tuning.rows for tuning in tunings)
+    means = [tuning.mean("pretrained") for tuning in tunings]
+    scores = [mean for mean in means if mean is not None and mean.of_metric(metric) is not None]
+    if len(scores) < 2:
+        return None
+    (rows, luck), (below, usual_luck) = (score_of(score, metric, n) for score in scores)
+    difference, joint_luck = rows - below, welch(luck, usual_luck)
+    change = with_luck(difference, joint_luck)
+    sentence = f"{metric} {points(change)} beside {below.value:.3f} as ever"
+    decision = needs(no_loss([change]), difference, joint_luck, -MARGIN)
+    return found_by(result, decision, sentence, n, seeds=min(score.n or 1 for score in scores))
+
+
+# -------------------- Sentences of the sources' summaries, of a later blog and of the replication, as tests of
+
+
+PRINTED_GAIN = 35.9
+
+
+@for_each(Part.TUNING, starts=("random", "untrained"))
+def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
+    """Random weights, fine-tuned, score below pre-trained weights that were never fine-tuned (with an untrained head),
+    rows and seeds in the interval of the difference."""
+    tuning = finetuned_task(result.rows)
+    untuned, random = tuning.mean("untrained"), tuning.mean("random")
+    metric, n = tuning.metric, tuning.rows
+    if untuned is None or random is None or None in (untuned.of_metric(metric), random.of_metric(metric)):
+        return None
+    upper, lower = over_seeds(untuned, metric, n), over_seeds(random, metric, n)
+    decision = compared(tuning, "untrained", "random")
+    seeds = min(untuned.n or 1, random.n or 1)
+    sentence = (
+        f"{on_rows(result)}{metric} {said(upper)} without fine-tuning, {said(lower)} from random weights, fine-tuned"
+    )
+    return found_by(result, decision or Decision(UNTESTED), sentence, n, seeds=seeds)
+
+
+def mean_gain(evidence: Evidence) -> list[Outcome]:
+    """The printed mean gain of fine-tuning over seven tasks, 35.9 points, computed again from the printed cells: it
+    adds up, but it mixes accuracy with correlation and is against a head that was never trained."""
+    result = evidence.one(Part.TUNING)
+    if result is None:
+        return untested(evidence, Part.TUNING)
+    gains = []
+    for task in TASKS:
+        cells = {cell.initialisation: cell for cell in printed(task) if cell.source == PAPER} if task in GAINED else {}
+        if cells:
+            metric = "pearson" if task == "stsb" else "accuracy"
+            gains.append(cells["pretrained"].values[metric] - cells["untrained"].values[metric])
+    mean = 100 * sum(gains) / len(gains)
+    sentence = (
+        f"{mean:.2f} points over {len(gains)} tasks, printed {PRINTED_GAIN}: accuracy on six, correlation on STS-B"
+    )
+    return [Outcome(KNOWN_ERROR, sentence, None, len(gains), result.run)]
+
+
+GAINED = ("mrpc", "stsb", "sst2", "qqp", "rte", "qnli", "mnli")
+
 
 LEVEL = 0.05  # of p corrected over heads
 HALF = 0.5  # of a head's weight

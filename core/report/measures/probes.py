@@ -1,8 +1,8 @@
 """Our numbers of probes and subnetworks: UAS, what layers know, what transfers, what is left when weights go."""
 
 from ...studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, Subnetwork
+from ...studies.records import Valued
 from ...studies.tuning.records import BestLayer
-from ...studies.valued_records import Valued
 from ..evidence import Evidence, StepResult
 from ..ids import Condition, ExhibitId, Item, Part, Quantity
 from ..verdicts import Measured

@@ -4,12 +4,16 @@ The page is a Jinja template, which escapes every text. It holds its own copy of
 for the charts' files) and asks the network for nothing.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from ...atlas.example_grid import example_grids
 from ...drawing import conversion, theme
@@ -23,10 +27,30 @@ from ..claims.outcomes import UNTESTED, OutcomeWord
 from ..claims.registry import claim
 from ..discoveries import together
 from ..exhibits import Exhibit, exhibits
-from ..records import ClaimRecord, Records, ValueRecord
+from ..records import ClaimRecord, Records, ValueRecord, rows_of
 from .charts import chart_of
-from .parquet import parquet_files
 from .words import About, command_of, numbers_of, short
+
+# ---------------------------------------------------------------- A report's rows as Parquet, a file for each kind
+
+
+FILES = {"value": "values", "claim": "claims", "head": "heads", "step": "steps"}  # by kind of row
+
+
+def parquet_files(records: Records) -> dict[str, bytes]:
+    """Content by file name: values.parquet, claims.parquet, heads.parquet, steps.parquet."""
+    rows, contents = rows_of(records), {}
+    for kind, name in FILES.items():
+        kind_rows = [{key: _flat(value) for key, value in row.items()} for row in rows if row["kind"] == kind]
+        stream = BytesIO()
+        pd.DataFrame(kind_rows).to_parquet(stream, index=False)
+        contents[f"{name}.parquet"] = stream.getvalue()
+    return contents
+
+
+def _flat(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
+
 
 # -------------------- The report in short, as Markdown for a repository or a mail, and its pictures as SVG
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...config import command_line
 from ...studies.stored_runs import TitledRun
+from ..plan import ReportOptions
 from ..records import ClaimRecord
-from ..report_options import ReportOptions
 
 FLAGS = {"tasks": "--task", "parts": "--part"}  # of options that are typed once for each of their values
 

@@ -9,7 +9,7 @@ stand beside their heads one at a time and random heads.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import numpy as np
 import pydantic.dataclasses
@@ -18,7 +18,6 @@ from jaxtyping import Float
 from ... import capture, scoring
 from ...errors import InputError
 from ...scoring import effects
-from ...scoring.duplicates import Group, groups_of, matched
 from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, read_rows, task_of
 from ..contract import Done, Flag, Need, Study, Unit
@@ -45,10 +44,13 @@ from .records import (
     too_few_flips,
 )
 
+if TYPE_CHECKING:
+    from ...scoring.distances import Group
+
 GROUP_ROWS, QUERIES = 200, 4  # train rows that find the groups; rows of each map that are compared
 CONTROLS = 5  # random sets beside each group
 TOGETHER, ALONE, CONTROL = "together", "alone", "control"
-_KNOWN: dict[tuple[Any, ...], tuple[Group, ...]] = {}
+_KNOWN: "dict[tuple[Any, ...], tuple[Group, ...]]" = {}
 LOW = ("bfloat16", "float16")
 EVERY, LEAST = 12, 4  # of the variants, one in EVERY is computed in both, and at least LEAST
 SAFETY = 2.0  # times the largest deviation that was seen
@@ -257,7 +259,7 @@ def mixed_precision(low: Differences, exact: Differences) -> Differences:
 
 def check_within(within: float) -> None:
     """Raises InputError for a share that is none."""
-    groups_of(np.zeros((2, 2)), 2, within=within)
+    scoring.distances.groups_of(np.zeros((2, 2)), 2, within=within)
 
 
 def group_variants(opened: Opened, data: str | None, *, seed: int, within: float) -> list[Variant]:
@@ -271,7 +273,7 @@ def group_variants(opened: Opened, data: str | None, *, seed: int, within: float
         name = f"{len(group.heads)} like {group.middle}"
         found_variants.append(Variant(name, None, None, tuple(group.heads), TOGETHER, number, group.distance))
         found_variants += [Variant(str(head), None, None, (head,), ALONE, number) for head in group.heads]
-        sets = matched(group, checkpoint.layers, checkpoint.heads, draws=CONTROLS, seed=seed)
+        sets = scoring.distances.matched(group, checkpoint.layers, checkpoint.heads, draws=CONTROLS, seed=seed)
         found_variants += [
             Variant(f"control {k + 1} of {name}", None, None, tuple(head_set), CONTROL, number)
             for k, head_set in enumerate(sets)
@@ -279,7 +281,7 @@ def group_variants(opened: Opened, data: str | None, *, seed: int, within: float
     return found_variants
 
 
-def _groups(opened: Opened, data: str | None, seed: int, within: float) -> tuple[Group, ...]:
+def _groups(opened: Opened, data: str | None, seed: int, within: float) -> "tuple[Group, ...]":
     key = (opened.checkpoint.name, opened.checkpoint.weights_hash, opened.task.key, data, seed, within)
     if key not in _KNOWN:
         _KNOWN.clear()  # a worker meets one job at a time
@@ -287,13 +289,13 @@ def _groups(opened: Opened, data: str | None, seed: int, within: float) -> tuple
     return _KNOWN[key]
 
 
-def _measured(opened: Opened, data: str | None, seed: int, within: float) -> list[Group]:
+def _measured(opened: Opened, data: str | None, seed: int, within: float) -> "list[Group]":
     """The same on every worker: they depend on nothing but the weights and the options."""
     checkpoint = opened.checkpoint
     rows = read_rows(opened.task, "train", folder=data, limit=GROUP_ROWS, seed=seed)
     distances = scoring.distances.HeadDistances(checkpoint.layers, checkpoint.heads, queries=QUERIES, seed=seed)
     capture.running.run(checkpoint, opened.encoded(rows), [distances.take(range(len(rows)))])
-    return groups_of(distances.result(), checkpoint.heads, within=within)
+    return scoring.distances.groups_of(distances.result(), checkpoint.heads, within=within)
 
 
 class Contrast(TypedDict, total=False):

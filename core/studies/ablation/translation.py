@@ -17,7 +17,7 @@ from ... import capture, studies
 from ...attention import PARTS, Head
 from ...errors import InputError
 from ...scoring import effects
-from ...scoring.word_alignment import PositionTable, hits
+from ...scoring.alignment import PositionTable, hits
 from ...store.rows import Row
 from ...tasks.translation import Translation, read_translations
 from ..contract import Done, Flag, Study, Unit

@@ -16,8 +16,7 @@ from ...models.fresh import random_copy
 from ...scoring.definitions import TYPES
 from ...scoring.distances import HeadDistances
 from ...scoring.effective import correlation, effective_attention, mass_by_type
-from ...scoring.feature_contrasts import Kinds, Marked, Rhombi, rhombi_of_inputs
-from ...scoring.features import FeatureAttention, mark
+from ...scoring.features import FeatureAttention, Kinds, Marked, Rhombi, mark, rhombi_of_inputs
 from ...scoring.heads import SpecialPositions
 from ...scoring.intervals import Means
 from ...scoring.link_batches import LinkedWords

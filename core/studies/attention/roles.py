@@ -22,9 +22,16 @@ from ...map_sums import MapSums, Needs
 from ...models.encoding import Encoding
 from ...scoring.intervals import EVERY_LAYER
 from ...scoring.registry import CLARK, HeadScore, Need
-from ...scoring.repeated_tokens import RepeatedTokens, repeated_tokens
-from ...scoring.role_blocks import RoleBlocks
-from ...scoring.roles import TIMES, Role, RoleMeans, RolePositions, role_q
+from ...scoring.roles import (
+    TIMES,
+    RepeatedTokens,
+    Role,
+    RoleBlocks,
+    RoleMeans,
+    RolePositions,
+    repeated_tokens,
+    role_q,
+)
 from ...store.rows import Row
 from ..contract import Flag, Unit
 from ..head_facts import Fact, HeadScores, each, number

@@ -19,8 +19,8 @@ from ... import capture
 from ...attention import all_heads
 from ...errors import InputError
 from ...scoring import effects
-from ...scoring.gate_classes import class_shares, classes_of
-from ...scoring.rank_bootstrap import rank_correlation
+from ...scoring.circuits import class_shares, classes_of
+from ...scoring.rank_agreement import rank_correlation
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of
 from ..ablation import disabling

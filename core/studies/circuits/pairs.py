@@ -19,7 +19,7 @@ from ... import capture
 from ...attention import all_heads
 from ...errors import InputError
 from ...scoring import effects
-from ...scoring.interactions import interactions
+from ...scoring.circuits import interactions
 from ...store.rows import Row
 from ...tasks.glue import TaskRow
 from ..ablation import disabling, references

@@ -18,7 +18,7 @@ from ... import capture
 from ...attention import all_heads
 from ...errors import InputError
 from ...scoring import effects
-from ...scoring.interactions import antithetic_orders, sets_along, shapley_values
+from ...scoring.circuits import antithetic_orders, sets_along, shapley_values
 from ...store.rows import Row
 from ...tasks.glue import TaskRow
 from ..ablation import disabling, references

@@ -24,9 +24,11 @@ from ...scoring.few_inputs import FEWEST
 from ...scoring.links import (
     ALONE,
     Links,
+    Looked,
     PairScores,
     Placement,
     Positions,
+    QueryResiduals,
     exchange_groups,
     fixed_scores,
     habits,
@@ -34,7 +36,6 @@ from ...scoring.links import (
     shifted,
 )
 from ...scoring.links import without_key as without
-from ...scoring.queries import Looked, QueryResiduals
 from ...scoring.registry import link_score
 from ...store.rows import Row
 from ...store.runs import Provenance
@@ -56,7 +57,7 @@ from .frame_partials import (
 from .records import NAMED_LINES, FrameHead, FrameSentence, FrameSummary, SkippedLine
 
 if TYPE_CHECKING:
-    from ...scoring.mean_contrasts import LinkEnds, MeanContrasts
+    from ...scoring.link_contrasts import LinkEnds, MeanContrasts
 
 BUNDLED = config.SAMPLES / "frames" / "sentences.jsonl"
 MOST_SKIPPED = 50  # lines that a summary names
@@ -342,7 +343,7 @@ def score_sentences(
     )
     ends = [_ends(entry, encodings[entry.input], how) for entry in entries]
     shape: dict[str, Any] = {"layers": checkpoint.layers, "heads": checkpoint.heads, "causal": checkpoint.causal}
-    contrasts = scoring.mean_contrasts.MeanContrasts(ends, **shape, seed=options.seed)
+    contrasts = scoring.link_contrasts.MeanContrasts(ends, **shape, seed=options.seed)
     observers: "list[PairScores | QueryResiduals | MeanContrasts]" = [scores, residuals, contrasts]
     capture.running.run(
         checkpoint, encodings, [Sinkless(observer) for observer in observers] if options.without_first else observers
@@ -403,7 +404,7 @@ def _ends(entry: Entry, encoding: Any, how: dict[str, Any]) -> "LinkEnds":
     taken = np.zeros((len(groups), len(groups)), dtype=bool)
     for queries, keys in links:
         taken[np.ix_(pieces.word[list(queries)], pieces.word[list(keys)])] = True
-    return scoring.mean_contrasts.LinkEnds(entry.input, pieces, tuple(links), taken)
+    return scoring.link_contrasts.LinkEnds(entry.input, pieces, tuple(links), taken)
 
 
 def _directed(element: Positions, target: Positions, direction: str) -> tuple[Positions, Positions]:

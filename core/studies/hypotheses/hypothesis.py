@@ -21,7 +21,7 @@ from ...errors import InputError
 from ...frames.records import AnnotatedSentence
 from ...frames.rows import read_rows as frame_rows
 from ...frames.rows import write_rows
-from ...scoring.level_spending import ALPHA, holm
+from ...scoring.corrections import ALPHA, holm
 from ...store.database import Database
 from ...store.hypotheses import add_event, batches, hypotheses
 from ...store.runs import Provenance, is_imported
@@ -32,7 +32,7 @@ from ..headline import Headline
 from ..lookup import find_study
 from ..options import LARGEST_SEED, Checkpoint, Pipeline
 from ..records import Result
-from ..standing import hashes_of
+from ..stored_runs import hashes_of
 from ..transport import decode, encode
 from .measure_heads import keep_as_run, said_of, where_from
 from .predicates import Hypothesis, checked, counterpart_of, predicate_of

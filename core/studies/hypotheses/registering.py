@@ -13,7 +13,7 @@ from ... import studies
 from ...attention import Head
 from ...errors import AtlasError, InputError, StoreError
 from ...models.present import present_weights
-from ...scoring.level_spending import batch_level
+from ...scoring.corrections import batch_level
 from ...store.database import Database
 from ...store.hypotheses import (
     Marks,
@@ -31,7 +31,7 @@ from ...store.runs import known_runs, runs
 from ...tasks.glue import TaskRow, read_rows
 from ..contract import as_json
 from ..preflight import check_runnable
-from ..standing import hashes_of
+from ..stored_runs import hashes_of
 from .hypothesis import (
     FRAMES,
     HypothesisOptions,

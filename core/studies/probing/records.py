@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..estimate import Estimate
-from ..records import Figure, Result, column
-from ..valued_records import Valued
+from ..records import Figure, Result, Valued, column
 
 # ---------------------------------------------------------------- the rows of subnetworks
 

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 from ...store.findings import Number
 from ...store.rows import Row
-from ..records import Figure, Result, picked, stated
-from ..valued_records import Valued
+from ..records import Figure, Result, Valued, picked, stated
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from core.errors import StoreError
 from core.findings import hypothesis_crate
 from core.models.bundled_checkpoints import bundled_names
 from core.models.present import present_weights
-from core.scoring.level_spending import CONTROLLED
+from core.scoring.corrections import CONTROLLED
 from core.store import hypotheses as store
 from core.store.hypotheses import StoredBatch, StoredHypothesis
 from core.studies.hypotheses.hypothesis import RowChoice, usual_rows

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import pandas as pd
 import streamlit as st
 
-from core.atlas.example_pair import PAIR, TEXT
+from core.atlas.example import PAIR, TEXT
 from core.attention import Head
 from core.errors import InputError
 from core.store import runs as store

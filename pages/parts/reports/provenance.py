@@ -10,7 +10,7 @@ from core.store import runs
 from core.store.rows import Row, from_json
 from core.studies.lookup import find_study
 from core.studies.records import Result, record_of
-from core.studies.standing import Standing, standing
+from core.studies.stored_runs import Standing, standing
 from core.tasks.glue import sampled
 from pages.parts.shell import resources
 from pages.parts.shell.short_names import short_names

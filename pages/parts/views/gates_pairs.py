@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.scoring.gate_classes import CLASSES
+from core.scoring.circuits import CLASSES
 from core.studies.circuits.records import (
     GatedHead,
     HeadPair,

@@ -9,9 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import capture, studies
 from core.atlas.example_grid import example_grid
-from core.atlas.head import facts, sentence
-from core.atlas.head_page import Gallery, Shelved, command_of, head_page
-from core.atlas.head_pair import scores_beside
+from core.atlas.head import Gallery, Shelved, command_of, facts, head_page, scores_beside, sentence
 from core.attention import Head
 from core.drawing.packing import Grid
 from core.drawing.page import MapsSource

@@ -19,13 +19,11 @@ from core.report.claims.registry import claim
 from core.report.discoveries import together
 from core.report.exhibits import Exhibit
 from core.report.exhibits import exhibits as every_exhibit
-from core.report.plan import ReportStep
+from core.report.plan import DEFAULTS, PARTS, ReportOptions, ReportStep
 from core.report.records import ClaimRecord, Records, ValueRecord, records_of
 from core.report.rendering.charts import chart_of
-from core.report.rendering.html import html_of
-from core.report.rendering.parquet import parquet_files
+from core.report.rendering.html import html_of, parquet_files
 from core.report.rendering.words import About, command_of, numbers_of, short
-from core.report.report_options import DEFAULTS, PARTS, ReportOptions
 from core.store.database import Database
 from core.store.runs import one_run
 from core.tasks.glue import TASKS, task_name
