@@ -16,7 +16,7 @@ from ..attention import AttentionMaps
 from ..models.encoding import Encoding
 from .shipped_scores import file_hash
 
-# -------------------- The sentences of the example that the maps page opens with
+# ---------------------------------------------------------------- the example of the maps page
 
 
 TEXT, PAIR = "The company said profits rose sharply.", "Profits went up, the company reported."

@@ -23,7 +23,7 @@ from ..studies.hypotheses.records import JudgedHypothesis
 from ..studies.lookup import find_study
 from ..studies.patterns import classify_maps
 
-# ---------------------------------------------------------------- the page of one head in one file
+# ---------------------------------------------------------------- the page of one head
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def command_of(checkpoint: str, task: str | None) -> str:
     return command_line("atlas", checkpoint, *(["--task", task] if task else []))
 
 
-# -------------------- Two heads beside each other, of two checkpoints or of one
+# ---------------------------------------------------------------- two heads compared
 
 
 COLUMNS = ("score", "first", "first_low", "first_high", "second", "second_low", "second_high", "difference", "sure")

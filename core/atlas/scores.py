@@ -33,7 +33,7 @@ from ..studies.lookup import find_study
 from ..studies.stored_runs import hashes_of
 from . import shipped_scores
 
-# -------------------- What the hypotheses that ship know of every bundled head, as scores
+# ---------------------------------------------------------------- scores from bundled hypotheses
 
 
 FOLDER = config.DATA / "hypotheses"
@@ -63,7 +63,7 @@ def _rows(file: Path, checkpoint: str, weights: str) -> pd.DataFrame:
     return pd.DataFrame(scores)
 
 
-# -------------------- The scores in the record that ships (core.store.shipped_record)
+# ---------------------------------------------------------------- scores from the bundled record
 
 
 def recorded_rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
@@ -102,7 +102,7 @@ def _every(folder: Path, changed: int) -> pd.DataFrame:
     return pd.DataFrame(scores).drop_duplicates(key) if scores else pd.DataFrame()
 
 
-# -------------------- The atlas' row, and which rows of a study are scores of heads
+# ---------------------------------------------------------------- rows of the atlas
 
 
 PLACE = ("x", "y", "stress")  # of the scaling of distances between heads (Clark et al.)

@@ -41,7 +41,7 @@ from ..tuning.saved_checkpoints import shown_folder
 from .data import Data, Facts
 from .ids import Part
 
-# ---------------------------------------------------------------- what a report is asked for
+# ---------------------------------------------------------------- options
 
 
 PARTS = (

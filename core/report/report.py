@@ -30,7 +30,7 @@ from .published_values import REPLICATION, figures
 from .records import ClaimRecord, Records, StepRecord, ValueRecord, rows_of
 from .verdicts import MeasurementContext, paired
 
-# ---------------------------------------------------------------- stored runs beside a report's steps
+# ---------------------------------------------------------------- stored runs with other settings
 
 
 SETTINGS: dict[Part, Mapping[str, int | str]] = {

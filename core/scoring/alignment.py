@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from ..errors import InputError
 
-# ---------------------------------------------------------------- cross attention as word alignment
+# ---------------------------------------------------------------- word alignment by cross attention
 
 
 Links = Sequence[tuple[int, int]]  # (source word, target word), from 0

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from ..errors import InputError
 
-# ---------------------------------------------------------------- heads in pairs and in all sets
+# ---------------------------------------------------------------- interactions and Shapley values
 
 
 def interactions(
@@ -77,7 +77,7 @@ def shapley_values(
     return added / len(orders)
 
 
-# -------------------- What a head is to a task, from gates fitted with a push up and a push down (causal head
+# ---------------------------------------------------------------- classes of gates
 
 
 GateClass = Literal["facilitating", "interfering", "irrelevant", "undecided"]

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from ..errors import InputError
 
-# -------------------- The level spent over batches of hypotheses that share judging inputs, and Holm's step-down
+# ---------------------------------------------------------------- alpha spending over batches of hypotheses
 
 
 ALPHA = 0.05
@@ -49,7 +49,7 @@ def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
     return [None if before is None else float(after) for before, after in zip(p, adjusted[: len(p)], strict=True)]
 
 
-# -------------------- Which of many tests stand together, when few of those that do may be luck
+# ---------------------------------------------------------------- false discovery rate
 
 
 LEVEL = 0.05

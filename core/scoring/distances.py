@@ -20,7 +20,7 @@ from ..exponentials import log_into
 from ..map_sums import MapSums, Needs
 from .heads import CACHED
 
-# -------------------- Groups of near-duplicate heads, and other heads to compare them with
+# ---------------------------------------------------------------- near-duplicate heads
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from .definitions import DEFINITIONS
 from .intervals import EVERY_LAYER, Means, StatisticEstimate
 from .link_contrasts import by_draw, cells_of, means_over_draws, weights_at
 
-# -------------------- Is it the feature, or the place where it stands? Log weights of its tokens, the query and
+# ---------------------------------------------------------------- feature contrasts
 
 
 DRAWS = 16  # of each feature of an input

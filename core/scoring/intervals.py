@@ -19,7 +19,7 @@ from scipy.special import ndtri, stdtrit
 from . import few_inputs
 from .few_inputs import Spread
 
-# ---------------------------------------------------------------- shares of rows and their intervals
+# ---------------------------------------------------------------- proportions
 
 
 _REACH = float(-ndtri(0.025))

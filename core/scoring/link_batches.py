@@ -248,7 +248,7 @@ class _Pairs:
         return np.asarray(self.known[at] == codes)
 
 
-# ---------------------------------------------------------------- links between words from blocks of queries
+# ---------------------------------------------------------------- blocks of queries
 
 
 def in_order(words: LinkedWords, length: int) -> bool:

@@ -345,7 +345,7 @@ def means_over_draws(
     return np.where(np.abs(mean) < NOTHING, 0.0, mean)
 
 
-# -------------------- An observer of the mean contrast of links (`core.scoring.link_contrasts`) as a run of a
+# ---------------------------------------------------------------- mean contrasts of a run
 
 
 class LinkEnds(NamedTuple):

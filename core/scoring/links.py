@@ -263,7 +263,7 @@ def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tup
     }
 
 
-# -------------------- Is it the linked word that looks there, or would any word? Weights at a link's keys,
+# ---------------------------------------------------------------- null of queries
 
 
 KINDS = ("weight", "share")

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Shaped
 
 from ..errors import InputError
 
-# -------------------- Spearman's rank correlation of two scores of the same heads, with a percentile interval
+# ---------------------------------------------------------------- Spearman's rank correlation
 
 
 BOOTSTRAPS = 1000

@@ -343,7 +343,7 @@ def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.nda
     return {role: q[:, k * heads : (k + 1) * heads] for k, role in enumerate(ROLES)}
 
 
-# -------------------- Random tokens that come twice, which show duplicate-token and induction heads, and a
+# ---------------------------------------------------------------- random tokens that are repeated
 
 
 @dataclass(frozen=True)
@@ -389,7 +389,7 @@ def repeated_tokens(
     return RepeatedTokens((*before, *half, *half, *after), (*before, *drawn, *after), places)
 
 
-# ---------------------------------------------------------------- roles of heads from blocks of queries
+# ---------------------------------------------------------------- blocks of queries
 
 
 Cells = Int[np.ndarray, "_ 2"]

@@ -216,7 +216,7 @@ def _number(hint: Any) -> type | None:
     return next((kind for kind in (float, int) if kinds == {kind}), None)
 
 
-# -------------------- Rows with a value, its interval and a name, as the studies of probes and of weights leave them
+# ---------------------------------------------------------------- rows with a value and its interval
 
 
 V = TypeVar("V", bound="Valued")

@@ -12,7 +12,7 @@ from ..store.database import Database
 from ..store.rows import from_json
 from .records import Result
 
-# ---------------------------------------------------------------- of which weights a stored result is
+# ---------------------------------------------------------------- weights of stored results
 
 
 Standing = Literal["present", "earlier", "unrecorded", "elsewhere"]

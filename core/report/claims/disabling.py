@@ -34,8 +34,6 @@ from .outcomes import (
     untested,
 )
 
-# ---------------------------------------------------------------- the last sentences of the sources
-
 
 def words_of_both(evidence: Evidence) -> list[Outcome]:
     """Of the heads whose loss is clear on both STS-B and RTE, corrected over heads, more than half look at the same

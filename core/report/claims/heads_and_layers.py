@@ -39,9 +39,6 @@ from .outcomes import (
 from .scores import beats
 from .seeds import decided_over_seeds
 
-# ---------------------------------------------------------------- the last sentences of the sources
-
-
 NO_LAST = "the features were measured without the last token of the first sentence: run that step anew"
 
 
@@ -59,9 +56,6 @@ def first_and_last(evidence: Evidence, result: StepResult) -> Outcome | None:
         decisions += [decided(over(beyond)), decided_over_seeds([-seed for seed in gains], PARTS)]
         sentences.append(f"{feature} token {said(over(beyond), 2)} beyond others nearby, {said_of_seeds(gains)} after")
     return found_by(result, all_of(decisions), "; ".join(sentences), result.n, seeds=len(gains))
-
-
-# -------------------- Sentences of the sources' summaries, of a later blog and of the replication, as tests of
 
 
 FIFTH = 4 / 12  # of the depth: layer 5 of 12, from 0

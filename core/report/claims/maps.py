@@ -43,7 +43,7 @@ from .outcomes import (
 )
 from .seeds import apart_over_seeds, mean_of_seeds, with_luck
 
-# ---------------------------------------------------------------- attention to [SEP] is a no-op, as tests
+# ---------------------------------------------------------------- [SEP] as a no-op
 
 
 FROM = 4 / 12  # of the depth: layer 5 of 12
@@ -99,7 +99,7 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
     return (means[0], means[1]) if means[1] < means[0] else None
 
 
-# ---------------------------------------------------------------- what makes heads look there
+# ---------------------------------------------------------------- why heads attend to [SEP]
 
 
 def made_by_blocks(evidence: Evidence) -> list[Outcome]:
@@ -137,9 +137,6 @@ def _origin(result: StepResult, task: str, scores: list[SortScore]) -> Outcome:
         f"{said(words, 2)}"
     )
     return found_by(result, decided(difference, ORIGIN_MARGIN), sentence, scores[0].n, task)
-
-
-# ---------------------------------------------------------------- the last sentences of the sources
 
 
 NO_FRAMES = (
@@ -476,9 +473,6 @@ def _best_of_its_sort(best: Score, rival: Score | None, diagonal: Sequence[str],
     if clear.word != HOLDS or not _beyond_kinds(best):
         return replace(clear, word=UNDECIDED)
     return replace(clear, word=HOLDS if best.name in diagonal else FAILS)
-
-
-# -------------------- Sentences of the sources' summaries, of a later blog and of the replication, as tests of
 
 
 MOST = 0.5  # of the heads

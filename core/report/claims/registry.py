@@ -11,7 +11,7 @@ from ..ids import ExhibitId
 from . import changes, class_shares, disabling, head_rankings, heads_and_layers, maps, probes, scores
 from .outcomes import Test
 
-# ---------------------------------------------------------------- what a claim is
+# ---------------------------------------------------------------- claims
 
 
 @dataclass(frozen=True)

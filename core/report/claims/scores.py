@@ -39,7 +39,7 @@ from .outcomes import (
 )
 from .seeds import compared, needs, over_seeds, score_of, welch, with_luck
 
-# -------------------- Sentences on other ways to fine-tune, as tests of stored runs that the plan's own stand beside
+# ---------------------------------------------------------------- other ways to fine-tune
 
 
 def by_separator(evidence: Evidence) -> list[Outcome]:
@@ -78,9 +78,6 @@ def _compared(evidence: Evidence, result: StepResult) -> Outcome | None:
     sentence = f"{metric} {points(change)} beside {below.value:.3f} as ever"
     decision = needs(no_loss([change]), difference, joint_luck, -MARGIN)
     return found_by(result, decision, sentence, n, seeds=min(score.n or 1 for score in scores))
-
-
-# -------------------- Sentences of the sources' summaries, of a later blog and of the replication, as tests of
 
 
 PRINTED_GAIN = 35.9

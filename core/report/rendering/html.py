@@ -31,7 +31,7 @@ from ..records import ClaimRecord, Records, ValueRecord, rows_of
 from .charts import chart_of
 from .words import About, command_of, numbers_of, short
 
-# ---------------------------------------------------------------- A report's rows as Parquet, a file for each kind
+# ---------------------------------------------------------------- Parquet
 
 
 FILES = {"value": "values", "claim": "claims", "head": "heads", "step": "steps"}  # by kind of row
