@@ -96,8 +96,8 @@ def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> 
         measure: where nothing is stored or shipped, measure a first set now (seconds).
 
     Returns:
-        The columns of `core.atlas.rows.ScoreRow`: checkpoint, task, layer, head, score, value, low, high, n, baseline,
-        q, source. One score as a table of heads: `frame.pivot(index="layer", columns="head", values="value")`.
+        The columns of `core.atlas.scores.ScoreRow`: checkpoint, task, layer, head, score, value, low, high, n,
+        baseline, q, source. One score as a table of heads: `frame.pivot(index="layer", columns="head", values="value")`.
 
     Raises:
         CheckpointError: from measuring.

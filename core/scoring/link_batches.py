@@ -1,7 +1,7 @@
 """The links of some inputs of one length, found once and read off every layer's maps between words.
 
 `core.scoring.tokens` says what a link's weight, excess, contrast and accuracy are. Nothing here is as large as all
-pairs of words, so that inputs of thousands of words have room; `core.scoring.link_blocks` reads links without maps.
+pairs of words, so that inputs of thousands of words have room; `LinkBlocks` reads links without maps.
 """
 
 from collections.abc import Sequence
