@@ -97,7 +97,8 @@ def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> 
 
     Returns:
         The columns of `core.atlas.scores.ScoreRow`: checkpoint, task, layer, head, score, value, low, high, n,
-        baseline, q, source. One score as a table of heads: `frame.pivot(index="layer", columns="head", values="value")`.
+        baseline, q, source. One score as a table of heads:
+        `frame.pivot(index="layer", columns="head", values="value")`.
 
     Raises:
         CheckpointError: from measuring.
