@@ -112,9 +112,6 @@ def _hashed(secret: str, person: str) -> str:
     return hashlib.sha256(f"{secret}\0{person}".encode("utf-8", "replace")).hexdigest()
 
 
-# ----------------------------------------------------------------
-
-
 PROVIDER = ("client_id", "client_secret", "server_metadata_url")
 SHARED = ("redirect_uri", "cookie_secret")
 SHORTEST_SECRET = 14  # characters: 112 bits, the least that signs a cookie

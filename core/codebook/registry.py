@@ -16,7 +16,7 @@ from . import sets
 from .classes import Border, ClassSet, Codebook
 from .measures import CodebookMeasures, Map
 
-# -------------------- Bundled maps that lie close to the borders between classes that people confuse
+# ---------------------------------------------------------------- bundled maps close to the borders between classes
 
 
 FILE = config.ANNOTATIONS / "borders.json"
@@ -61,9 +61,6 @@ def border_maps(name: str) -> tuple[BorderMap, ...]:
             weights = stored[row["map_id"]].astype(np.float32)
         maps.append(BorderMap(row["class"], weights, row["value"], row["source"]))
     return tuple(maps)
-
-
-# ----------------------------------------------------------------
 
 
 def found_sets() -> dict[str, ClassSet]:

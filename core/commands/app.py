@@ -1,4 +1,4 @@
-"""`attention-atlas app`: the pages, served by Streamlit in a process of its own."""
+"""`attention-atlas app`: the app, served by Streamlit in its own process."""
 
 import os
 import subprocess
@@ -14,12 +14,15 @@ from ..errors import InputError
 
 
 def app(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="port of this machine that the app listens on")] = 8501,
-    db: Annotated[Path | None, typer.Option("--db", help="database file; default: ATLAS_DB, or your own")] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="port that the app listens on")] = 8501,
+    db: Annotated[
+        Path | None, typer.Option("--db", help="database file (default: ATLAS_DB, otherwise your own database)")
+    ] = None,
 ) -> None:
-    """Start the app, and print the address to open in a browser.
+    """Start the app and print its address.
 
-    Its process never imports the package `attention_atlas`: `core` and `pages` are at the top there, as in a clone.
+    The process does not import the package `attention_atlas`: `core` and `pages` are top-level modules there, as in a
+    clone.
     """
     command = app_command(port, db)
     sys.stdout.flush()
@@ -29,13 +32,13 @@ def app(
 
 
 def app_command(port: int, db: Path | None) -> list[str]:
-    """The command that serves the pages. Its folder comes first on the path of modules, before that of the caller.
+    """Return the command that serves the app, with its folder first on the module path.
 
-    Streamlit reads the settings in `.streamlit/config.toml` of that folder after any others.
+    Streamlit reads `.streamlit/config.toml` of that folder last.
     """
     if find_spec("streamlit") is None:
         raise InputError(
-            "The app needs Streamlit, which is not installed here: pip install 'attention-atlas[app]', and try again."
+            "The app needs Streamlit, which is not installed. Run pip install 'attention-atlas[app]', and try again."
         )
     script = str(config.PROJECT / "app.py")
     own = ["--", "--db", str(db)] if db else []

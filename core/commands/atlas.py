@@ -1,4 +1,4 @@
-"""`python -m core atlas CHECKPOINT [--task T]`: every score of every head."""
+"""`python -m core atlas CHECKPOINT [--task T]`: all scores of all heads."""
 
 from typing import Annotated
 
@@ -16,17 +16,17 @@ from .study_commands import with_form
 @with_form
 def atlas(
     checkpoint: Checkpoint,
-    task: Annotated[
-        str | None, typer.Option(help="only scores on this task; without it, on all that are stored")
-    ] = None,
+    task: Annotated[str | None, typer.Option(help="only scores on this task (default: all stored scores)")] = None,
     score: Annotated[
-        list[str] | None, typer.Option(help="only scores whose key begins so: roles, features/max ...")
+        list[str] | None, typer.Option(help="only scores whose key starts with this, such as roles or features/max")
     ] = None,
     *,
     form: Form,
 ) -> None:
-    """Print every score of every head of a checkpoint: what is stored, what ships with it, or, where there is neither,
-    a first set measured now on bundled rows."""
+    """Print all scores of all heads of a checkpoint.
+
+    Uses stored and bundled scores; if there are none, measures a first set on bundled examples.
+    """
     db, note = _database()
     try:
         frame = scores_of(db, checkpoint=checkpoint, task=task)
@@ -44,11 +44,11 @@ def atlas(
 
 
 def _database() -> tuple[Database | None, str | None]:
-    """The database where there is one; or none, and a sentence on who holds it."""
+    """Return the database, or None and a message if it is held by another process; None if there is no file."""
     file = settings().database
     if not file.expanduser().exists():
         return None, None
     try:
         return Database(file), None
     except LockedError as error:
-        return None, f"The database is held by {error.holder}, so what it has stored is not among these rows."
+        return None, f"The database is held by {error.holder}, so its stored scores are not included."

@@ -1,4 +1,4 @@
-"""`python -m core check CHECKPOINT`: run the self-check and print what was seen."""
+"""`python -m core check CHECKPOINT`: run the self-check of a checkpoint."""
 
 import sys
 from typing import Annotated
@@ -15,12 +15,12 @@ from .study_commands import with_form
 @with_form
 def check(
     checkpoint: Checkpoint,
-    revision: Annotated[str | None, typer.Option(help="revision of a hub id")] = None,
-    dtype: Annotated[str, typer.Option(help="float32, bf16, fp16, int8, or stored: as the file has it")] = "float32",
+    revision: Annotated[str | None, typer.Option(help="revision of a hub ID")] = None,
+    dtype: Annotated[str, typer.Option(help="float32, bf16, fp16, int8, or stored (as in the file)")] = "float32",
     *,
     form: Form,
 ) -> None:
-    """Open a checkpoint and check shapes, rows, equality with eager, causality and that disabling bites."""
+    """Check shapes, row sums, agreement with eager attention, causality and the effect of disabling a head."""
     shown = sys.stderr.isatty()
     if shown:
         tell(f"Opening {checkpoint} and hashing its weights ...", err=True)
@@ -41,8 +41,8 @@ def check(
     failed = [finding.name for finding in findings if not finding.passed]
     if failed:
         raise CheckpointError(
-            f"Every check must pass before numbers from {checkpoint} mean anything; failed: "
-            f"{', '.join(failed)}: choose another checkpoint or report its family."
+            f"All checks must pass before results on {checkpoint} can be trusted; failed: {', '.join(failed)}. "
+            "Choose another checkpoint, or report its model family."
         )
 
 

@@ -1,4 +1,4 @@
-"""`python -m core export DIR` and `python -m core import DIR`: the whole database as Parquet, and back."""
+"""`python -m core export DIR` and `python -m core import DIR`: the whole database as Parquet."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,15 +13,15 @@ from .study_commands import with_form
 
 
 @with_form
-def export(folder: Annotated[Path, Argument(help="a folder that is new or empty")], *, form: Form) -> None:
-    """Write every table of the database to DIR as Parquet."""
+def export(folder: Annotated[Path, Argument(help="new or empty folder")], *, form: Form) -> None:
+    """Export every table of the database to DIR as Parquet."""
     with Database(settings().database) as db:
         _show("export", db, folder, exchange.export_all(db, folder), form)
 
 
 @with_form
-def import_export(folder: Annotated[Path, Argument(help="a folder that `export` wrote")], *, form: Form) -> None:
-    """Read what `export` wrote into a database that is still empty (choose a new file with ATLAS_DB)."""
+def import_export(folder: Annotated[Path, Argument(help="folder that `export` wrote")], *, form: Form) -> None:
+    """Import an export into an empty database (choose a new file with ATLAS_DB)."""
     with Database(settings().database) as db:
         _show("import", db, folder, exchange.import_all(db, folder), form)
 

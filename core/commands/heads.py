@@ -1,4 +1,6 @@
-"""`python -m core heads CHECKPOINT --sentence S --target WORD --element WORDS`: the heads between two places."""
+"""`python -m core heads CHECKPOINT --sentence S --target WORD --element WORDS`: heads that link two places in a
+sentence.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -19,22 +21,24 @@ from .study_commands import of_record
 
 @dataclass(frozen=True)
 class HeadsOptions:
-    """A sentence with its target and elements, and how its heads are ranked."""
+    """A sentence with target and frame elements, and how heads are ranked."""
 
     checkpoint: Checkpoint
-    sentence: Annotated[str, Flag("the sentence")]
-    target: Annotated[str, Flag('the frame-evoking word; "walk#2" is its second occurrence')]
-    element: Annotated[list[str], Flag("words of a frame element; give it again for another element")]
+    sentence: Annotated[str, Flag("sentence to analyse")]
+    target: Annotated[str, Flag('frame-evoking word; "walk#2" is its second occurrence')]
+    element: Annotated[list[str], Flag("words of a frame element; repeat for more elements")]
     direction: Annotated[str, Flag("element_to_target, target_to_element or later_to_earlier")] = "element_to_target"
-    pairing: Annotated[str, Flag("product of word pieces, or the paper's zip")] = "product"
-    without_first: Annotated[bool, Flag("leave out the first position", name="--without-first")] = False
-    raw: Annotated[bool, Flag("rank by the weight alone", name="--raw")] = False
-    revision: Annotated[str | None, Flag("revision of a hub id")] = None
-    top: Annotated[int, Flag("heads of a table; the other forms have every head")] = 10
+    pairing: Annotated[str, Flag("product of all token pairs, or zip (as in the paper)")] = "product"
+    without_first: Annotated[bool, Flag("ignore the first position", name="--without-first")] = False
+    raw: Annotated[
+        bool, Flag("rank by attention weight instead of by its difference from the same distance", name="--raw")
+    ] = False
+    revision: Annotated[str | None, Flag("revision of a hub ID")] = None
+    top: Annotated[int, Flag("number of heads in the table; other formats have all heads")] = 10
 
     @property
     def annotated(self) -> AnnotatedSentence:
-        """The sentence with its words marked. Raises InputError for words that it lacks."""
+        """The sentence with its marked words. Raises InputError if it lacks them."""
         elements = tuple(
             Element(f"element {k}", (place(self.sentence, words, "element"),))
             for k, words in enumerate(self.element, 1)
@@ -46,8 +50,9 @@ class HeadsOptions:
 
 @of_record(HeadsOptions)
 def heads(asked: HeadsOptions, form: Form) -> None:
-    """Rank the heads by how much more they attend between a target and a frame element of one sentence (Fig 3) than
-    between places at the same distance."""
+    """Rank heads by attention between a target and a frame element of one sentence (Fig 3), compared with other
+    positions at the same distance.
+    """
     marked = asked.annotated
     opened = models.opening.open_checkpoint(asked.checkpoint, revision=asked.revision)
     encoding = opened.encode(asked.sentence)
@@ -60,10 +65,14 @@ def heads(asked: HeadsOptions, form: Form) -> None:
     )
     if not ranking.visible:
         raise InputError(
-            "In a decoder a query sees no later key, and here every key would lie after its query: use "
+            "At least one key must be at or before its query in a decoder; here every key is later. Use "
             "--direction later_to_earlier."
         )
-    beside = f"{ranking.borrowed} places of the bundled sentences" if ranking.borrowed else "other places here"
+    beside = (
+        f"{ranking.borrowed} positions in the bundled sentences"
+        if ranking.borrowed
+        else "other positions in this sentence"
+    )
     provenance = {
         "checkpoint": opened.name,
         "weights_hash": opened.weights_hash,
@@ -87,8 +96,9 @@ def heads(asked: HeadsOptions, form: Form) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RankedHead(Result):
-    """A head of the ranking. same_distance: NaN or None where nothing else lies at that distance; place_rank: the place
-    of its link among all that it could have chosen."""
+    """A ranked head. same_distance: NaN or None if no other pair has that distance; place_rank: rank of the linked
+    position among all candidates.
+    """
 
     rank: int
     name: str

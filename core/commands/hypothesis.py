@@ -1,4 +1,4 @@
-"""`python -m core hypothesis add|test|withdraw|list|export|verify`: hypotheses about heads, tested once registered."""
+"""`python -m core hypothesis add|test|withdraw|list|export|verify`: register and test hypotheses about heads."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,27 +22,31 @@ from ..studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, 
 from .output import Form, database, ran, show_rows, tell
 from .study_commands import FORMS, PLACES, of_record, with_form
 
-app = typer.Typer(help="Hypotheses about heads, registered before they are tested.", no_args_is_help=True)
+app = typer.Typer(help="Register hypotheses about heads before testing them.", no_args_is_help=True)
 
 
 @dataclass(frozen=True)
 class Adding:
-    """What is said of which heads, thought of on which rows, to be judged on which."""
+    """A claim about heads, with the examples it was formed on and those it is evaluated on."""
 
-    checkpoint: Annotated[str, Flag("bundled name, local folder or hub id", argument=True)]
-    head: Annotated[tuple[str, ...], Flag("a head such as L2H3; several times, all in one batch", required=True)]
+    checkpoint: Annotated[str, Flag("bundled name, local folder or hub ID", argument=True)]
+    head: Annotated[tuple[str, ...], Flag("head such as L2H3; repeat to register several in one batch", required=True)]
     predicate: Annotated[str, Flag(", ".join(PREDICATES), required=True)]
-    thought: Annotated[str, Flag("rows it was thought of on: task:split:limit:seed, as sst2:dev:200:0", required=True)]
-    judged: Annotated[str, Flag("rows that judge it, likewise; none may be among the others", required=True)]
-    set: Annotated[tuple[str, ...], Flag("a parameter, as feature=noun; several times")] = ()
-    data: Annotated[str | None, Flag("folder in GLUE's TSV form, or hub; default: the bundled samples")] = None
-    author: Annotated[str, Flag("who registers it")] = ""
+    thought: Annotated[
+        str, Flag("examples it was formed on, as task:split:limit:seed, such as sst2:dev:200:0", required=True)
+    ]
+    judged: Annotated[
+        str, Flag("evaluation examples, in the same form; must not overlap with the others", required=True)
+    ]
+    set: Annotated[tuple[str, ...], Flag("parameter such as feature=noun; can be repeated")] = ()
+    data: Annotated[str | None, Flag("folder with GLUE's TSV files, or hub (default: bundled samples)")] = None
+    author: Annotated[str, Flag("your name")] = ""
 
 
 @app.command("add")
 @of_record(Adding)
 def add(asked: Adding, form: Form) -> None:
-    """Register hypotheses before they are tested; heads named together are one batch, whose level they share."""
+    """Register hypotheses; heads given together form one batch and share its significance level."""
     parameters = dict(_parameter(text) for text in asked.set)
     proposals = [Proposal(Head.parse(name), asked.predicate, parameters) for name in asked.head]
     rows = {name: RowChoice.parse(getattr(asked, name), data=asked.data) for name in ("thought", "judged")}
@@ -54,7 +58,7 @@ def add(asked: Adding, form: Form) -> None:
 def _parameter(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise InputError(f'A parameter is written like feature=noun; "{text[:60]}" is not.')
+        raise InputError(f'A parameter must be written like feature=noun; got "{text[:60]}". Correct it.')
     return name.strip(), value.strip()
 
 
@@ -62,13 +66,13 @@ def _parameter(text: str) -> tuple[str, str]:
 class Testing:
     """Which batch is tested."""
 
-    id: Annotated[str, Flag("a hypothesis or its batch, as `hypothesis list` prints it; or latest", argument=True)]
+    id: Annotated[str, Flag("ID of a hypothesis or batch from `hypothesis list`, or latest", argument=True)]
 
 
 @app.command("test")
 @of_record(Testing, beside=FORMS | PLACES)
 def test(asked: Testing, form: Form, where: JobPlacement) -> None:
-    """Test all hypotheses of a batch that were not withdrawn: which of seven criteria each meets."""
+    """Test the hypotheses of a batch that have not been withdrawn, on seven criteria."""
     with database() as db:
         options = options_of(*batch_of(db, asked.id))
     provenance, rows = ran(STUDY.name, as_json(options), where=where)
@@ -85,21 +89,21 @@ def test(asked: Testing, form: Form, where: JobPlacement) -> None:
 
 @app.command("withdraw")
 def withdraw(
-    hypothesis: Annotated[str, typer.Argument(help="its id")],
+    hypothesis: Annotated[str, typer.Argument(help="ID of the hypothesis")],
     note: Annotated[str, typer.Option(help="why")] = "",
 ) -> None:
-    """Say that a hypothesis is no longer held. It stays, unchanged, and still counts."""
+    """Withdraw a hypothesis. It remains stored and still counts."""
     with database() as db:
         store.withdraw(db, hypothesis, note)
-    tell(f"Withdrawn: {hypothesis}. It stays in the list and still counts towards its batch's level.")
+    tell(f"Withdrew {hypothesis}. It remains in the list and still counts for the significance level of its batch.")
 
 
 @app.command("list")
 @with_form
 def list_hypotheses(
-    checkpoint: Annotated[str | None, typer.Option(help="of this checkpoint only")] = None, *, form: Form
+    checkpoint: Annotated[str | None, typer.Option(help="only hypotheses about this checkpoint")] = None, *, form: Form
 ) -> None:
-    """Every hypothesis that was ever registered, with what it meets."""
+    """List all registered hypotheses with the criteria that they meet."""
     with database() as db:
         rows = [row for row in _rows(db) if checkpoint in (None, row["checkpoint"])]
         show_rows("hypotheses", {"database": str(db.path)}, rows, form)
@@ -131,24 +135,24 @@ def _row(db: Database, hypothesis: store.StoredHypothesis, batch: store.StoredBa
 
 @app.command("export")
 def export_crate(
-    checkpoint: Annotated[str, typer.Argument(help="whose hypotheses")],
-    out: Annotated[Path, typer.Argument(help="a new folder")],
+    checkpoint: Annotated[str, typer.Argument(help="checkpoint whose hypotheses are exported")],
+    out: Annotated[Path, typer.Argument(help="new folder")],
 ) -> None:
-    """Write all hypotheses about a checkpoint as an RO-Crate, which another machine can read and run again."""
+    """Export all hypotheses about a checkpoint as an RO-Crate, which other machines can verify."""
     with database() as db:
         tell(str(hypothesis_crate.export(db, checkpoint, out)))
 
 
 @app.command("verify")
-def verify_crate(crate: Annotated[Path, typer.Argument(help="a crate, or a folder of crates")]) -> None:
-    """Compute every criterion of a crate again; what differs is named, and the exit status is then 2."""
+def verify_crate(crate: Annotated[Path, typer.Argument(help="crate, or folder of crates")]) -> None:
+    """Recompute every criterion of a crate; exit with status 2 if any differs."""
     differing = False
     for folder in hypothesis_crate.crates(crate):
         compared, differences = hypothesis_crate.verify(folder)
         for difference in differences:
-            tell(f"{folder.name}: {difference.what} was {difference.then} and is {difference.now}.", err=True)
+            tell(f"{folder.name}: {difference.what} was {difference.then} and is now {difference.now}.", err=True)
         if not differences:
-            tell(f"{folder.name}: {compared} criteria are as they were, to {hypothesis_crate.TOLERANCE:g}.")
+            tell(f"{folder.name}: {compared} criteria are unchanged (tolerance {hypothesis_crate.TOLERANCE:g}).")
         differing |= bool(differences)
     if differing:
         raise typer.Exit(2)

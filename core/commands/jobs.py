@@ -1,4 +1,4 @@
-"""`python -m core jobs`: list, start, resume and cancel jobs of the database from a terminal."""
+"""`python -m core jobs`: list, start, resume and cancel jobs."""
 
 import json
 import re
@@ -33,7 +33,7 @@ from .output import (
 from .study_commands import FORMS, PLACES, of_record, with_form
 
 app = typer.Typer(help="List, start, resume and cancel jobs.", no_args_is_help=True)
-Id = Annotated[str, typer.Argument(help="the job's id, as `jobs list` prints it")]
+Id = Annotated[str, typer.Argument(help="ID of the job from `jobs list`")]
 
 
 def _records(frame: pd.DataFrame) -> list[Row]:
@@ -43,7 +43,7 @@ def _records(frame: pd.DataFrame) -> list[Row]:
 @app.command("list")
 @with_form
 def list_jobs(form: Form) -> None:
-    """Which jobs there are, newest first."""
+    """List jobs, newest first."""
     with _opened() as db:
         jobs = store.jobs(db).drop(columns="run")
         show_rows("jobs", {"database": str(db.path)}, _records(jobs), form)
@@ -53,16 +53,16 @@ def list_jobs(form: Form) -> None:
 class Starting:
     """Which study runs, with which options."""
 
-    study: Annotated[str, Flag("a study's name, such as heads", argument=True)]
-    options: Annotated[list[str] | None, Flag("an option as NAME=VALUE, VALUE as JSON or plain text", name="--set")] = (
-        None
-    )
+    study: Annotated[str, Flag("name of a study, such as heads", argument=True)]
+    options: Annotated[
+        list[str] | None, Flag("option as NAME=VALUE, with VALUE as JSON or plain text", name="--set")
+    ] = None
 
 
 @app.command()
 @of_record(Starting, beside=PLACES | FORMS)
 def start(asked: Starting, form: Form, where: JobPlacement) -> None:
-    """Run any study with the options given; the others keep their defaults."""
+    """Run a study with these options; other options have their defaults."""
     provenance, rows = ran(asked.study, dict(map(_option, asked.options or [])), where=where)
     show_rows(asked.study, provenance, rows, form)
 
@@ -70,7 +70,7 @@ def start(asked: Starting, form: Form, where: JobPlacement) -> None:
 def _option(typed: str) -> tuple[str, Any]:
     name, equals, value = typed.partition("=")
     if not equals or not re.fullmatch(r"\w+", name):
-        raise InputError(f"An option is written NAME=VALUE, but {typed!r} is not; for example --set limit=100.")
+        raise InputError(f"An option must be written NAME=VALUE; got {typed!r}. Write, for example, --set limit=100.")
     try:
         return name, json.loads(value)
     except ValueError:
@@ -80,7 +80,7 @@ def _option(typed: str) -> tuple[str, Any]:
 @app.command()
 @with_form
 def resume(job: Id, *, form: Form, where: JobPlacement) -> None:
-    """Run what is not stored of a job that stopped, failed units too, and print its rows."""
+    """Resume a stopped job, including its failed units, and print its rows."""
     with _opened(where) as db:
         api.resume(db, job)
         run = follow(db, job)
@@ -89,26 +89,30 @@ def resume(job: Id, *, form: Form, where: JobPlacement) -> None:
 
 @app.command()
 def cancel(job: Id) -> None:
-    """Cancel a job, also one that runs in the app; what is stored stays and can be resumed."""
+    """Cancel a job, even one that runs in the app; stored units remain, and it can be resumed."""
     if not re.fullmatch(r"\w+", job):
-        raise JobError(f"A job's id has letters and digits, but {job!r} has not; take one from `jobs list`.")
+        raise JobError(f"A job ID must consist of letters and digits; got {job!r}. Use one from `jobs list`.")
     try:
         with _opened() as db:
             if one_job(db, job).state == "done":
-                raise JobError("Only a job with work left can be cancelled, and this one is done.")
+                raise JobError(
+                    "A job must have work left to be cancelled; this one is done. See `jobs list` for others."
+                )
             store.set_state(db, job, "cancelled")
     except LockedError as error:
         if not ask_to_cancel(job):
-            raise JobError(f"The job runs in {error.holder}, which did not answer; look at its Jobs page.") from error
-        tell(f"Asked {error.holder} to cancel the job.")
+            raise JobError(
+                f"The job runs in {error.holder}, which has not answered. Cancel it on the app's Jobs page."
+            ) from error
+        tell(f"{error.holder} has been asked to cancel the job.")
         return
-    tell("Cancelled; `jobs resume` goes on with it.")
+    tell("The job has been cancelled. Use `jobs resume` to continue it.")
 
 
 @app.command()
 @with_form
 def show(job: Id, *, form: Form) -> None:
-    """The units of a job: what became of each, with its error."""
+    """Show the units of a job with their states and errors."""
     with _opened() as db:
         job_record = store.one_job(db, job)
         show_rows(one_job(db, job).title, job_record, _records(store.unit_outcomes(db, job)), form)
@@ -116,7 +120,7 @@ def show(job: Id, *, form: Form) -> None:
 
 @contextmanager
 def _opened(where: JobPlacement | None = None) -> Iterator[Database]:
-    """The database with its runner, which marks what an ended process left running; both are closed after."""
+    """Open the database with its runner, which marks jobs of ended processes as interrupted; close both afterwards."""
     with Database(settings().database) as db:
         keeper = api.runner(db, where)
         try:

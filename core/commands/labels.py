@@ -1,4 +1,4 @@
-"""`python -m core labels`: labels of attention maps in and out, maps from elsewhere, one truth, and erasure."""
+"""`python -m core labels`: export, import, aggregate, retract and erase labels; import maps."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,22 +19,24 @@ from ..studies.contract import Flag
 from .output import Form, database, show_rows, tell
 from .study_commands import of_record, with_form
 
-app = typer.Typer(help="Labels of attention maps, in and out; many people's labels as one.", no_args_is_help=True)
-FILE = "ends in .jsonl or .parquet; .json: Label Studio's form; a folder: Parquet with its card"
+app = typer.Typer(help="Export, import and aggregate labels of attention maps.", no_args_is_help=True)
+FILE = "file ending in .jsonl, .parquet or .json (Label Studio), or a folder (Parquet with a dataset card)"
 
 
 @app.command("export")
 @with_form
 def export_command(
     file: Annotated[Path, typer.Argument(help=FILE)],
-    class_set: Annotated[str | None, typer.Option(help="only this one; needed for .json and folders")] = None,
-    weights: Annotated[bool, typer.Option(help="with the maps' weights")] = True,
+    class_set: Annotated[str | None, typer.Option(help="only this class set; required for .json and folders")] = None,
+    weights: Annotated[bool, typer.Option(help="include the weights of the maps")] = True,
     *,
     form: Form,
 ) -> None:
-    """Write every label event, with its map, to a file that `import` reads back without loss."""
+    """Export all label events with their maps to a file that `import` reads without loss."""
     if not file.parent.is_dir():
-        raise InputError(f"The folder of the file must exist; {file.parent} does not: create it or name another file.")
+        raise InputError(
+            f"The folder of the file must exist; {file.parent} does not. Create it, or choose another file."
+        )
     with database() as db:
         count = _exported(db, file, class_set, weights)
         _say_alike(db, class_set)
@@ -46,14 +48,17 @@ def _exported(db: Database, file: Path, class_set: str | None, weights: bool) ->
     if file.suffix.lower() in label_files.ENDINGS:
         return label_files.export_labels(db, file, class_set, weights=weights)
     if class_set is None:
-        raise InputError(f"{file.name[:60]!r} holds the labels of one class set: name it with --class-set.")
+        raise InputError(
+            f"A file of this kind holds the labels of one class set; {file.name[:60]!r} needs its "
+            "name. Add --class-set."
+        )
     if file.suffix.lower() == ".json":
         return export_studio(db, file, class_set)
     return export_dataset(db, file, class_set)
 
 
 def _say_alike(db: Database, class_set: str | None) -> None:
-    """Names among the labels that look alike, on standard error."""
+    """Warn about annotator names that look alike, on standard error."""
     if sentence := say_alike(labels.annotators(db, class_set)):
         tell(sentence, err=True)
 
@@ -67,18 +72,18 @@ def _say(study: str, rows: list[dict[str, object]], form: Form, sentence: str, *
 
 @dataclass(frozen=True)
 class Importing:
-    """Which labels come in."""
+    """Which labels are imported."""
 
-    file: Annotated[Path, Flag("what `export` wrote; JSONL with map_id, class, class_set, annotator", argument=True)]
-    all_or_nothing: Annotated[bool, Flag("keep nothing if one row is bad", name="--all-or-nothing")] = False
-    class_set: Annotated[str, Flag("of Label Studio's JSON")] = "bert"
-    person: Annotated[list[str] | None, Flag("ID=NAME: who a user of Label Studio is; may be repeated")] = None
+    file: Annotated[Path, Flag("file from `export`, or JSONL with map_id, class, class_set, annotator", argument=True)]
+    all_or_nothing: Annotated[bool, Flag("import nothing if any row is invalid", name="--all-or-nothing")] = False
+    class_set: Annotated[str, Flag("class set for Label Studio JSON")] = "bert"
+    person: Annotated[list[str] | None, Flag("ID=NAME: annotator name of a Label Studio user; can be repeated")] = None
 
 
 @app.command("import")
 @of_record(Importing)
 def import_command(asked: Importing, form: Form) -> None:
-    """Add labels to the store; rows that cannot be used are named with their number and the reason."""
+    """Import labels; invalid rows are listed with number and reason."""
     file, keep_rest = asked.file, not asked.all_or_nothing
     people = dict(map(_named, asked.person or []))
     with database() as db:
@@ -98,7 +103,7 @@ def import_command(asked: Importing, form: Form) -> None:
         for note in report.notes:
             tell(note, err=True)
         tell(
-            f"{report.rows} rows: {report.new} new, {report.already} there already, {len(report.refused)} "
+            f"{report.rows} rows: {report.new} new, {report.already} stored already, {len(report.refused)} "
             f"refused; {report.maps} new maps"
         )
     if report.refused:
@@ -107,20 +112,25 @@ def import_command(asked: Importing, form: Form) -> None:
 
 @dataclass(frozen=True)
 class Retiring:
-    """Which labels are taken back, by whom and why."""
+    """Which labels are retracted, by whom and why."""
 
-    events: Annotated[list[str] | None, Flag('labels by "event", as `export` writes it', argument=True)] = None
-    unknown: Annotated[str | None, Flag("labels of no class of this class set")] = None
-    annotator: Annotated[str, Flag("who retires them")] = "admin"
-    why: Annotated[str, Flag("the reason, kept with the events")] = "retired from a terminal"
+    events: Annotated[list[str] | None, Flag('label events to retract, by the "event" in an export', argument=True)] = (
+        None
+    )
+    unknown: Annotated[str | None, Flag("retract labels whose class is not in this class set")] = None
+    annotator: Annotated[str, Flag("your name")] = "admin"
+    why: Annotated[str, Flag("reason, stored with the events")] = "retired from a terminal"
 
 
 @app.command("retire")
 @of_record(Retiring)
 def retire_command(asked: Retiring, form: Form) -> None:
-    """Take labels back, whoever gave them, as events: nothing is deleted, and what stood before stands again."""
+    """Retract labels of any annotator. Nothing is deleted; the label before each becomes current again."""
     if bool(asked.events) == bool(asked.unknown):
-        raise InputError("Labels to retire are given by event or as --unknown CLASS_SET; give one of the two.")
+        raise InputError(
+            "Labels to retract must be given either as events or as --unknown CLASS_SET; got both "
+            "or neither. Give one of the two."
+        )
     with database() as db:
         if asked.unknown:
             count = retire_unknown(db, asked.unknown, annotator=asked.annotator)
@@ -130,25 +140,30 @@ def retire_command(asked: Retiring, form: Form) -> None:
         provenance = {"class_set": asked.unknown, "annotator": asked.annotator}
         show_rows("labels-retire", provenance, [{"retired": count}], form)
     else:
-        tell(f"{count} labels retired")
+        tell(f"{count} labels retracted")
 
 
 def _named(typed: str) -> tuple[str, str]:
     number, equals, name = typed.partition("=")
     if not equals or not number.strip() or not name.strip():
-        raise InputError(f"A person is written ID=NAME, but {typed[:60]!r} is not; for example --person 3=ada.")
+        raise InputError(f"A person must be written ID=NAME; got {typed[:60]!r}. Write, for example, --person 3=ada.")
     return number.strip(), name.strip()
 
 
 @app.command("maps")
 @with_form
 def maps_command(
-    file: Annotated[Path, typer.Argument(help="an .npz of attention maps, [query, key] each")],
-    facts: Annotated[Path, typer.Argument(help="JSONL: key, checkpoint, layer, head (from 0) of each, tokens ...")],
+    file: Annotated[Path, typer.Argument(help=".npz file of square attention maps [query, key]")],
+    facts: Annotated[
+        Path,
+        typer.Argument(
+            help="JSONL file: key, checkpoint, layer, head (from 0) of each map, optionally tokens and more"
+        ),
+    ],
     *,
     form: Form,
 ) -> None:
-    """Bring in maps from a notebook or any model, to be labelled like our own."""
+    """Import attention maps from a notebook or any model for labelling."""
     with database() as db:
         count, new = import_maps(db, file, facts)
     _say("labels-maps", [{"file": str(file), "maps": count, "new": new}], form, f"{count} maps, {new} of them new")
@@ -156,18 +171,18 @@ def maps_command(
 
 @dataclass(frozen=True)
 class Judging:
-    """Whose labels become one, and how."""
+    """Which labels are aggregated, and how."""
 
-    class_set: Annotated[str, Flag("bert, gpt2, or a set of your own")] = "bert"
-    project: Annotated[str | None, Flag("title of a project: its labels alone")] = None
+    class_set: Annotated[str, Flag("bert, gpt2, or a custom class set")] = "bert"
+    project: Annotated[str | None, Flag("title of a project: use only its labels")] = None
     method: Annotated[str, Flag("majority, dawid-skene or mace")] = "dawid-skene"
-    people: Annotated[bool, Flag("a row a person instead of a row a map", name="--people")] = False
+    people: Annotated[bool, Flag("one row per annotator instead of one per map", name="--people")] = False
 
 
 @app.command("truth")
 @of_record(Judging)
 def truth_command(asked: Judging, form: Form) -> None:
-    """One class a map from many people's labels, with the probability of each class; or who can be relied on."""
+    """Aggregate the labels of several annotators into one class and probabilities per map; or compare annotators."""
     chosen = crowd.checked_method(asked.method) or "majority"
     with database() as db:
         project = _titled(db, asked.project) if asked.project else None
@@ -190,8 +205,9 @@ def _titled(db: Database, title: str) -> projects.Project:
     titled = next((project for project in all_projects if title in (project.title, project.project)), None)
     if titled is None:
         raise InputError(
-            f"A project is named by its title; {title[:60]!r} is none of "
-            f"{', '.join(project.title for project in all_projects)[:200] or 'none yet'}: correct it."
+            "A project must be given by its title "
+            f"({', '.join(project.title for project in all_projects)[:200] or 'there are none yet'}); got "
+            f"{title[:60]!r}. Correct it."
         )
     return titled
 
@@ -199,13 +215,18 @@ def _titled(db: Database, title: str) -> projects.Project:
 @app.command("erase")
 @with_form
 def erase_command(
-    name: Annotated[str, typer.Argument(help="the name that labels carry")],
-    events: Annotated[bool, typer.Option("--events", help="delete the person's labels too, not only the name")] = False,
+    name: Annotated[str, typer.Argument(help="annotator name to erase")],
+    events: Annotated[bool, typer.Option("--events", help="also delete the person's labels")] = False,
     *,
     form: Form,
 ) -> None:
-    """Take a person's name out of the whole record, or their label events too; that it was done is recorded."""
+    """Erase a person's name everywhere, optionally with their labels. The erasure itself is recorded."""
     with database() as db:
         erased = (erasure.erase_events if events else erasure.erase_name)(db, name, annotator="terminal")
-    sentence = f"Done: {erased.pseudonym} stands in the place of the name; {erased.events} rows were touched."
-    _say("labels-erase", [vars(erased)], form, sentence + " Copies made before (backups, exports) still have it.")
+    sentence = f"The name has been replaced by {erased.pseudonym} in {erased.events} rows."
+    _say(
+        "labels-erase",
+        [vars(erased)],
+        form,
+        sentence + f"{sentence} Earlier copies (backups, exports) still contain it.",
+    )

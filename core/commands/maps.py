@@ -1,6 +1,6 @@
-"""`python -m core maps CHECKPOINT --text A [--pair B] --out maps.npz`: the weights of every head, to a file.
+"""`python -m core maps CHECKPOINT --text A [--pair B] --out maps.npz`: save the attention maps of all heads.
 
-A file that ends in .html is a page to explore, with no server: the same drawing as the app's.
+A file that ends in .html is a self-contained interactive page.
 """
 
 import os
@@ -31,22 +31,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MapsOptions:
-    """Of which input maps are captured, how, and to which file."""
+    """Which input, checkpoint and output file."""
 
     checkpoint: Checkpoint
-    out: Annotated[Path, Flag("file to write: .html a page to explore, else NPZ (weights, tokens)")]
-    text: Annotated[str | None, Flag("the sentence")] = None
-    pair: Annotated[str | None, Flag("the second sentence of a pair")] = None
-    task: Annotated[str | None, Flag("instead of --text a dev example of this task, or one of a CSV file")] = None
-    row: Annotated[int, Flag("which example of --task, from 1", least=1)] = 1
-    revision: Annotated[str | None, Flag("revision of a hub id")] = None
-    dtype: Annotated[str, Flag("float32, bf16, fp16, int8, or stored: as the file has it")] = "float32"
-    part: Annotated[str, Flag("of an encoder-decoder: encoder, decoder or cross")] = ""
-    words: Annotated[bool, Flag("between words instead of the pieces of words", name="--words")] = False
-    megabytes: Annotated[float, Flag("most of an .html; what is left out is said", least=0.1, most=500)] = 2
+    out: Annotated[Path, Flag("output file: .html for an interactive page, otherwise NPZ (weights, tokens)")]
+    text: Annotated[str | None, Flag("sentence")] = None
+    pair: Annotated[str | None, Flag("second sentence of a pair")] = None
+    task: Annotated[str | None, Flag("use an example of this task (dev split) or of a CSV file, instead of --text")] = (
+        None
+    )
+    row: Annotated[int, Flag("number of the example in --task, from 1", least=1)] = 1
+    revision: Annotated[str | None, Flag("revision of a hub ID")] = None
+    dtype: Annotated[str, Flag("float32, bf16, fp16, int8, or stored (as in the file)")] = "float32"
+    part: Annotated[str, Flag("for an encoder-decoder: encoder, decoder or cross")] = ""
+    words: Annotated[bool, Flag("maps between words instead of tokens", name="--words")] = False
+    megabytes: Annotated[
+        float, Flag("size limit of an .html file; the page lists omitted maps", least=0.1, most=500)
+    ] = 2
 
     def open(self) -> "OpenedCheckpoint":
-        """The checkpoint, ready for the part asked for. Raises CheckpointError."""
+        """Open the checkpoint. Raises CheckpointError."""
         head: models.opening.HeadKind = "language" if self.part else "none"
         dtype = DTYPES.get(self.dtype, self.dtype)
         return models.opening.open_checkpoint(self.checkpoint, revision=self.revision, head=head, dtype=dtype)
@@ -54,23 +58,24 @@ class MapsOptions:
 
 @of_record(MapsOptions)
 def maps(asked: MapsOptions, form: Form) -> None:
-    """Capture the attention maps of a sentence or pair and write them as NPZ, or as a page to explore.
+    """Save the attention maps of a sentence or pair as NPZ, or as an interactive page.
 
-    Of an encoder-decoder --pair is what its decoder reads; without one, its own translation."""
+    For an encoder-decoder, --pair is the input of the decoder; without it, the model's own translation is used.
+    """
     out = asked.out
     if not out.parent.is_dir() or out.is_dir() or not os.access(out if out.exists() else out.parent, os.W_OK):
-        raise InputError(
-            f"--out names a file that can be written in a folder that exists; {out} is none: name another."
-        )
+        raise InputError(f"--out must name a writable file in an existing folder; got {out}. Choose another file.")
     first, second = _input(asked)
     opened = asked.open()
     if asked.part and opened.head_set(asked.part).part and second is None:
-        second = capture.generating.translated(opened, first)  # what its decoder reads
+        second = capture.generating.translated(opened, first)  # input of the decoder
     for note in opened.notes:
         tell(note, err=True)
     encoding = opened.encode(first, second)
     if encoding.unknown > 0.5:
-        tell(f"{encoding.unknown:.0%} of the tokens are unknown to this tokenizer: its maps say little here.", err=True)
+        tell(
+            f"{encoding.unknown:.0%} of the tokens are unknown to this tokenizer, so these maps mean little.", err=True
+        )
     captured = capture.running.capture(opened, encoding, part=asked.part)
     captured = word_maps(captured, encoding) if asked.words else captured
     if out.suffix.lower() in (".html", ".htm"):
@@ -84,9 +89,9 @@ def maps(asked: MapsOptions, form: Form) -> None:
         written = {"file": str(out), "layers": captured.layers, "heads": captured.heads}
         show_rows("maps", provenance | {"tokens": len(captured), "cut": encoding.cut}, [written], form)
         return
-    cut = f"; {encoding.cut} tokens were cut to fit {opened.max_length}" if encoding.cut else ""
+    cut = f"; {encoding.cut} tokens were truncated to fit {opened.max_length}" if encoding.cut else ""
     tokens = f"{len(captured)} x {len(captured.keys)} tokens"
-    tell(f"{captured.layers} layers x {captured.heads} heads x {tokens} in {out}{cut}")
+    tell(f"{captured.layers} layers x {captured.heads} heads x {tokens} written to {out}{cut}")
 
 
 def _write_weights(out: Path, maps: AttentionMaps, weights_hash: str) -> None:
@@ -110,11 +115,15 @@ def _write_page(out: Path, maps: AttentionMaps, encoding: "Encoding", source: Ma
 
 def _input(options: MapsOptions) -> tuple[str, str | None]:
     if (options.text is None) == (options.task is None):
-        raise InputError("Maps are of one sentence or row: give either --text or --task.")
+        raise InputError("Either --text or --task must be given; got both or neither. Give one of them.")
     if options.text is not None:
         return options.text, options.pair
     task = str(options.task)
-    rows = read_own(task).rows if is_own(task) else read_rows(task, "dev")  # of a file every row, as it counts them
+    rows = (
+        read_own(task).rows if is_own(task) else read_rows(task, "dev")
+    )  # all rows of a file, numbered as in the file
     if options.row > len(rows):
-        raise InputError(f"--row must be from 1 to {len(rows)} for {task}; got {options.row}.")
+        raise InputError(
+            f"--row must be from 1 to {len(rows)} for {task}; got {options.row}. Choose a number in this range."
+        )
     return rows[options.row - 1].text, rows[options.row - 1].pair

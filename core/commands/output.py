@@ -1,4 +1,4 @@
-"""What every command shares: rows as a table, JSON, CSV or LaTeX, and studies run through jobs and the store."""
+"""Shared by all commands: print rows as a table, JSON, CSV or LaTeX, and run studies as jobs."""
 
 import hashlib
 import json
@@ -33,63 +33,62 @@ from ..studies.options import LARGEST_SEED
 TOO_FEW = "too few"
 FLIPS = "too few flips"
 BY_FLIPS = tuple(f"{metric}{end}" for metric in ("accuracy_", "f1_", "matthews_", "") for end in ("low", "high"))
-COPIED_WITHIN = 60.0  # seconds for the process that holds the database to make a copy
-SEEN, UNSEEN = 0.3, 2.0  # seconds between looks at a job, with a bar and without
-CANCELLED_WITHIN = 5.0  # seconds for another process to take a request
+COPIED_WITHIN = 60.0  # time limit for a backup by the process that holds the database
+SEEN, UNSEEN = 0.3, 2.0  # seconds between checks of a job, with and without a progress bar
+CANCELLED_WITHIN = 5.0  # time limit for another process to accept a request
 INTERRUPTED = 130  # exit status after Ctrl-C
-CLOSED = 141  # exit status where the reader of standard output left: 128 and SIGPIPE's number, as shells have it
+CLOSED = 141  # exit status if the reader closed standard output: 128 + SIGPIPE, as in shells
 Held = Literal["refuse", "copy", "empty"]
 Form = Literal["table", "json", "csv", "latex"]
-Checkpoint = Annotated[str, typer.Argument(help="bundled name, local folder or hub id")]
-Data = Annotated[str | None, typer.Option(help="folder in GLUE's TSV form, or hub; default: the bundled samples")]
+Checkpoint = Annotated[str, typer.Argument(help="bundled name, local folder or hub ID")]
+Data = Annotated[str | None, typer.Option(help="folder with GLUE's TSV files, or hub (default: bundled samples)")]
 Split = Annotated[str, typer.Option(help="dev or train")]
-Limit = Annotated[int | None, typer.Option(min=0, help="most rows of each task, drawn with the seed; 0 for all")]
+Limit = Annotated[
+    int | None, typer.Option(min=0, help="number of examples of each task, sampled with the seed; 0 for all")
+]
 SEEDS: dict[str, int] = {"min": 0, "max": LARGEST_SEED}
-Seed = Annotated[int, typer.Option(**SEEDS, help="of drawn rows, nulls, permutations and intervals")]
-Json = Annotated[bool, typer.Option("--json", help="print one JSON object {study, provenance, rows}")]
-Csv = Annotated[bool, typer.Option("--csv", help="print the rows as CSV")]
-Latex = Annotated[bool, typer.Option("--latex", help="print the rows as a LaTeX table (booktabs)")]
-Cluster = Annotated[str | None, typer.Option(help="address of a Dask scheduler, tcp://host:8786, to run on")]
-Workers = Annotated[int | None, typer.Option(min=1, help="worker processes of this machine")]
+Seed = Annotated[int, typer.Option(**SEEDS, help="seed for sampling, nulls, permutations and intervals")]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON object: study, provenance, rows")]
+Csv = Annotated[bool, typer.Option("--csv", help="print CSV")]
+Latex = Annotated[bool, typer.Option("--latex", help="print a LaTeX table (booktabs)")]
+Cluster = Annotated[str | None, typer.Option(help="address of a Dask scheduler, such as tcp://host:8786")]
+Workers = Annotated[int | None, typer.Option(min=1, help="number of local worker processes")]
 
 
 def without_controls(text: str, kept: str = "\n\t") -> str:
-    """Text that steers no terminal: control characters, which can erase lines, are written as escapes.
-
-    kept: characters that stay as they are.
-    """
+    """Escape control characters, which could erase lines of a terminal. kept: characters that are not escaped."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1] for letter in text)
 
 
 def tell(text: str, *, err: bool = False, end: str = "\n") -> None:
-    """Print text on standard output, or on standard error: the only way in which commands print."""
+    """Print text on standard output or standard error; all commands print through this function."""
     print(without_controls(text), end=end, file=sys.stderr if err else sys.stdout)
 
 
 def tell_json(value: Any) -> None:
-    """Print a value as JSON, control characters of its texts as escapes of JSON."""
+    """Print a value as JSON, with control characters escaped."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     print("".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text))
 
 
 class StoppedError(SystemExit):
-    """The end after Ctrl-C, once a sentence has said what becomes of the work."""
+    """Ends the program after Ctrl-C, once a message has been printed."""
 
 
 def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
-    """The one form asked for. Raises InputError when there are several."""
+    """Return the requested output format. Raises InputError if there are several."""
     chosen: list[Form] = [name for name, on in (("json", as_json), ("csv", csv), ("latex", latex)) if on]  # type: ignore[misc]
     if len(chosen) > 1:
-        raise InputError(f"Rows are printed in one form, but --{' and --'.join(chosen)} were given; keep one.")
+        raise InputError(f"Only one output format can be given; got --{' and --'.join(chosen)}. Keep one of them.")
     return chosen[0] if chosen else "table"
 
 
 def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "table") -> None:
-    """Print `rows` on standard output. With "json", one object; a table has a caption of the provenance below it.
+    """Print rows on standard output; a table has its provenance as a caption.
 
-    provenance: what is known of the run; its own "study" is left out, since `study` names it.
+    provenance: fields of the run, without "study".
     """
     provenance = {name: value for name, value in provenance.items() if name != "study"}
     with _reader_may_leave():
@@ -98,7 +97,7 @@ def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "ta
 
 @contextmanager
 def _reader_may_leave() -> Iterator[None]:
-    """Where whoever reads standard output has had enough (`| head`), end as a program does that a closed pipe ends."""
+    """Exit like other programs if the reader closes standard output early (`| head`)."""
     try:
         yield
         sys.stdout.flush()
@@ -121,8 +120,7 @@ def _print_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form) ->
 
 
 def _with_words(row: Row) -> Row:
-    """A row for people: a p or q that was asked for and is none had too few inputs that differ from 0, and of few
-    changed predictions no interval is shown."""
+    """Replace missing p and q by "too few", and intervals for few changed predictions by "too few flips"."""
     few = {name: TOO_FEW for name in ("p", "q") if name in row and (row[name] is None or row[name] != row[name])}
     flipped = row.get("flipped")
     if flipped is None or flipped != flipped or flipped >= FEW_FLIPS:
@@ -131,14 +129,14 @@ def _with_words(row: Row) -> Row:
 
 
 class _Console(Console):
-    """Leaves a reader that left to whoever prints, where rich would end with 1."""
+    """Raises BrokenPipeError if the reader has left, where rich would exit with 1."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 def tell_table(table: Table) -> None:
-    """Print a table of rich's, whose texts are made by `cell`."""
+    """Print a rich table whose texts come from `cell`."""
     _Console().print(table)
 
 
@@ -159,7 +157,7 @@ def _show_table(study: str, provenance: Row, frame: pd.DataFrame) -> None:
 
 
 def cell(value: Any) -> Text:
-    """A value as one line of a table; characters that steer a terminal are spelled out."""
+    """Return a value as one line of a table, with control characters escaped."""
     if value is None or (isinstance(value, float) and pd.isna(value)):
         return Text("–")
     if isinstance(value, datetime):
@@ -169,26 +167,24 @@ def cell(value: Any) -> Text:
 
 
 def place(cluster: str | None, workers: int | None) -> JobPlacement:
-    """Where to run: what was asked for, else what the settings say."""
+    """Return where jobs run: as given, otherwise by the settings."""
     chosen = settings()
     return JobPlacement(max(1, workers or chosen.workers), cluster or chosen.cluster)
 
 
 def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tuple[Row, list[Row]]:
-    """Run a study as a job and wait for it.
+    """Run a study as a job and wait for it; return the run and its rows.
 
-    The same command given again goes on where the last one stopped. While another process holds the database, the
-    work is done beside it and the rows are left in a file that the Jobs page imports.
+    The same command resumes an unfinished job. If another process holds the database, a temporary database is used, and
+    the
+    rows are left in a file that the Jobs page can import.
 
     Args:
-        title: of the job; "" for the study's name.
-
-    Returns:
-        The run as `runs.one_run` describes it, and its rows.
+        title: title of the job; "" for the study's name.
 
     Raises:
-        JobError: with the study's own sentence.
-        StoppedError: Ctrl-C was pressed; what is done stays stored.
+        JobError: with the study's message.
+        StoppedError: Ctrl-C was pressed; finished units remain stored.
     """
     options = api.with_absolute_task_paths(options)
     db, holder = open_or_beside(study, options)
@@ -203,7 +199,7 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
         db.close()
     if left:
         remove(db.path)
-        _say(f"{holder} The rows are in {left} too: import them on the Jobs page.")
+        _say(f"{holder} The rows are also in {left}. Import them on the Jobs page.")
     return provenance, rows
 
 
@@ -212,11 +208,11 @@ def _who_did_what(db: Database, job: str) -> str:
     worker_counts = [
         f"{row.worker} {row.units} units" + (f" ({row.retries} retries)" if row.retries else "") for row in rows
     ]
-    return f"Units by worker: {', '.join(worker_counts)}; `jobs show {job}` lists each."
+    return f"Units by worker: {', '.join(worker_counts)}. `jobs show {job}` lists every unit."
 
 
 def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
-    """The database; or, while it is held, one of this study's own beside it and a sentence on who holds it."""
+    """Return the database; if it is held, a temporary one for this study and a message about the holder."""
     chosen = settings().database
     try:
         return Database(chosen), None
@@ -227,7 +223,7 @@ def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
 
 
 def _left(db: Database, run: str, study: str) -> Path:
-    """Leave a run where the app that holds the database finds it."""
+    """Export a run to the folder where the app finds it."""
     path = settings().database.expanduser().resolve()
     file = exchange.runs_folder(path) / f"{study.rpartition('.')[2]}-{run[:10]}.jsonl"
     return exchange.export_run(db, run, file, database=path)
@@ -235,15 +231,16 @@ def _left(db: Database, run: str, study: str) -> Path:
 
 @contextmanager
 def database(*, held: Held = "refuse") -> Iterator[Database]:
-    """The database.
+    """Open the database.
 
     Args:
-        held: what to do where another process holds it: refuse in a sentence; read a copy that it is asked for, so that
-            nothing stored is overlooked; or prepare the work in an empty one, where nothing stored is needed.
+        held: what to do if another process holds it: "refuse" with an error, read a "copy" made by that process, or use
+            an
+            "empty" temporary database.
 
     Raises:
-        LockedError: another process holds it, and it is to be refused then.
-        StoreError: where the copy is needed and not made.
+        LockedError: it is held and `held` is "refuse".
+        StoreError: the copy could not be made.
     """
     passing = None
     try:
@@ -255,7 +252,7 @@ def database(*, held: Held = "refuse") -> Iterator[Database]:
         passing = exchange.runs_folder(path) / f"passing-{os.getpid()}.duckdb"
         if held == "copy":
             backup.ask(path, passing, seconds=COPIED_WITHIN)
-            _say(f"The database is held by {error.holder}; what it has stored was read from a copy.")
+            _say(f"The database is held by {error.holder}; stored results were read from a copy.")
         db = Database(passing)
     try:
         yield db
@@ -267,7 +264,7 @@ def database(*, held: Held = "refuse") -> Iterator[Database]:
 
 
 def remove(path: Path) -> None:
-    """Delete a database that stood beside the held one."""
+    """Delete a temporary database."""
     for file in (path, path.with_name(path.name + ".wal")):
         file.unlink(missing_ok=True)
 
@@ -278,18 +275,16 @@ def _job(db: Database, study: str, options: Row, title: str, where: JobPlacement
     if job is None:
         return api.start(db, study, options, title)
     api.resume(db, job)
-    _say(f"Going on with job {job}, which was stopped before its end.")
+    _say(f"Resuming job {job}, which stopped before its end.")
     return job
 
 
 def follow(db: Database, job: str) -> str:
-    """Wait for a job, with a bar where standard error is a terminal. Ctrl-C stops it, keeping what is stored.
-
-    Args:
-        db: where the job is stored, held by this process.
+    """Wait for a job, with a progress bar on a terminal; return its run. Ctrl-C stops the job, and finished units
+    remain stored.
 
     Raises:
-        JobError: with the job's own sentence, where it ended without a run.
+        JobError: the job ended without a run; with its message.
         StoppedError: Ctrl-C was pressed.
     """
     console = Console(stderr=True)
@@ -312,10 +307,12 @@ def follow(db: Database, job: str) -> str:
                 )
     except KeyboardInterrupt:
         api.runner(db).close()
-        _say("Stopped; what is done is kept: give the same command again to go on.")
+        _say("Stopped. Finished units are stored; run the same command again to continue.")
         raise StoppedError(INTERRUPTED) from None
     if now.run is None:
-        raise JobError(now.error or f"The job was {now.state}; give the same command again to go on.")
+        raise JobError(
+            now.error or (f"The job was {now.state} before its end. Run the same command again to continue.")
+        )
     return now.run
 
 
@@ -324,13 +321,13 @@ def _say(sentence: str) -> None:
 
 
 def ask_to_cancel(job: str) -> bool:
-    """Ask the process that holds the database to cancel `job`; whether it took the request within CANCELLED_WITHIN."""
+    """Ask the process that holds the database to cancel a job; return whether it accepted within CANCELLED_WITHIN."""
     request = exchange.runs_folder(settings().database.expanduser().resolve()) / f"cancel-{job}"
     request.parent.mkdir(parents=True, exist_ok=True)
     request.touch()
     end = time.monotonic() + CANCELLED_WITHIN
     while request.exists() and time.monotonic() < end:
-        time.sleep(0.05)  # the other process looks for it ten times a second
+        time.sleep(0.05)  # the other process checks ten times a second
     was_taken = not request.exists()
     request.unlink(missing_ok=True)
     return was_taken

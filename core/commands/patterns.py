@@ -1,4 +1,4 @@
-"""`python -m core patterns train` and `python -m core study shares`: the pattern classifier from a terminal."""
+"""`python -m core patterns` and `python -m core study shares`: train, evaluate and apply the pattern classifier."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -51,22 +51,26 @@ FILE_ENDING = ".safetensors"
 
 @dataclass(frozen=True)
 class EvaluatePatternsOptions:
-    """Which classifier is judged, on which files."""
+    """Which classifier is evaluated, on which files."""
 
-    maps: Annotated[Path, Flag(".npz: key -> square float map whose rows sum to 1")]
-    labels: Annotated[Path, Flag('.jsonl: a line a map, {"key": ..., "class": ...}')]
-    classifier: Annotated[str, Flag("bundled, a stored one's name, or a .safetensors file")] = "bundled"
-    class_set: Annotated[str | None, Flag("default: the classifier's; bert for the bundled one")] = None
-    second: Annotated[Path | None, Flag(".jsonl of another rater: figures where the two agree, and their kappa")] = None
-    without: Annotated[
-        str | None, Flag("a bundled source left out: the classifier is trained anew on the other bundled labels")
+    maps: Annotated[Path, Flag(".npz file: key -> square float map whose rows sum to 1")]
+    labels: Annotated[Path, Flag('.jsonl file: one line for each map, {"key": ..., "class": ...}')]
+    classifier: Annotated[str, Flag("bundled, the name of a stored classifier, or a .safetensors file")] = "bundled"
+    class_set: Annotated[str | None, Flag("default: the class set of the classifier; bert for the bundled one")] = None
+    second: Annotated[
+        Path | None, Flag(".jsonl file of a second annotator: adds kappa, and scores where both agree")
     ] = None
-    seed: Annotated[int, Flag("of the interval", least=0, most=LARGEST_SEED)] = 0
+    without: Annotated[
+        str | None, Flag("leave out a bundled source of labels: retrain on the other sources and evaluate")
+    ] = None
+    seed: Annotated[int, Flag("seed of the intervals", least=0, most=LARGEST_SEED)] = 0
 
 
 @of_record(EvaluatePatternsOptions)
 def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
-    """Judge a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure share and confusion."""
+    """Evaluate a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure rate, confusion
+    matrix.
+    """
     if asked.without:
         classifier, set_name = trained_without(asked.without), class_set_with(asked.without)
     else:
@@ -98,22 +102,24 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
         return
     tell(sentence(result, over))
     if small:
-        tell(f"{small} maps were left out: too small to have a pattern")
+        tell(f"{small} maps were left out because they are too small to have a pattern")
     if raters:
-        tell(f"the raters: kappa {raters['kappa']:.2f} on {raters['maps']} maps that both labelled")
+        tell(f"agreement of annotators: kappa {raters['kappa']:.2f} on {raters['maps']} maps that both labelled")
     if where_agreed:
-        tell(f"where the raters agree: {sentence(where_agreed, over)}")
+        tell(f"where annotators agree: {sentence(where_agreed, over)}")
 
 
 def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:
-    """The labels of maps that can have a pattern, and how many are too small. Raises InputError where all are."""
+    """Return the labels of maps large enough to have a pattern, and the number of maps too small. Raises InputError if
+    none is left.
+    """
     matched(maps, labels)
     least = patterns.suggestions.TOO_SMALL
     large = [label for label in labels if len(maps[label.key]) > least]
     if not large:
         raise InputError(
-            f"A map of at most {least} tokens is too small to have a pattern; all {len(labels)} labelled maps are: "
-            "label maps of longer inputs."
+            f"A map must have more than {least} tokens to have a pattern; all {len(labels)} labelled maps are "
+            "smaller. Label maps of longer inputs."
         )
     return large, len(labels) - len(large)
 
@@ -121,7 +127,7 @@ def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list
 def judged_on(
     classifier: "Classifier", maps: Mapping[str, "Map"], labels: Sequence[GivenLabel], seed: int
 ) -> "Evaluated":
-    """The figures of a classifier on the labelled ones of these maps."""
+    """Evaluate a classifier on the labelled maps."""
     return patterns.suggestions.evaluated(
         classifier,
         matched(dict(maps), list(labels)),
@@ -133,7 +139,7 @@ def judged_on(
 
 
 def sentence(result: "Evaluated", over: str) -> str:
-    """What is read first; over: what the intervals resample."""
+    """Return the summary. over: what the intervals resample."""
     return (
         f"accuracy {result.accuracy:.3f} ({result.accuracy_low:.3f} to {result.accuracy_high:.3f}), macro F1 "
         f"{result.macro_f1:.3f} ({result.low:.3f} to {result.high:.3f}) over classes of at least ten maps, "
@@ -145,8 +151,8 @@ def sentence(result: "Evaluated", over: str) -> str:
 
 
 def kappa_of(first: Sequence[GivenLabel], second: Sequence[GivenLabel], names: Sequence[str]) -> Row:
-    """Cohen's kappa of two raters on the maps that both labelled, and within each pair of classes."""
-    import pandas as pd  # 0.3 s of start-up
+    """Return Cohen's kappa of two annotators on the maps that both labelled, overall and within pairs of classes."""
+    import pandas as pd  # 0.3 s at start
 
     rows = [
         {"map_id": label.key, "annotator": who, "class": label.name, "row_id": label.map_input}
@@ -166,16 +172,16 @@ def kappa_of(first: Sequence[GivenLabel], second: Sequence[GivenLabel], names: S
 
 
 def class_set_with(source: str) -> str:
-    """The class set whose bundled labels have this source. Raises InputError where none has."""
+    """Return the class set with a bundled source of labels. Raises InputError if there is none."""
     for class_set, sources in labelled_folders().items():
         if source in sources:
             return class_set
     all_sources = ", ".join(name for sources in labelled_folders().values() for name in sources)
-    raise InputError(f"A source left out is one of {all_sources}; {source[:60]!r} is none: choose one of them.")
+    raise InputError(f"The source to leave out must be one of {all_sources}; got {source[:60]!r}. Choose one of them.")
 
 
 def trained_without(source: str) -> "Classifier":
-    """A classifier of the bundled labels of every other source of the class set."""
+    """Train a classifier on the bundled labels of all other sources of the class set."""
     class_set = class_set_with(source)
     rows = map_rows(config.ANNOTATIONS / source)
     checkpoints = {row["checkpoint"] for row in rows}
@@ -198,12 +204,12 @@ def trained_without(source: str) -> "Classifier":
 
 
 def map_rows(folder: Path) -> list[Row]:
-    """Facts of a bundled source's maps."""
+    """Return the metadata of a bundled source's maps."""
     return [json.loads(line) for line in lines_of(read_text(folder / "maps.jsonl"))]
 
 
 def as_record(result: "Evaluated") -> Row:
-    """The result as JSON takes it; confusion: true class -> predicted class -> maps."""
+    """Return the result in JSON types; confusion: true class -> predicted class -> number of maps."""
     numbers = (
         "maps", "inputs", "groups", "accuracy", "accuracy_low", "accuracy_high", "macro_f1", "low", "high",
         "macro_f1_all", "ece", "ece_low", "ece_high", "sure_errors", "unsure", "sure_accuracy", "outside",
@@ -220,7 +226,7 @@ def as_record(result: "Evaluated") -> Row:
 
 
 def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
-    """The classifier asked for and its class set. Raises InputError when it is of another set or is none."""
+    """Return a classifier and its class set. Raises InputError if it is missing or has another class set."""
     if name == "bundled":
         return patterns.training.Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"
     if not name.endswith(FILE_ENDING):
@@ -229,18 +235,18 @@ def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
     try:
         classifier = patterns.training.Classifier.from_bytes(Path(name).read_bytes())
     except OSError as error:
-        raise InputError(f"A classifier is read from a file; {name} cannot be opened: check its name.") from error
+        raise InputError(f"A classifier file must be readable; {name} cannot be opened. Check its name.") from error
     sets = sets_of(classifier.classes)
     if class_set is not None and class_set not in sets:
         raise InputError(
-            f'This classifier knows the classes {", ".join(classifier.classes)}; "{class_set}" was asked for: choose '
-            "one trained on that set."
+            f'The classifier must be trained on the class set "{class_set}"; this one has the classes '
+            f"{', '.join(classifier.classes)}. Choose another one."
         )
     return classifier, class_set or (sets[0] if sets else "own")
 
 
 def sets_of(classes: tuple[str, ...]) -> list[str]:
-    """The class sets that have exactly these classes: shipped ones, then those that were made here."""
+    """Return the class sets with exactly these classes, bundled ones first."""
     shipped = [class_set.name for class_set in SHIPPED.values() if class_set.names == classes]
     if shipped:
         return shipped
@@ -248,13 +254,13 @@ def sets_of(classes: tuple[str, ...]) -> list[str]:
         return [name for name in class_set_names(db) if known_class_set(db, name).names == classes]
 
 
-app = typer.Typer(help="The classifier of attention patterns.", no_args_is_help=True)
+app = typer.Typer(help="Train and evaluate the classifier of attention patterns.", no_args_is_help=True)
 app.command("evaluate")(evaluate)
 HEADLINE = (
     "on", "macro_f1", "low", "high", "identity_f1", "accuracy", "ece", "unsure", "outside", "n_labels", "maps",
     "inputs", "macro_f1_all", "ece_low", "ece_high", "sure_errors",
 )  # fmt: skip
-ClassSetName = Annotated[str, Flag("bert, gpt2, or a set of your own")]
+ClassSetName = Annotated[str, Flag("bert, gpt2, or a custom class set")]
 
 
 @dataclass(frozen=True)
@@ -262,22 +268,28 @@ class Training:
     """Which classifier is trained, on what."""
 
     class_set: ClassSetName = "bert"
-    labels: Annotated[Path | None, Flag("label file with weights; default: the stored and bundled ones")] = None
+    labels: Annotated[Path | None, Flag("label file with weights (default: stored and bundled labels)")] = None
     kind: Annotated[str, Flag("trees, paper, replication, baseline, or both (paper and baseline)")] = "trees"
     epochs: Annotated[int, Flag("passes over the labelled maps", least=1)] = 200
-    folds: Annotated[int, Flag("parts of the cross-validation by input", least=2)] = 5
+    folds: Annotated[int, Flag("folds of the cross-validation over inputs", least=2)] = 5
     class_weights: Annotated[bool, Flag("give rare classes more weight", name="--class-weights")] = False
-    truth: Annotated[str | None, Flag("soft labels from many people's: majority, dawid-skene or mace")] = None
+    truth: Annotated[
+        str | None, Flag("aggregate the labels of several annotators to soft labels: majority, dawid-skene or mace")
+    ] = None
     beside: Annotated[
-        bool, Flag("the learning curve too, and unseen checkpoints of every kind", name="--beside/--no-beside")
+        bool,
+        Flag(
+            "also compute the learning curve, and scores on unseen checkpoints for every kind",
+            name="--beside/--no-beside",
+        ),
     ] = False
-    seed: Annotated[int, Flag("of folds and weights", least=0, most=LARGEST_SEED)] = 0
+    seed: Annotated[int, Flag("seed of folds and weights", least=0, most=LARGEST_SEED)] = 0
 
 
 @app.command("train")
 @of_record(Training, beside=FORMS | PLACES)
 def train(asked: Training, form: Form, where: JobPlacement) -> None:
-    """Train a pattern classifier; print macro and per-class F1 on inputs it never saw, and keep it in the store."""
+    """Train a pattern classifier, print macro F1 and F1 by class on held-out inputs, and store it."""
     provenance, rows = ran(
         train_patterns.STUDY.name, _training(asked), title=f"Pattern classifier, {asked.class_set}", where=where
     )
@@ -288,7 +300,7 @@ def train(asked: Training, form: Form, where: JobPlacement) -> None:
 
 
 def _training(options: Training) -> Row:
-    """The study's options, the labels beside them frozen in a snapshot."""
+    """Return the study's options, with the labels saved in a snapshot."""
     with database(held="empty" if options.labels else "copy") as db:
         if options.labels is None:
             bundled_labels(db, options.class_set)
@@ -302,7 +314,7 @@ def _training(options: Training) -> Row:
 
 
 def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -> None:
-    """The headline and a row a class."""
+    """Print the summary and one row for each class."""
     best, per_class = headline(rows), list(map(_class_row, ClassScore.among(rows)))
     if form == "json":
         parts = ("scores", "checkpoint", "curve")
@@ -322,13 +334,12 @@ def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -
         return
     fewest, sure = patterns.evaluation.FEWEST_MAPS, patterns.evaluation.SURE
     tell(
-        f"macro F1 {best.macro_f1:.3f} on {best.on} ({best.low:.3f} to {best.high:.3f}, 95 % over {best.inputs} "
-        f"inputs; classes of at least {fewest} maps), ECE {best.ece:.3f} ({best.ece_low:.3f} to "
-        f"{best.ece_high:.3f}, 95 % over heads), wrong with p > {sure} {best.sure_errors:.1%}, {best.maps} maps "
-        f"scored, {best.n_labels} labels, "
-        f"classifier {provenance.get('classifier')}"
+        f"macro F1 {best.macro_f1:.3f} on {best.on} (95 % CI {best.low:.3f} to {best.high:.3f}, n = {best.inputs} "
+        f"inputs; classes of at least {fewest} maps), ECE {best.ece:.3f} (95 % CI over heads {best.ece_low:.3f} "
+        f"to {best.ece_high:.3f}), wrong with p > {sure}: {best.sure_errors:.1%}, {best.maps} maps scored, "
+        f"{best.n_labels} labels, classifier {provenance.get('classifier')}"
     )
-    tell(f"guessing from which head it is, without looking at the map: macro F1 {best.identity_f1:.3f}")
+    tell(f"baseline that only knows the head, not the map: macro F1 {best.identity_f1:.3f}")
 
 
 def _class_row(score: ClassScore) -> Row:
@@ -338,21 +349,23 @@ def _class_row(score: ClassScore) -> Row:
 
 @dataclass(frozen=True)
 class Sharing:
-    """Of which maps the classes are counted, by which classifier."""
+    """Which maps are classified, by which classifier."""
 
-    checkpoints: Annotated[list[str], Flag("one or more: bundled names, folders or hub ids", argument=True)]
-    task: Annotated[str, Flag("mrpc stsb sst2 qqp rte qnli mnli, or a CSV of your own")]
-    limit: Annotated[int, Flag("rows of the task", least=1)] = 1000
+    checkpoints: Annotated[list[str], Flag("one or more bundled names, folders or hub IDs", argument=True)]
+    task: Annotated[str, Flag("mrpc stsb sst2 qqp rte qnli mnli, or a CSV file")]
+    limit: Annotated[int, Flag("number of examples of the task", least=1)] = 1000
     split: Annotated[str, Flag("dev or train")] = "dev"
-    data: Annotated[str | None, Flag("folder with GLUE's task folders; default: samples", name="--data --glue")] = None
+    data: Annotated[str | None, Flag("folder with GLUE's task folders (default: samples)", name="--data --glue")] = None
     class_set: Annotated[str | None, Flag("default: gpt2 for decoders, bert for encoders")] = None
-    classifier: Annotated[str | None, Flag("a stored one; default: the one that suggests")] = None
-    seed: Annotated[int, Flag("draws the rows", least=0, most=LARGEST_SEED)] = 0
+    classifier: Annotated[str | None, Flag("name of a stored classifier (default: the one used for suggestions)")] = (
+        None
+    )
+    seed: Annotated[int, Flag("seed of the sample", least=0, most=LARGEST_SEED)] = 0
 
 
 @of_record(Sharing, beside=FORMS | PLACES)
 def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
-    """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
+    """Share of each pattern class over the maps of all heads on a task, raw and corrected for confusions (Fig 2)."""
     with database(held="copy") as db:
         name = asked.classifier or keep_best_known(db, asked.class_set or class_set_of(asked.checkpoints[0]))
         options = classifying_options(
@@ -362,8 +375,8 @@ def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
     class_set = options.get("class_set")
     if asked.class_set and class_set != asked.class_set:
         raise InputError(
-            f'The classifier {name} knows the classes of "{class_set}", not "{asked.class_set}": choose another '
-            "classifier or leave --class-set out."
+            f'The classifier must be trained on the class set "{asked.class_set}"; {name} is trained on '
+            f'"{class_set}". Choose another classifier, or omit --class-set.'
         )
     provenance, rows = ran(classify_maps.STUDY.name, options, title=f"Class shares, {asked.task}", where=where)
     shown = rows if form == "json" else [row for row in rows if row.get(ClassShare.BY) in ClassShare.KINDS]
@@ -372,11 +385,11 @@ def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
 
 
 def settings_glue() -> str | None:
-    """The GLUE folder of the environment, as text."""
+    """Return the GLUE folder of the environment as text."""
     folder = settings().glue
     return None if folder is None else str(folder)
 
 
 def class_set_of(checkpoint: str) -> str:
-    """Decoders are described by GPT-2's classes, encoders by BERT's."""
+    """Return the bundled class set of a checkpoint: GPT-2's for decoders, BERT's for encoders."""
     return shipped_set(causal=models.opening.open_checkpoint(checkpoint).causal).name

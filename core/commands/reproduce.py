@@ -1,4 +1,4 @@
-"""`python -m core reproduce CHECKPOINT... --data DIR --out DIR`: the papers' figures and tables beside ours."""
+"""`python -m core reproduce CHECKPOINT... --data DIR --out DIR`: reproduce the papers' figures and tables."""
 
 import contextlib
 import time
@@ -29,44 +29,48 @@ NO_LIMIT_AT_0 = ("limit", "sweep_limit", "train_limit", "dev_limit")
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """What is reproduced, and where the report goes."""
+    """What is reproduced, and where the report is written."""
 
-    checkpoints: Annotated[list[str] | None, Flag("one or more: bundled names, folders or hub ids", argument=True)] = (
+    checkpoints: Annotated[list[str] | None, Flag("one or more bundled names, folders or hub IDs", argument=True)] = (
         None
     )
     data: Annotated[
-        str | None, Flag("folder with GLUE's, the papers' lists, a treebank; default: the bundled samples")
+        str | None, Flag("folder with GLUE, the papers' lists and a treebank (default: bundled samples)")
     ] = None
-    hub: Annotated[bool, Flag("GLUE's rows from the hub instead", name="--hub")] = False
-    out: Annotated[Path, Flag("folder for report.html and the Parquet files")] = Path("report")
-    task: Annotated[list[str] | None, Flag("several times; default: all that --data has")] = None
-    part: Annotated[list[str] | None, Flag("several times; default: all parts")] = None
-    limit: Annotated[int, Flag("dev rows of a task whose maps are looked at; 0 for all", least=0)] = 100
-    sweep_limit: Annotated[int, Flag("dev rows that heads are disabled on; 0 for all", least=0)] = 200
-    effective_limit: Annotated[int, Flag("dev rows of a task for effective attention", least=2)] = 30
-    tree_limit: Annotated[int, Flag("gold sentences of dev and of test", least=8)] = 150
-    train_limit: Annotated[int, Flag("train rows of a task; 0 for all", least=0)] = 1000
-    dev_limit: Annotated[int, Flag("dev rows that Table 1 is measured on; 0 for all", least=0)] = 0
-    seeds: Annotated[int, Flag("fine-tuning runs of each task and initialisation", least=1)] = 1
-    random_seeds: Annotated[int | None, Flag("how many of them from random weights, too; default: all", least=1)] = None
-    folds: Annotated[int, Flag("parts of RTE's and MRPC's train rows, swept cross-fitted; 0: not", least=0)] = 0
+    hub: Annotated[bool, Flag("use GLUE from the hub instead", name="--hub")] = False
+    out: Annotated[Path, Flag("folder for report.html and Parquet files")] = Path("report")
+    task: Annotated[list[str] | None, Flag("can be repeated (default: all tasks in --data)")] = None
+    part: Annotated[list[str] | None, Flag("can be repeated (default: all parts)")] = None
+    limit: Annotated[int, Flag("dev examples per task for attention statistics; 0 for all", least=0)] = 100
+    sweep_limit: Annotated[int, Flag("dev examples for disabling heads; 0 for all", least=0)] = 200
+    effective_limit: Annotated[int, Flag("dev examples per task for effective attention", least=2)] = 30
+    tree_limit: Annotated[int, Flag("gold sentences of the dev split and of the test split", least=8)] = 150
+    train_limit: Annotated[int, Flag("train examples per task; 0 for all", least=0)] = 1000
+    dev_limit: Annotated[int, Flag("dev examples for Table 1; 0 for all", least=0)] = 0
+    seeds: Annotated[int, Flag("fine-tuning runs for each task and initialisation", least=1)] = 1
+    random_seeds: Annotated[int | None, Flag("fine-tuning runs from random weights (default: all)", least=1)] = None
+    folds: Annotated[
+        int, Flag("folds for cross-fitted ablation on the train splits of RTE and MRPC; 0 for none", least=0)
+    ] = 0
     unseen: Annotated[
-        bool, Flag("heads disabled on train rows, too, that fine-tuning left out and nothing learned is like")
+        bool, Flag("also disable heads on train examples that fine-tuning left out and that resemble no trained one")
     ] = False
     preset: Annotated[str, Flag("auto, paper, replication, small, bundled, long or compact")] = "auto"
-    precision: Annotated[str, Flag("of training: float32, or bfloat16 where the processor computes in it")] = "float32"
-    folder: Annotated[str | None, Flag("where checkpoints go; default data/runs/finetuned")] = None
-    seed: Annotated[int, Flag("of rows, nulls and intervals", least=0, most=LARGEST_SEED)] = 0
-    stored: Annotated[bool, Flag("run nothing: report on what the database has", name="--stored")] = False
-    from_record: Annotated[bool, Flag("of the results that ship, without weights or data", name="--from-record")] = (
-        False
+    precision: Annotated[str, Flag("precision of training: float32, or bfloat16 on processors that support it")] = (
+        "float32"
     )
-    figures: Annotated[bool, Flag("the pictures as SVG, too", name="--figures")] = False
-    anew: Annotated[bool, Flag("run again what the database has already", name="--anew")] = False
+    folder: Annotated[str | None, Flag("folder for checkpoints (default: data/runs/finetuned)")] = None
+    seed: Annotated[int, Flag("seed for examples, nulls and intervals", least=0, most=LARGEST_SEED)] = 0
+    stored: Annotated[bool, Flag("run nothing: report only what the database has", name="--stored")] = False
+    from_record: Annotated[
+        bool, Flag("report on the bundled results, without weights or data", name="--from-record")
+    ] = False
+    figures: Annotated[bool, Flag("also write figures as SVG", name="--figures")] = False
+    anew: Annotated[bool, Flag("rerun studies that are stored already", name="--anew")] = False
 
     @property
     def report(self) -> ReportOptions:
-        """The report's own; a limit of 0 is none."""
+        """The report's options; a limit of 0 means no limit."""
         shared = {
             option.name: getattr(self, option.name) for option in fields(ReportOptions) if hasattr(self, option.name)
         }
@@ -78,9 +82,9 @@ class ReproduceOptions:
 
 @of_record(ReproduceOptions, beside=FORMS | PLACES)
 def reproduce(asked: ReproduceOptions, form: Form, where: JobPlacement) -> None:
-    """Run every study of the papers, then write their numbers beside ours: self-contained HTML, and Parquet.
+    """Run all studies of the papers and report their published and reproduced numbers as HTML and Parquet.
 
-    What the database holds is not run again, so the same command goes on after an interruption.
+    Stored results are not recomputed, so the same command continues after an interruption.
     """
     started = time.monotonic()
     if asked.from_record:
@@ -97,13 +101,13 @@ def reproduce(asked: ReproduceOptions, form: Form, where: JobPlacement) -> None:
         api.runner(db).close()
         db.close()
     if left:
-        tell(f"{holder} {len(left)} runs are left in {left[0].parent}: import them on the Jobs page.", err=True)
+        tell(f"{holder} {len(left)} runs have been left in {left[0].parent}. Import them on the Jobs page.", err=True)
     about = {name: value for name, value in provenance.items() if name != "row_ids"}
     _end(asked, About.of(provenance), records, about, form, started)
 
 
 def _of_the_record(options: ReproduceOptions, form: Form, started: float) -> None:
-    """Write the report of what ships; of these checkpoints, or of all."""
+    """Write the report on the bundled record for these checkpoints, or for all."""
     evidence = recorded_report.recorded_evidence(options.checkpoints or ())
     about, records = recorded_report.about_record(evidence), report.records_of(evidence)
     provenance = {"title": about.title, "created": about.created, "record": shipped_record.about()}
@@ -113,16 +117,16 @@ def _of_the_record(options: ReproduceOptions, form: Form, started: float) -> Non
 def _end(
     options: ReproduceOptions, about: About, records: Records, provenance: Row, form: Form, started: float
 ) -> None:
-    """Write the files, and print the claims, what they say together, and how long it took."""
+    """Write the files, and print the claims, their summary and the duration."""
     page = rendering.html.write_report(options.out.expanduser(), about, records, figures=options.figures)
     show_rows("reproduce", provenance, [_short(claim) for claim in records.claims], form)
     tell(together(records.claims), err=True)
     seconds = time.monotonic() - started
-    tell(f"{page} is written, with its rows as Parquet in the same folder. ({seconds:.0f} s)", err=True)
+    tell(f"{page} has been written, with its rows as Parquet in the same folder ({seconds:.0f} s).", err=True)
 
 
 def _make(db: Database, options: ReportOptions, *, anew: bool, stored: bool) -> str:
-    """Run the steps, a line each; then the report's own run."""
+    """Run the steps with one progress line each, then the report itself."""
     planned = report.prepared(db, options)
     requests = [JobRequest(step.study, step.asked, step.title) for step in planned.steps]
     if stored:
@@ -140,12 +144,12 @@ def _make(db: Database, options: ReportOptions, *, anew: bool, stored: bool) -> 
 
 
 def _watch(db: Database, job: str) -> None:
-    with contextlib.suppress(JobError):  # its sentence is the report's, and the next step starts
+    with contextlib.suppress(JobError):  # the report shows the error, and the next step starts
         follow(db, job)
 
 
 def _leave(db: Database, run: str, records: Records) -> list[Path]:
-    """Every run of the report as a file for the app that holds the database."""
+    """Export every run of the report for the app that holds the database."""
     folder = exchange.runs_folder(settings().database.expanduser().resolve())
     names = [step.run for step in records.steps if step.run]
     return [exchange.export_run(db, name, folder / f"report-{name[:10]}.jsonl") for name in [*names, run]]

@@ -1,4 +1,4 @@
-"""A terminal command made of a study's declaration: its options with their defaults and help, and the forms of rows."""
+"""Terminal commands generated from study declarations: options with defaults and help, and output formats."""
 
 import functools
 import inspect
@@ -47,10 +47,10 @@ DEFAULTS: dict[str, Any] = dict.fromkeys(FORMS, False) | dict.fromkeys(PLACES)
 
 @dataclass(frozen=True)
 class Ran:
-    """A study that was run from a terminal, to be shown.
+    """A study that was run from a terminal.
 
     Attributes:
-        ready: what was made ready of both records of options before the study ran.
+        ready: what `Own.ready` returned before the study ran.
         known: provenance and options of the run.
     """
 
@@ -63,8 +63,7 @@ class Ran:
     form: Form
 
     def show(self) -> None:
-        """Print the rows, or in the forms that its study shortens what it shows in their place; sentences below tables
-        only."""
+        """Print the rows, in the study's short form if it has one for this format; sentences only below tables."""
         study = find_study(self.study)
         for part in study.shown(self.rows) if self.form in study.short_in else [self.rows]:
             if not isinstance(part, str):
@@ -77,18 +76,18 @@ class Ran:
 
 @dataclass(frozen=True)
 class NoOptions:
-    """A command that has no options of its own."""
+    """A command without its own options."""
 
 
 @dataclass(frozen=True)
 class Own:
-    """What a command has beyond its study.
+    """What a command has in addition to its study.
 
     Attributes:
-        options: a record of options that only the command has, declared as a study's are.
-        ready: called with the study's options and the command's own before anything runs; what it returns is the
-            `ready` of Ran. It may refuse the options with an AtlasError.
-        instead: called with the same two; another study and its options to run in place of this one, or None.
+        options: record of options that only the command has.
+        ready: called with the study's options and the command's own before the run; returns `Ran.ready`. May raise
+            AtlasError.
+        instead: called with the same arguments; returns another study and its options to run instead, or None.
     """
 
     options: type = NoOptions
@@ -98,8 +97,10 @@ class Own:
 
 
 def command(study: Study[Any, Any], own: Own | None = None) -> Callable[..., None]:
-    """The function that typer makes a command of, named as the study, with the parameters and help that typer reads.
-    Below a table it prints the sentence that the run's card has, too."""
+    """Return the function of a typer command for a study, with its parameters and help.
+
+    Below a table, the command prints the summary of the run.
+    """
     own = own or Own()
     options, extra = declared(study.options), declared(own.options)
 
@@ -123,11 +124,10 @@ def command(study: Study[Any, Any], own: Own | None = None) -> Callable[..., Non
 
 
 def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function that takes its options as one record, declared as a study's are.
+    """Make a command of a function that takes its options as one record.
 
-    Args:
-        beside: the options of form and place, in the order of the command's help. With those of the place the function
-            is called as do(options, form, where), else as do(options, form).
+    beside: options of output format and placement. With placement, the function is called as do(options, form, where),
+    otherwise as do(options, form).
     """
     options = declared(kind)
 
@@ -144,8 +144,7 @@ def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Cal
 
 
 def with_form(do: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function whose `form` is one of three options of typer, and whose `where`, if it has one, is
-    what the options of the place say; its other parameters are typer's own."""
+    """Make a command of a function with a `form` parameter and optionally `where`; other parameters are typer's."""
     parameters = dict(inspect.signature(do).parameters)
     beside = PLACES | FORMS if parameters.pop("where", None) else FORMS
     del parameters["form"]
@@ -159,7 +158,7 @@ def with_form(do: Callable[..., None]) -> Callable[..., None]:
 
 
 def _told(run: Callable[..., None], options: Sequence[Declared], beside: Mapping[str, Any]) -> Callable[..., None]:
-    """The function with the parameters that typer reads; required ones first."""
+    """Return the function with the parameters that typer reads, required ones first."""
     return _signed(run, [*(_parameter(option) for option in options if option.flag), *_beside(beside)])
 
 
@@ -180,7 +179,7 @@ def _where(typed: Mapping[str, Any]) -> JobPlacement:
 
 
 def _given(options: dict[str, Declared], typed: dict[str, Any]) -> Row:
-    """What the terminal said of these options; what it left out keeps its declared default."""
+    """Return the options given on the command line; others have their defaults."""
     values = {name: typed.get(name) for name, option in options.items() if option.flag}
     return {name: value for name, value in values.items() if value is not None and value != []}
 
@@ -198,13 +197,13 @@ def _parameter(option: Declared) -> inspect.Parameter:
 
 
 def _beside(hints: Mapping[str, Any]) -> list[inspect.Parameter]:
-    """The parameters of form and place."""
+    """Return the parameters of output format and placement."""
     kind = inspect.Parameter.KEYWORD_ONLY
     return [inspect.Parameter(name, kind, default=DEFAULTS[name], annotation=hint) for name, hint in hints.items()]
 
 
 def _typed(option: Declared) -> Any:
-    """The type that typer reads: lists for tuples; a type of its own may be left out on the command line."""
+    """Return the type that typer reads: lists for tuples."""
     flag = option.flag
     if flag is not None and flag.typed is not None:
         return flag.typed if option.required else flag.typed | None
@@ -220,7 +219,7 @@ def _typed(option: Declared) -> Any:
 
 
 def _shown_default(option: Declared, hint: Any) -> Any:
-    """The declared default where the terminal can say it; None, which leaves it alone, elsewhere."""
+    """Return the default shown in help; None if it cannot be shown."""
     if option.flag is not None and option.flag.typed is not None:
         return None
     if option.default is MISSING:
@@ -228,25 +227,24 @@ def _shown_default(option: Declared, hint: Any) -> Any:
     return list(option.default) if isinstance(option.default, tuple) else option.default
 
 
-# -------------------- What commands of `python -m core study` have beyond their studies
-
-
-# ---------------------------------------------------------------- features: some definitions only
+# ---------------------------------------------------------------- options that only a command has
 
 
 @dataclass(frozen=True)
 class Only:
-    """What only the command of features takes."""
+    """Options of the features command."""
 
     definition: Annotated[
-        tuple[str, ...], Flag(f"of attention to a feature: {', '.join(DEFINITIONS)}; default: all")
+        tuple[str, ...], Flag(f"definition of attention to a feature: {', '.join(DEFINITIONS)} (default: all)")
     ] = ()
 
 
 def _check_definitions(_: Any, own_options: Only) -> None:
     for name in own_options.definition:
         if name not in DEFINITIONS:
-            raise InputError(f'A definition is one of {", ".join(DEFINITIONS)}; "{name[:60]}" is not: choose one.')
+            raise InputError(
+                f'A definition must be one of {", ".join(DEFINITIONS)}; got "{name[:60]}". Choose one of them.'
+            )
 
 
 def _show_definitions(ran: Ran) -> None:
@@ -254,27 +252,28 @@ def _show_definitions(ran: Ran) -> None:
     replace(ran, rows=[row for row in ran.rows if not only or row.get("statistic") in only]).show()
 
 
-# ---------------------------------------------------------------- disable: a race in its place, an earlier run beside
+# ---------------------------------------------------------------- disable: sequential test, or comparison with a run
 
 
 @dataclass(frozen=True)
 class Beside:
-    """What only the command of sweeps takes; `study race` takes more of a race."""
+    """Additional options of the ablation command."""
 
     race: Annotated[
         bool, Flag("verdicts on the loss from as few rows as each head takes, not a full sweep", name="--race")
     ] = False
     margin: Annotated[
-        float | None, Flag("--race: of the mean change of the loss; default: 5% of the best constant's loss")
+        float | None,
+        Flag("--race: margin for the mean change of the loss (default: 5 % of the loss of the best constant)"),
     ] = None
-    beside: Annotated[str | None, Flag("an earlier sweep's run, for the correlation of the two")] = None
+    beside: Annotated[str | None, Flag("run of an earlier ablation, to correlate the two")] = None
 
 
 def _raced(options: Any, own_options: Beside) -> tuple[race.RaceStudy, RaceOptions] | None:
-    """The race that stands in for a sweep of these options, where one is asked for. Raises InputError."""
+    """Return the sequential test that replaces a full ablation, if requested. Raises InputError."""
     if not own_options.race:
         if own_options.margin is not None:
-            raise InputError("--margin is an option of a race; a sweep was asked for: add --race.")
+            raise InputError("--margin requires a sequential test. Add --race.")
         return None
     shared = ("checkpoint", "task", "data", "split", "limit", "dtype", "seed", "what", "operator", "heads",
               "reference", "draws", "mean_by")  # fmt: skip
@@ -283,27 +282,27 @@ def _raced(options: Any, own_options: Beside) -> tuple[race.RaceStudy, RaceOptio
 
 
 def _earlier_sweep(_: Any, own_options: Beside) -> list[Row] | None:
-    """The rows of the stored sweep that is asked for. Raises InputError where it is none, naming those there are."""
+    """Return the rows of the given earlier ablation. Raises InputError if it is not stored."""
     run = own_options.beside
     if not run:
         return None
     with database() as db:
-        stored_sweeps = runs.runs(db, disable.STUDY.name)  # imported ones too: whoever names one chooses it
+        stored_sweeps = runs.runs(db, disable.STUDY.name)  # includes imported runs
         if run in set(stored_sweeps.run):
             return runs.run_rows(db, run)
     stored_names = "; ".join(f"{row.run} ({row.title})" for row in stored_sweeps.head(5).itertuples()) or "none"
-    raise InputError(f"--beside takes the run of an earlier sweep; {run!r} is none. Stored: {stored_names}.")
+    raise InputError(f"--beside must be the run of an earlier ablation; got {run!r}. Choose one of: {stored_names}.")
 
 
 def _show_beside(ran: Ran) -> None:
-    """With one more row: how the ranks of the two sweeps' changes agree."""
+    """Print the rows and the rank correlation of the two ablations."""
     if ran.ready is None:
         ran.show()
         return
     pairs, agreement = shared_effects(ran.rows, ran.ready)
     most_harmful = sorted(pairs, key=lambda variant: max(variant.this or 0.0, variant.other or 0.0))[:3]
     correlation = RankCorrelation(
-        name="most harm in both: " + ", ".join(variant.name for variant in most_harmful),
+        name="most harmful in both: " + ", ".join(variant.name for variant in most_harmful),
         spearman=agreement.spearman,
         kendall=agreement.kendall,
         p=agreement.p,
@@ -312,20 +311,20 @@ def _show_beside(ran: Ran) -> None:
     replace(ran, rows=[*ran.rows, correlation.as_row()]).show()
 
 
-# ---------------------------------------------------------------- prune: the checkpoint without some heads
+# ---------------------------------------------------------------- prune: saving the pruned checkpoint
 
 
 @dataclass(frozen=True)
 class Saving:
-    """What only the command of pruning takes."""
+    """Options of the pruning command."""
 
-    save: Annotated[str | None, Flag("folder for the checkpoint without --share of its heads")] = None
-    share: Annotated[float, Flag("of the heads to remove when saving, 0 to 1", least=0.0)] = 0.5
+    save: Annotated[str | None, Flag("folder for the checkpoint after removing --share of its heads")] = None
+    share: Annotated[float, Flag("fraction of heads to remove for --save, 0 to 1", least=0.0)] = 0.5
 
 
 def _check_share(_: Any, own_options: Saving) -> None:
     if not 0 <= own_options.share <= 1:
-        raise InputError(f"--share is a part of the heads, from 0 to 1; {own_options.share:g} was given.")
+        raise InputError(f"--share must be from 0 to 1; got {own_options.share:g}. Change it.")
 
 
 def _show_and_save(ran: Ran) -> None:
@@ -336,10 +335,10 @@ def _show_and_save(ran: Ran) -> None:
         nearest = min(of_first, key=lambda step: (abs(step.share - ran.own.share), step.share))
         opened = models.opening.open_checkpoint(ran.options.checkpoint, head="classifier")
         saved = capture.pruning.save_pruned(opened, parse_heads(nearest.heads), ran.own.save)
-        tell(f"Saved {saved} without {nearest.removed} heads, in the order of {nearest.order}.", err=True)
+        tell(f"Saved {saved} after removing {nearest.removed} heads, in the order of {nearest.order}.", err=True)
 
 
-# ---------------------------------------------------------------- frames: what JSON says of the run
+# ---------------------------------------------------------------- frames
 
 
 def _show_without_row_ids(ran: Ran) -> None:
@@ -347,7 +346,7 @@ def _show_without_row_ids(ran: Ran) -> None:
 
 
 def _needs_the_database(_: Any, own_options: NoOptions) -> None:
-    """An index is stored, not printed: LockedError where another process holds the database."""
+    """Raise LockedError if another process holds the database: an index is stored, not printed."""
     with database():
         pass
 

@@ -1,1 +1,1 @@
-"""How maps are drawn in a browser: the scripts, the binary they read, and pages in one file. No host is known here."""
+"""Drawing of attention maps: browser scripts, their binary data, and self-contained pages, independent of the host."""

@@ -1,7 +1,7 @@
-"""Charts as SVG and PNG, made by vl-convert in a process of its own that is ended when it takes too long.
+"""Convert charts to SVG and PNG with vl-convert, in a separate process with a time limit.
 
-vl-convert holds the interpreter's lock while it draws, so a chart that takes for ever would stop the whole app. The
-process stays for the next chart, because vl-convert takes seconds to start.
+vl-convert blocks the interpreter while it draws, so an endless chart would block the whole app. The process is reused,
+because starting it takes seconds.
 """
 
 import atexit
@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ..errors import InputError
 
-SECONDS = 60.0  # for all charts of one call; a chart takes about a tenth of a second
+SECONDS = 60.0  # for all charts of one call; a chart takes about 0.1 s
 _DRAW = """
 import base64, json, sys
 import vl_convert
@@ -33,17 +33,17 @@ for line in sys.stdin:
 
 
 def svgs_of(charts: Sequence[dict[str, Any]], *, seconds: float = SECONDS) -> list[str]:
-    """Vega-Lite specifications as SVG texts. Raises InputError where one cannot be drawn, or not in time."""
+    """Convert Vega-Lite specifications to SVG. Raises InputError if a chart cannot be drawn in time."""
     return [drawn.decode() for drawn in _converter.drawn("svg", charts, seconds)]
 
 
 def png_of(chart: dict[str, Any], *, scale: float = 2.0, seconds: float = SECONDS) -> bytes:
-    """A Vega-Lite specification as PNG, `scale` times its size. Raises InputError as `svgs_of` does."""
+    """Convert a Vega-Lite specification to PNG at `scale` times its size. Raises InputError like `svgs_of`."""
     return _converter.drawn("png", [chart], seconds, scale=scale)[0]
 
 
 def fetches(part: Any) -> bool:
-    """Whether a specification, its inline data left out, names an address, a link or an image."""
+    """Return whether a specification (without inline data) contains an address, a link or an image."""
     if isinstance(part, list):
         return any(map(fetches, part))
     if not isinstance(part, dict):
@@ -53,7 +53,7 @@ def fetches(part: Any) -> bool:
 
 
 class _Converter:
-    """One process that draws, started when it is first needed, and again in a fork of this one."""
+    """A process that draws charts, started on first use and again in a forked process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -67,14 +67,14 @@ class _Converter:
             return []
         if any(map(fetches, charts)):
             raise InputError(
-                "A chart must have its data inline to be drawn as a file; this one names an address, a link or an "
-                "image. Remove the result that it belongs to."
+                "A chart must have inline data to be exported; this one refers to an address, a link or an "
+                "image. Delete the result it belongs to."
             )
         line = json.dumps({"kind": kind, "charts": list(charts), "more": more})
         with self._lock:
             answer = self._answer(line, seconds)
         if not isinstance(answer, list):
-            raise InputError(f"The chart could not be drawn as a file ({answer}). Export the HTML page instead.")
+            raise InputError(f"The chart could not be exported ({answer}). Export the HTML page instead.")
         return [base64.b64decode(text) for text in answer]
 
     def _answer(self, line: str, seconds: float) -> Any:
@@ -93,10 +93,10 @@ class _Converter:
         process.kill()
         process.wait()
         self._process = None
-        return f"it took more than {seconds:.0f} seconds, or its process was ended"
+        return f"it took more than {seconds:.0f} seconds, or its process was killed"
 
     def end(self) -> None:
-        """End the process, if there is one of this process's own."""
+        """End the process if this process started it."""
         if self._process is not None and self._owner == os.getpid():
             self._process.kill()
 

@@ -1,4 +1,4 @@
-"""Maps small enough for a page in one file: 16 bits a weight where they fit, else 8, else each block's greatest."""
+"""Pack maps for a self-contained page: 16 bits per weight if they fit, otherwise 8, otherwise block maxima."""
 
 import base64
 import json
@@ -12,16 +12,16 @@ from jaxtyping import UInt16
 from ..errors import InputError
 from .panes import Pane, header_of
 
-MOST_BYTES = 2_000_000  # of the maps of one page, as text
-LEAST_BYTES = 20_000  # of one of several grids of a page, for its tokens and scores
-MIDDLE = 32767  # no difference, in the numbers of a signed pane
-HOPELESS = 12  # times smaller is more than compression has ever made maps
-SAMPLED, ROUGH = 12, 1.5  # maps of a stack that say how small it will be, and by how much they may be wrong
+MOST_BYTES = 2_000_000  # limit for the maps of one page, as text
+LEAST_BYTES = 20_000  # least size of one of several grids, for tokens and scores
+MIDDLE = 32767  # zero difference in a signed pane
+HOPELESS = 12  # compression has never made maps this many times smaller
+SAMPLED, ROUGH = 12, 1.5  # maps sampled to estimate the size of a stack, and the tolerance of the estimate
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Maps as a part of a page, before they are packed; each field is an argument of `header_of`."""
+    """Maps of a page before packing; the fields are arguments of `header_of`."""
 
     panes: Sequence[Pane]
     caption: str = ""
@@ -32,23 +32,17 @@ class Grid:
 
 @dataclass(frozen=True)
 class Packed:
-    """A grid as text in base64, and what was left out of it, in a sentence; empty where nothing was."""
+    """A packed grid as base64, and a sentence on what was omitted, if anything."""
 
     text: str
     left_out: str
 
 
 def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
-    """The grid in so many bytes of text, with as much of each weight as that allows.
-
-    Args:
-        most: bytes of text.
-
-    Returns:
-        Compressed text, with 16 bits a weight, 8, or 8 bits for the greatest weight of each block of tokens.
+    """Pack a grid into at most `most` bytes of text, with the highest precision that fits.
 
     Raises:
-        InputError: where the maps' tokens and scores alone take more.
+        InputError: tokens and scores alone need more.
     """
     for bits, block in _ways(grid.panes, most):
         if _guessed(grid.panes, bits, block) > ROUGH * most:
@@ -58,22 +52,16 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
         if len(made) <= most:
             return Packed(made, left_out)
     raise InputError(
-        f"Maps in one file must leave room for their tokens and scores; {most / 1e6:g} MB is too little for these: "
-        "allow more, or show fewer heads or a shorter text."
+        f"The size limit must leave room for tokens and scores; {most / 1e6:g} MB is too small for these maps. "
+        "Raise it, or show fewer heads or a shorter text."
     )
 
 
 def pack_together(grids: Sequence[Grid], most: int = MOST_BYTES) -> list[Packed]:
-    """Several grids in so many bytes of text together; each has room by how many weights it holds.
-
-    Args:
-        most: bytes of text of all grids.
-
-    Returns:
-        One a grid, in their order, as of `pack`.
+    """Pack several grids into at most `most` bytes of text together, in proportion to their weights.
 
     Raises:
-        InputError: where one of them cannot be made so small.
+        InputError: one of them cannot be packed so small.
     """
     least = min(LEAST_BYTES, most // max(1, len(grids)))
     sizes = [sum(len(pane.weights) for pane in grid.panes) for grid in grids]
@@ -82,7 +70,7 @@ def pack_together(grids: Sequence[Grid], most: int = MOST_BYTES) -> list[Packed]
 
 
 def _ways(panes: Sequence[Pane], most: int) -> Iterator[tuple[int, int]]:
-    """Bits a weight and tokens a block, the most exact first; what could never fit is not tried."""
+    """Yield (bits per weight, tokens per block) from high to low precision, without those that cannot fit."""
     count = sum(len(pane.weights) // 2 for pane in panes)
     longest = max(len(pane.tokens) for pane in panes)
     for bits, block in [(16, 1), *((8, block) for block in range(1, longest + 1))]:
@@ -91,7 +79,7 @@ def _ways(panes: Sequence[Pane], most: int) -> Iterator[tuple[int, int]]:
 
 
 def _guessed(panes: Sequence[Pane], bits: int, block: int) -> float:
-    """Bytes of text that all weights would take, from some maps of each stack."""
+    """Estimate the packed size in bytes from a sample of each stack."""
     guess = 0.0
     for pane in panes:
         numbers = _numbers(pane)
@@ -108,11 +96,11 @@ def _said(panes: Sequence[Pane], bits: int, block: int, most: int) -> str:
     if block > 1:
         heads, length = max((pane.layers * pane.heads, len(pane.tokens)) for pane in panes)
         return (
-            f"{heads} heads of {length} tokens do not fit into {most / 1e6:g} MB: each row and column stands for "
-            f"{block} tokens and shows the greatest weight among them; all other weights are left out of this file."
+            f"{heads} heads of {length} tokens do not fit into {most / 1e6:g} MB: each row and column represents "
+            f"{block} tokens and shows their largest weight. The other weights are not in this file."
         )
     if bits == 8:
-        return f"To stay under {most / 1e6:g} MB this file holds weights in steps of 1/255; finer ones are left out."
+        return f"To stay below {most / 1e6:g} MB, weights in this file are rounded to steps of 1/255."
     return ""
 
 
@@ -136,19 +124,20 @@ def _numbers(pane: Pane) -> UInt16[np.ndarray, "head query key"]:
 
 
 def _high_and_low(numbers: UInt16[np.ndarray, " number"]) -> bytes:
-    """All high bytes and then all low ones, because the high ones are alike."""
+    """Return all high bytes, then all low bytes, which compresses better."""
     return (numbers >> 8).astype(np.uint8).tobytes() + (numbers & 255).astype(np.uint8).tobytes()
 
 
 def _eight(numbers: UInt16[np.ndarray, " number"], signed: bool) -> bytes:
-    """16 bits as 8: 255 is a weight of 1; of differences 127 is none and 254 is 1."""
+    """Round 16 bits to 8: 255 is a weight of 1; in a difference 127 is zero and 254 is 1."""
     top, steps = (2 * MIDDLE, 254) if signed else (65535, 255)
     return np.rint(numbers.astype(np.float32) * (steps / top)).astype(np.uint8).tobytes()
 
 
 def _in_blocks(pane: Pane, block: int) -> Pane:
-    """The pane with one row and column for each `block` tokens; each weight is the greatest (of differences the
-    furthest from none) among theirs."""
+    """Return the pane with one row and column for each `block` tokens, showing the largest weight (or absolute
+    difference).
+    """
     if block == 1:
         return pane
     kept = _greatest(_numbers(pane), block, pane.signed)

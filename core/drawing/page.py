@@ -1,8 +1,8 @@
-"""A page in one file: maps to explore, charts, tables and words, with no server and no request to anywhere.
+"""Self-contained HTML pages with interactive maps, charts, tables and text, without a server or any request.
 
-The page is a Jinja template, which escapes every text; tokens lie in the compressed payload and are only ever drawn or
-set as text. Its content security policy lets the browser run the scripts of this file, known by their hashes, and
-fetch nothing at all.
+The page is a Jinja template that escapes all text; tokens are in the compressed data and only ever drawn or set as
+text.
+The content security policy allows only the scripts of the file, by their hashes, and no requests.
 """
 
 import base64
@@ -27,12 +27,12 @@ from .panes import Pane
 from .payload import SCRIPTS, script, workbench_script, workbench_style
 
 TEMPLATES = Path(__file__).with_name("templates")
-MOST_ROWS = 2000  # of a table on a page; more are counted
+MOST_ROWS = 2000  # rows of a table on a page; further ones are only counted
 
 
 @dataclass(frozen=True)
 class Words:
-    """A heading, paragraphs, and what to type, each where it is not empty."""
+    """A heading, paragraphs and a command, each optional."""
 
     title: str = ""
     text: str = ""
@@ -41,14 +41,14 @@ class Words:
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture by Vega-Lite, as Altair's `to_dict` gives it."""
+    """A Vega-Lite chart, as from Altair's `to_dict`."""
 
     specification: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of values that can be written as text."""
+    """Rows of printable values."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]] = field(default_factory=tuple)
@@ -57,7 +57,7 @@ class Table:
 
 @dataclass(frozen=True)
 class PackedMaps:
-    """Maps that `pack` made small before, as their text in base64, with a caption under them."""
+    """Maps packed by `pack`, as base64, with a caption."""
 
     text: str
     caption: str = ""
@@ -65,7 +65,7 @@ class PackedMaps:
 
 @dataclass(frozen=True)
 class GridTabs:
-    """Maps in one workbench, one grid at a time, by what their buttons say; the first one is open."""
+    """Several grids of maps in one workbench, by button label; the first one is open."""
 
     grids: Mapping[str, Grid]
     title: str = ""
@@ -77,7 +77,7 @@ Part = Words | Chart | Table | Grid | PackedMaps | GridTabs
 
 @dataclass(frozen=True)
 class _Placed:
-    """A part as the template has it: its kind, its number on the page, and its maps as text."""
+    """A part as the template needs it: kind, number on the page, and packed maps."""
 
     kind: str
     number: int
@@ -86,18 +86,14 @@ class _Placed:
 
 
 def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = MOST_BYTES) -> str:
-    """A whole page in one file, as text.
+    """Return a self-contained page.
 
     Args:
-        parts: what it shows, in order.
-        lead: a paragraph under the title, or "".
-        most: bytes that all maps of the page may take together.
-
-    Returns:
-        HTML that needs no other file and makes no request.
+        lead: paragraph below the title, or "".
+        most: limit in bytes for all maps together.
 
     Raises:
-        InputError: where the maps cannot be made so small.
+        InputError: the maps cannot be packed so small.
     """
     placed = _placed(list(parts), most)
     grids = any(placed_part.maps for placed_part in placed)
@@ -145,33 +141,33 @@ def _template() -> Any:
 
 
 def page_template(name: str, folder: Path, filters: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Any:
-    """A template that escapes every text and knows no undefined name. filters: beyond Jinja's, by name."""
+    """Return a template that escapes all text and refuses undefined names. filters: additional ones by name."""
     environment = Environment(loader=FileSystemLoader([folder, TEMPLATES]), autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"cell": written_cell, **filters}  # before the template is compiled
     return environment.get_template(name)
 
 
 def scripts_of(*, maps: bool, charts: bool) -> list[str]:
-    """The scripts that draw what a page in one file has."""
+    """Return the scripts that a page needs."""
     drawn = [workbench_script() + script("in_file")] if maps else []
     return [*drawn, vega_script() + "\n" + script("charts")] if charts else drawn
 
 
 @cache
 def vega_script() -> str:
-    """Vega, Vega-Lite and Vega-Embed as vl-convert holds them, so that no page asks for them."""
+    """Return Vega, Vega-Lite and Vega-Embed from vl-convert, so that pages make no requests."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
 
 def as_script_data(value: Any) -> str:
-    """JSON that may stand inside a script element: no text in it can end the element."""
+    """Return JSON that is safe inside a script element."""
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
-    """The content security policy of a page in one file: these scripts, no request, no frame, no form.
+    """Return the content security policy of a self-contained page: these scripts, no requests, frames or forms.
 
-    charts: Vega compiles its expressions and writes its own style element, so both are let through.
+    charts: allow what Vega needs to compile expressions and to write its style element.
     """
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
@@ -184,7 +180,7 @@ def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
 
 
 def style() -> str:
-    """The page's CSS in the app's colours, light and dark."""
+    """Return the page's CSS in the app's colours, light and dark."""
     light, dark = (
         theme.variables(theme.PAGE, mode) + ";" + theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")
     )
@@ -193,7 +189,7 @@ def style() -> str:
 
 
 def colours(light: str, dark: str) -> str:
-    """The declarations of the two themes as CSS: the dark one where the reader's system asks for it."""
+    """Return the CSS of both themes: dark if the reader's system prefers it."""
     return (
         f":root{{color-scheme:light dark;--st-font:system-ui,sans-serif;{light}}}\n"
         f"@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
@@ -201,31 +197,31 @@ def colours(light: str, dark: str) -> str:
 
 
 def controls_style() -> str:
-    """The CSS of what every page in one file has: the buttons of maps, and enlarged charts."""
+    """Return the CSS of map buttons and enlarged charts."""
     return (SCRIPTS / "controls.css").read_text(encoding="utf-8")
 
 
 def written_cell(value: Any) -> str:
-    """A value as a table shows it: four digits of a number, a dash for none."""
+    """Format a table cell: numbers with four digits, a dash for missing values."""
     if value is None or (isinstance(value, float) and value != value):
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else re.sub(r"\s+", " ", str(value))
 
 
-# ---------------------------------------------------------------- the maps of one input as a page in one file
+# ---------------------------------------------------------------- a page with the maps of one input
 
 
 @dataclass(frozen=True)
 class MapsSource:
-    """What maps are of.
+    """Input and checkpoint of maps.
 
     Attributes:
-        pair: the second of a pair, or None.
-        weights_hash: of the checkpoint, "" where it is not known.
-        words: whether maps are between words, not pieces.
-        part: the set of heads of an encoder-decoder, "" of others.
+        pair: second sentence, or None.
+        weights_hash: of the checkpoint; "" if unknown.
+        words: whether maps are between words instead of tokens.
+        part: stack of an encoder-decoder; "" for others.
         revision: of the checkpoint on the hub, or None.
-        command: what gives the maps again; "" where no command does, as for a model that only a program holds.
+        command: reproduces the maps; "" if no command does, as for a model in memory.
     """
 
     checkpoint: str
@@ -243,7 +239,7 @@ class MapsSource:
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
 
     def with_command(self, out: str = "maps.html") -> "MapsSource":
-        """This source with the command of the terminal that writes its maps to `out`."""
+        """Return this source with the command that writes its maps to `out`."""
         words = ["maps", self.checkpoint, "--text", self.text]
         words += ["--pair", self.pair] if self.pair is not None else []
         words += ["--revision", self.revision] if self.revision else []
@@ -260,20 +256,20 @@ def grid_of(
     opened: Mapping[str, Any] | None = None,
     note: str = "",
 ) -> Grid:
-    """The maps as a part of any page; head, opened and note as `header_of` takes them."""
+    """Return the maps as a part of a page; head, opened and note as for `header_of`."""
     return Grid(panes, source.input[:200], head, dict(opened or {}), note)
 
 
 def described(panes: Sequence[Pane], source: MapsSource) -> Words:
-    """Where the maps come from, in words."""
+    """Describe the origin of maps."""
     first, unit = panes[0], "words" if source.words else "pieces"
     sees = first.sees
     known = f" · weights {source.weights_hash[:16]}" if source.weights_hash else ""
     text = (
-        f"{source.checkpoint} · {first.layers} layers of {first.heads} heads · {len(first.tokens)} {unit} · {sees} · "
-        f"n = 1 input · {date.today():%d %B %Y}{known}\n"
-        "L1H1 is the first head of the first layer. Rows are queries and sum to 1, columns are keys. Click a map or "
-        "use the arrow keys to enlarge it, point at it to read a weight, and choose Lines to see it between words."
+        f"{source.checkpoint} · {first.layers} layers of {first.heads} heads · {len(first.tokens)} {unit} · "
+        f"{sees} · n = 1 input · {date.today():%d %B %Y}{known}\nL1H1 is the first head of the first layer. Rows "
+        "are queries and sum to 1; columns are keys. Click a map or use the arrow keys to enlarge it, hover over "
+        "it to read weights, and choose Lines to see attention between words."
     )
     return Words(text=text, command=source.command)
 
@@ -287,16 +283,9 @@ def maps_page(
     note: str = "",
     most: int = MOST_BYTES,
 ) -> str:
-    """A whole page of maps as text.
+    """Return a self-contained page of maps; head, opened and note as for `header_of`.
 
-    Args:
-        head: as of `header_of`.
-        opened: as of `header_of`.
-        note: as of `header_of`.
-        most: bytes of the maps; what does not fit is left out, and the page says what.
-
-    Raises:
-        InputError: where nothing fits.
+    most: limit in bytes; if maps do not fit, the page states what is omitted. Raises InputError if nothing fits.
     """
     grid = grid_of(panes, source, head=head, opened=opened, note=note)
     return html_page(f"Attention maps: {source.input[:120]}", [grid, described(panes, source)], most=most)

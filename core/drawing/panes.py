@@ -1,4 +1,4 @@
-"""What a workbench shows: stacks of maps beside each other, each with its scores, as the header of its payload."""
+"""Panes of the map workbench: stacks of maps with their scores, and the header of their binary data."""
 
 import hashlib
 import json
@@ -14,11 +14,11 @@ from ..attention import PARTS, SINK, AttentionMaps, Head, sight_sentence
 from ..scoring.registry import HEAD_SCORES, even_scores, map_scores
 from .payload import as_bytes, difference_as_bytes
 
-SEEN = {  # a score as the verb of a sentence, where it says what a head looks at
-    "previous": "looks at the token before",
-    "next": "looks at the token after",
-    "first": "looks at the first token",
-    "separator": "looks at the separators",
+SEEN = {  # what a head attends to, as a verb phrase, by score
+    "previous": "attends to the previous token",
+    "next": "attends to the next token",
+    "first": "attends to the first token",
+    "separator": "attends to the separators",
 }
 
 
@@ -27,17 +27,17 @@ class Pane:
     """One stack of maps.
 
     Attributes:
-        tokens: one text a query; with `block`, one a row.
-        weights: as `as_bytes` packs [layer, head, query, key], of differences as `difference_as_bytes`.
+        tokens: one text for each query; with `block`, for each row.
+        weights: [layer, head, query, key] packed by `as_bytes`; differences by `difference_as_bytes`.
         causal: whether queries see only keys up to themselves.
         signed: whether these are differences.
-        scores: of each head, by name. *Shape:* (layer, head) each. None shows none.
-        even: the same numbers if every query looked evenly at all it sees. *Shape:* (1,) for all layers, or (layer,).
-        block: how many tokens one row and one column stand for; each weight is then the greatest among them.
-        key_tokens: as of AttentionMaps; with `block`, one a column.
-        named: the head's name where the pane is a part of its map, else "".
-        whole: whether each map is of a whole layer, not of a head.
-        starts: of a part of a map the tokens before its first query and before its first key.
+        scores: by name, (layer, head) each; None shows none.
+        even: the same scores for uniform attention over visible keys; (1,) for all layers, or (layer,).
+        block: tokens in each row and column; the largest weight is shown.
+        key_tokens: as in AttentionMaps; with `block`, one for each column.
+        named: head name if the pane is a part of its map, otherwise "".
+        whole: whether each map belongs to a whole layer.
+        starts: number of tokens before the first query and key, for a part of a map.
     """
 
     title: str
@@ -64,15 +64,11 @@ class Pane:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """One text a key column."""
+        """One text for each key column."""
         return self.tokens if self.key_tokens is None else self.key_tokens
 
     def header(self, offset: int) -> dict[str, Any]:
-        """What the browser reads of it.
-
-        Args:
-            offset: where its weights begin, in numbers.
-        """
+        """Return the header for the browser. offset: index of its first weight."""
         return {
             "title": self.title,
             "layers": self.layers,
@@ -116,15 +112,12 @@ def scored_pane(
     weights: bytes | None = None,
     scores: Mapping[str, np.ndarray] | None = None,
 ) -> Pane:
-    """The maps of one input with each head's scores.
+    """Return the maps of one input as a pane with head scores.
 
     Args:
-        first: position of [CLS] or the start token, as in Encoding; None without one.
-        weights: of these maps, as `as_bytes` packs them, where that is done already.
-        scores: of these maps by name, where they are computed already. *Shape:* (layer, head) each.
-
-    Returns:
-        A pane without a block or a name.
+        first: position of [CLS] or the start token; None without one.
+        weights: packed by `as_bytes`, if available.
+        scores: (layer, head) by name, if available.
     """
     scores = scores or map_scores(maps, first=first, separators=separators)
     return Pane(
@@ -143,25 +136,19 @@ def scored_pane(
 
 
 def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]) -> Pane | str:
-    """`second` less `first`, or why there is none.
+    """Return `second` minus `first` as a signed pane, or a sentence on why their shapes differ.
 
-    Args:
-        first: maps without blocks.
-        second: maps without blocks.
-        weights: of the first and of the second. *Shape:* (layer, head, query, key) each.
-
-    Returns:
-        A signed pane without scores; a sentence where the two differ in layers, heads or length.
+    weights: of the first and the second, (layer, head, query, key) each.
     """
     if (first.layers, first.heads) != (second.layers, second.heads):
         return (
-            f"No difference: {first.title} has {first.layers} layers of {first.heads} heads, {second.title} "
-            f"{second.layers} of {second.heads}."
+            f"No difference can be shown: {first.title} has {first.layers} layers of {first.heads} heads, and "
+            f"{second.title} has {second.layers} of {second.heads}."
         )
     if len(first.tokens) != len(second.tokens) or len(first.key_tokens or ()) != len(second.key_tokens or ()):
         return (
-            f"No difference: maps of equal length can be subtracted; {first.title} has {len(first.tokens)} tokens, "
-            f"{second.title} {len(second.tokens)}."
+            f"No difference can be shown: {first.title} has {len(first.tokens)} tokens, and {second.title} has "
+            f"{len(second.tokens)}."
         )
     tokens = tuple(a if a == b else f"{a} / {b}" for a, b in zip(first.tokens, second.tokens, strict=True))
     title = f"{second.title} − {first.title}"
@@ -170,17 +157,13 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
 
 
 def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
-    """The head to open with.
+    """Return the head to open first, like "L2H2".
 
-    It is the one that looks most at a neighbour, with more than half of its weight, where there is one: a line is more
-    telling than a column. Else it is the one that looks most at any kind of place.
+    It is the head that attends most to a neighbour, if with more than half of its weight; otherwise the one that
+    attends most
+    to any kind of position; L1H1 without such scores.
 
-    Args:
-        scores: of each head, by name. *Shape:* (layer, head) each.
-        part: the set of heads of an encoder-decoder, "" of others.
-
-    Returns:
-        Its name, like "L2H2"; the first head where no score says where heads look.
+    scores: (layer, head) by name.
     """
     known = {name: values for name, values in scores.items() if name in SEEN and not np.isnan(values).all()}
     if not known:
@@ -195,17 +178,13 @@ def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
 def header_of(
     panes: Sequence[Pane], *, caption: str, head: str = "none", opened: Mapping[str, Any] | None = None, note: str = ""
 ) -> dict[str, Any]:
-    """The header of the payload that shows `panes`.
+    """Return the header of the browser data for `panes`; the weights follow it, pane after pane.
 
-    Its "id" tells payloads apart, so that one that is shown is not drawn again.
+    Its "id" identifies the content, so that the same data are not drawn again.
 
     Args:
-        panes: what is shown beside each other; at least one.
-        head: the head's name that is enlarged where the view names none, or "none".
-        note: a sentence over the maps, or "".
-
-    Returns:
-        What the browser reads, fit for JSON; the weights follow it, pane after pane.
+        head: name of the head to enlarge by default, or "none".
+        note: sentence above the maps, or "".
     """
     offsets = np.cumsum([0, *(len(pane.weights) // 2 for pane in panes)])
     header: dict[str, Any] = {

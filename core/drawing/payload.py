@@ -1,4 +1,4 @@
-"""Maps as one binary for the browser, and the scripts that draw it for any host (workbench.js and those before it)."""
+"""Maps as binary data for the browser, and the scripts that draw them on any host."""
 
 import json
 from collections.abc import Iterable
@@ -8,55 +8,53 @@ from typing import Any
 import numpy as np
 
 SCRIPTS = Path(__file__).resolve().parent
-WORKBENCH = ("map_drawing", "heads", "detail", "lines", "workbench", "choosing")  # scripts, in order; none knows a host
-FULL = 65535  # the number that stands for a weight of 1; hover reads true to 1 / FULL
+WORKBENCH = (
+    "map_drawing",
+    "heads",
+    "detail",
+    "lines",
+    "workbench",
+    "choosing",
+)  # scripts in order, independent of the host
+FULL = 65535  # represents a weight of 1; hovering is accurate to 1 / FULL
 
 
 def as_bytes(maps: np.ndarray) -> bytes:
-    """Weights as uint16, map after map.
+    """Pack weights as little-endian uint16, where FULL is 1.
 
-    Eight bits would show as well, but hover would read 0.002 off and faint maps would come in steps.
+    Eight bits would look the same, but hovering would be 0.002 off and faint maps would show steps.
 
-    Args:
-        maps: attention weights, clipped to 0 to 1. *Shape:* (*axes, query, key).
-
-    Returns:
-        Two bytes a weight, the low one first; FULL is 1.
+    maps: clipped to [0, 1], [*axes, query, key].
     """
     return np.rint(np.clip(maps, 0, 1) * FULL).astype("<u2").tobytes()
 
 
 def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
-    """`first` - `second` as uint16, map after map.
+    """Pack `first` - `second` as little-endian uint16: 0 is -1, 32767 is 0, 65534 is 1.
 
-    Args:
-        first: attention weights. *Shape:* (*axes, query, key).
-        second: attention weights. *Shape:* (*axes, query, key).
-
-    Returns:
-        Two bytes a weight, the low one first: 0 is -1, 32767 no difference, 65534 is 1.
+    first, second: [*axes, query, key].
     """
     difference = np.clip(first.astype(np.float64) - second, -1, 1)
     return np.rint((difference + 1) * (FULL // 2)).astype("<u2").tobytes()
 
 
 def packed(header: dict[str, Any], weights: Iterable[bytes]) -> bytes:
-    """One binary: 4 bytes header length, the header as JSON, then the weights of all maps."""
+    """Return 4 bytes of header length, the header as JSON, then the weights of all maps."""
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (len(text) % 2)
     return b"".join([len(text).to_bytes(4, "little"), text, *weights])
 
 
 def script(name: str) -> str:
-    """The text of one script of this folder."""
+    """Return the text of a script in this folder."""
     return (SCRIPTS / f"{name}.js").read_text(encoding="utf-8")
 
 
 def workbench_script() -> str:
-    """The drawing of the workbench for any host; the host's own script follows it."""
+    """Return the workbench scripts; the host's own script follows them."""
     return "".join(script(name) for name in WORKBENCH)
 
 
 def workbench_style() -> str:
-    """The workbench's CSS; its colours are the variables --st-... that the host sets."""
+    """Return the workbench's CSS; the host sets its colours as variables --st-...."""
     return (SCRIPTS / "workbench.css").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Pictures of numbers as PNG, without an imaging library: the pixels are there already."""
+"""PNG images from arrays, without an imaging library."""
 
 import struct
 import zlib
@@ -6,25 +6,22 @@ import zlib
 import numpy as np
 from jaxtyping import Float, UInt8
 
-# ---------------------------------------------------------------- A map as pixels, as the app draws it in lists
+# ---------------------------------------------------------------- pixels of a map
 
 
 INK = np.array([[246, 247, 248], [198, 218, 236], [125, 174, 214], [52, 118, 179], [17, 63, 118], [8, 38, 79]])
 SIDE = 160  # pixels of a map
-MARGIN = 8  # white pixels at its right
+MARGIN = 8  # white pixels on its right
 
 
 def map_picture(
     weights: Float[np.ndarray, "query key"], *, side: int = SIDE, own_scale: bool = False
 ) -> UInt8[np.ndarray, "row column rgb"]:
-    """A map as pixels, enlarged without smoothing.
+    """Return a map as RGB pixels, enlarged without smoothing, with MARGIN white pixels on the right.
 
     Args:
-        weights: of one head, with as many queries as keys. *Range:* 0 to 1.
-        own_scale: whether its largest weight is darkest; else 1 is.
-
-    Returns:
-        RGB, queries downwards; `side` rows of `side` pixels with MARGIN white ones at their right.
+        weights: square, values in [0, 1].
+        own_scale: whether the largest weight is darkest instead of 1.
     """
     level = np.clip(weights / max(float(weights.max()), 1e-9) if own_scale else weights, 0, 1)
     stops = np.linspace(0, 1, len(INK))
@@ -33,17 +30,12 @@ def map_picture(
     return np.pad(pixels[places][:, places], ((0, 0), (0, MARGIN), (0, 0)), constant_values=255)
 
 
-# ----------------------------------------------------------------
-
-
-GREY, COLOUR = 0, 2  # the format's colour types
+GREY, COLOUR = 0, 2  # PNG colour types
 
 
 def png_bytes(pixels: UInt8[np.ndarray, "row column *rgb"]) -> bytes:
-    """A PNG file of 8 bits a channel, each line unfiltered (W3C PNG specification, sections 5 and 11).
-
-    Args:
-        pixels: grey, or RGB where there is a third axis (of 3), rows downwards.
+    """Encode pixels (grey, or RGB with a third axis) as PNG, 8 bits per channel, unfiltered (W3C, sections 5
+    and 11).
     """
     height, width = pixels.shape[:2]
     lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1).tobytes()

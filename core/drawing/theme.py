@@ -1,4 +1,4 @@
-"""The app's colours for whatever is drawn outside it: files, notebooks, reports."""
+"""The app's colours for files, notebooks and reports."""
 
 import tomllib
 from functools import cache
@@ -21,18 +21,18 @@ WORKBENCH = {
 
 @cache
 def theme() -> dict[str, Any]:
-    """The app's theme, as .streamlit/config.toml holds it."""
+    """Return the theme in .streamlit/config.toml."""
     file = config.PROJECT / ".streamlit" / "config.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))["theme"]
 
 
 def of_saved_charts() -> dict[str, Any]:
-    """Vega's config of pictures in files: the light theme's ground and ranges."""
+    """Return Vega's config for exported charts: background and ranges of the light theme."""
     return {"background": theme()["light"]["backgroundColor"], "range": ranges()["light"]}
 
 
 def ranges() -> dict[str, dict[str, Any]]:
-    """Vega's ranges of colours in the light and in the dark theme."""
+    """Return Vega's colour ranges in the light and the dark theme."""
     return {
         mode: {
             "ramp": theme()[mode]["chartSequentialColors"],
@@ -45,11 +45,7 @@ def ranges() -> dict[str, dict[str, Any]]:
 
 
 def variables(names: dict[str, str], mode: str) -> str:
-    """CSS declarations of the theme's colours.
-
-    Args:
-        names: the theme's key by the variable's name, without its dashes.
-    """
+    """Return CSS declarations of theme colours. names: theme key by variable name, without leading dashes."""
     return ";".join(f"--{name}:{_css(theme()[mode][key])}" for name, key in names.items())
 
 

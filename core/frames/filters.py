@@ -1,7 +1,4 @@
-"""Which annotated sentences take part: the paper's selection, each rule a named parameter.
-
-Kovaleva et al. 2019 section 4.2 and their notebook: short sentences, short elements, some distance, core elements.
-"""
+"""Selection of annotated sentences by the rules of Kovaleva et al. 2019 (section 4.2 and their notebook)."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,15 +12,21 @@ DistanceRule = str  # "strings" or "places"
 
 @dataclass(frozen=True)
 class Filter:
-    """The paper's selection; None switches a rule off.
+    """Selection rules with the paper's values; None turns a rule off.
 
-    longest_sentence: at most 12 tokens of nltk.word_tokenize (section 4.2). longest_element: a sentence is dropped
-    when any overt element, core or not, has a span of more than 3 tokens (notebook). nearest: at least 3 tokens
-    between target and element; the prose says "2 apart", the notebook drops what lies within 2. distance: how the
-    notebook measures it, "strings": no token within 2 of the first token spelled like the target is spelled like a
-    token of an element; or "places": by position. one_span: the target must be one span (notebook). one_word: the
-    target must be one token (notebook). core: "core_sets", elements in one of the frame's FEcoreSets (notebook), or
-    "core_type", FrameNet's coreType, or "any"; a sentence without such an element is dropped.
+    Attributes:
+        longest_sentence: at most this many tokens of nltk.word_tokenize (section 4.2).
+        longest_element: a sentence is dropped if an overt element has a longer span in tokens (notebook).
+        nearest: least distance in tokens between target and element; the prose says "2 apart", the notebook drops what
+            is
+            within 2.
+        distance: "strings" compares spellings near the first occurrence of the target (notebook); "places" compares
+            positions.
+        one_span: the target must be one span (notebook).
+        one_word: the target must be one token (notebook).
+        core: "core_sets" for elements in the frame's FEcoreSets (notebook), "core_type" for FrameNet's coreType, or
+            "any"; a
+            sentence without such an element is dropped.
     """
 
     longest_sentence: int | None = 12
@@ -36,13 +39,16 @@ class Filter:
 
     def __post_init__(self) -> None:
         if self.core not in CORE_RULES:
-            raise InputError(f"Core elements are chosen by {', '.join(CORE_RULES)}; seen {self.core!r}: choose one.")
+            raise InputError(
+                f"The rule for core elements must be one of {', '.join(CORE_RULES)}; got "
+                f"{self.core!r}. Choose one of them."
+            )
         if self.distance not in ("strings", "places"):
-            raise InputError(f'Distance is measured by "strings" or "places"; seen {self.distance!r}: choose one.')
+            raise InputError(f'distance must be "strings" or "places"; got {self.distance!r}. Choose one of them.')
         for name in ("longest_sentence", "longest_element", "nearest"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise InputError(f"{name} must be at least 1, or None to switch the rule off; seen {value}.")
+                raise InputError(f"{name} must be at least 1, or None to turn the rule off; got {value}. Change it.")
 
 
 NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, core="any")
@@ -50,14 +56,14 @@ NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, c
 
 @dataclass(frozen=True)
 class Selection:
-    """Sentences that passed, and how many each rule dropped (a sentence counts for the first rule it fails)."""
+    """Selected sentences, and how many each rule dropped (counted for the first rule that a sentence fails)."""
 
     kept: tuple[AnnotatedSentence, ...]
     dropped: dict[str, int]
 
 
 def select(sentences: Iterable[AnnotatedSentence], rules: Filter | None = None) -> Selection:
-    """Apply a filter (the paper's without one)."""
+    """Select sentences (default: the paper's rules)."""
     kept, dropped = [], Counter[str]()
     for sentence in sentences:
         reason = why_dropped(sentence, rules or Filter())
@@ -69,7 +75,7 @@ def select(sentences: Iterable[AnnotatedSentence], rules: Filter | None = None) 
 
 
 def why_dropped(sentence: AnnotatedSentence, rules: Filter) -> str | None:
-    """The first rule a sentence fails, in the notebook's order, or None."""
+    """Return the first rule that a sentence fails, in the notebook's order, or None."""
     if not links_of(sentence, core=rules.core):
         return f"no core element ({rules.core})"
     if rules.one_span and len(sentence.target) != 1:

@@ -1,4 +1,4 @@
-"""Which frames a word may evoke, and how a frame's elements are usually placed: bundled facts, or a release's index."""
+"""Which frames a word can evoke, and where a frame's elements usually occur, from bundled data or a release."""
 
 import json
 from collections import defaultdict
@@ -12,10 +12,10 @@ from ..errors import InputError
 from .records import Element, Spans
 from .release import Release
 
-# -------------------- From a word in a text to the lemmas it may be a form of
+# ---------------------------------------------------------------- lemmas
 
 
-# base, then its irregular forms; common knowledge, written out for this project
+# base form and irregular forms; general knowledge, written for this project
 _IRREGULAR = """be am is are was were been being|arise arose arisen|awake awoke awoken|bear bore borne born|beat beaten|
 become became|begin began begun|bend bent|bet betted|bind bound|bite bit bitten|bleed bled|blow blew blown|
 break broke broken|breed bred|bring brought|build built|burn burnt|buy bought|catch caught|choose chose chosen|
@@ -59,9 +59,9 @@ def _irregular() -> dict[str, list[str]]:
 
 
 def lemmas(word: str) -> tuple[str, ...]:
-    """Every lemma that a word may be a form of, itself first; some are no words, so look each up.
+    """Return every possible lemma of a word, itself first. Some are not words, so look each up.
 
-    "stolen" gives steal, "running" gives run, runn and runne.
+    "stolen" gives steal; "running" gives run, runn and runne.
     """
     word = word.lower().replace("’", "'")
     forms = [word, *_irregular().get(word, ())]
@@ -74,18 +74,15 @@ def lemmas(word: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(forms))
 
 
-# ----------------------------------------------------------------
-
-
 BUNDLED = config.SAMPLES / "frames" / "lexicon.json"
 _POS = {"VERB": "v", "AUX": "v", "NOUN": "n", "PROPN": "n", "ADJ": "a", "ADV": "adv", "ADP": "prep", "NUM": "num"}
 
 
 @dataclass(frozen=True)
 class Roles:
-    """A frame's core elements, its FEcoreSets, and the element most often annotated in each place.
+    """A frame's core elements, FEcoreSets, and the most frequently annotated element at each grammatical position.
 
-    subject: FrameNet's external argument. object: direct object. prepositions: after "about", "with", ...
+    subject: FrameNet's external argument; object: direct object; prepositions: after "about", "with", ...
     """
 
     frame: str
@@ -96,13 +93,13 @@ class Roles:
     prepositions: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, place: str, preposition: str = "") -> str | None:
-        """The usual element of a place ("subject", "object", "oblique"), or None."""
+        """Return the usual element at a position ("subject", "object", "oblique"), or None."""
         if place == "oblique":
             return self.prepositions.get(preposition.lower())
         return {"subject": self.subject, "object": self.object}.get(place)
 
     def element(self, name: str, spans: Spans) -> Element:
-        """An element with what the frame says about its coreness; an unknown name is taken as it is."""
+        """Return an element with its coreness in this frame; an unknown name has none."""
         if name not in self.core:
             return Element(name, spans)
         return Element(name, spans, "Core", any(name in core_set for core_set in self.core_sets))
@@ -110,7 +107,7 @@ class Roles:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Lexical units and their frames, the commonest first. source: where the facts are from, with the licence."""
+    """Lexical units and their frames, most frequent first. source: origin and licence of the data."""
 
     source: str
     units: Mapping[str, tuple[str, ...]]
@@ -119,7 +116,7 @@ class Lexicon:
 
     @cached_property
     def of_several_words(self) -> Mapping[str, tuple[str, ...]]:
-        """Units of several words by the first of them: "set" gives "set up.v"."""
+        """Multi-word units by their first word: "set" gives "set up.v"."""
         units = defaultdict[str, list[str]](list)
         for unit in self.units:
             first, *rest = unit.rpartition(".")[0].split()
@@ -128,20 +125,20 @@ class Lexicon:
         return {first: tuple(names) for first, names in units.items()}
 
     def frames(self, lemma: str, upos: str | None = None) -> tuple[tuple[str, str], ...]:
-        """(lexical unit, frame) of a lemma, those of the part of speech first; upos as spaCy and UD write it."""
+        """Return (lexical unit, frame) of a lemma, matching parts of speech first. upos: Universal POS tag."""
         lemma = lemma.lower()
         asked = f"{lemma}.{_POS.get(upos or '', '')}"
         names = sorted((name for name in self._named(lemma)), key=lambda name: (name != asked, name))
         return tuple((name, frame) for name in names for frame in self.units[name])
 
     def of(self, frame: str) -> Roles:
-        """Facts of a frame; a frame of a release that the bundled facts lack has no usual places."""
+        """Return the data of a frame; a frame that is only in the release has no usual positions."""
         if frame in self.roles:
             return self.roles[frame]
         if self.release is None:
             raise InputError(
-                f'A frame must be in the bundled facts; "{frame}" is not among these {len(self.roles)}: '
-                "choose another, or set ATLAS_FRAMENET to a FrameNet release folder."
+                f'A frame must be in the bundled data ({len(self.roles)} frames); got "{frame}". Choose another, '
+                "or set ATLAS_FRAMENET to a FrameNet release folder."
             )
         facts = self.release.frame(frame)
         core = tuple(name for name, kind in facts.elements.items() if kind.startswith("Core"))
@@ -156,7 +153,7 @@ _ENDINGS = ("v", "n", "a", "adv", "prep", "num", "art", "c", "intj", "scon")
 
 @lru_cache(maxsize=1)
 def bundled_lexicon() -> Lexicon:
-    """The facts that come with the project: the lexical units that FrameNet 1.5 annotates most."""
+    """Return the bundled lexicon: the lexical units that FrameNet 1.5 annotates most."""
     facts = json.loads(BUNDLED.read_text(encoding="utf-8"))
     roles = {
         name: Roles(
@@ -173,7 +170,7 @@ def bundled_lexicon() -> Lexicon:
 
 
 def release_lexicon(release: Release) -> Lexicon:
-    """A release's whole index; usual places come from the bundled facts where the frame is the same."""
+    """Return the lexicon of a release; usual positions come from the bundled data."""
     units = defaultdict(set)
     for unit in release.lexical_units:
         units[unit.name].add(unit.frame)
@@ -188,28 +185,30 @@ def release_lexicon(release: Release) -> Lexicon:
 
 
 def _commonest_first(unit: str, frames: set[str]) -> tuple[str, ...]:
-    """In the order of the bundled facts, which know how often each is annotated; then the others."""
+    """Sort frames by frequency in the bundled data, others last."""
     known = bundled_lexicon().units.get(unit, ())
     return (*(frame for frame in known if frame in frames), *sorted(frames - set(known)))
 
 
-# -------------------- Which words of a parsed sentence may be the elements of a target, and what the frame
+# ---------------------------------------------------------------- frame elements of a parsed sentence
 
 
 SUBJECTS = frozenset({"nsubj", "nsubjpass", "nsubj:pass", "csubj", "csubjpass", "csubj:pass", "nsubj:outer", "expl"})
 OBJECTS = frozenset({"obj", "dobj", "iobj", "dative", "ccomp"})
 OBLIQUES = frozenset({"obl", "obl:tmod", "obl:npmod", "obl:agent", "obl:arg", "prep", "agent", "nmod", "nmod:npmod"})
 COMPLEMENTS = frozenset({"xcomp", "acomp", "oprd", "attr"})
-BEFORE_NOUN = frozenset({"amod", "compound", "nmod:poss", "poss", "nummod"})  # elements of a noun that stand before it
+BEFORE_NOUN = frozenset({"amod", "compound", "nmod:poss", "poss", "nummod"})  # elements of a noun that precede it
 ATTRIBUTES = BEFORE_NOUN | {"det", "advmod", "det:predet"}  # of which the noun is an element
-RAISED = frozenset({*COMPLEMENTS, "advcl", "acl", "conj", "pcomp"})  # their subject is the head's
+RAISED = frozenset({*COMPLEMENTS, "advcl", "acl", "conj", "pcomp"})  # their subject is that of their governor
 RELATIVE = frozenset({"acl:relcl", "relcl"})
-WEATHER = frozenset({"rain", "snow", "hail", "drizzle", "pour", "thunder", "freeze", "sleet"})  # their "it" is nobody
+WEATHER = frozenset(
+    {"rain", "snow", "hail", "drizzle", "pour", "thunder", "freeze", "sleet"}
+)  # verbs whose "it" has no referent
 PLACES = ("subject", "object", "complement", "oblique", "noun", "modifier")
 
 
 class Proposal(NamedTuple):
-    """A proposed element: its name (None where the frame does not say), its words, its place in the sentence."""
+    """A proposed element: its name (None if unknown), its words, and its grammatical position."""
 
     name: str | None
     words: tuple[int, ...]
@@ -217,7 +216,7 @@ class Proposal(NamedTuple):
 
 
 class Dependent(NamedTuple):
-    """Words that depend on a target. head: the word that the parser hangs on it."""
+    """Words that depend on a target. head: their syntactic head."""
 
     kind: str
     head: int
@@ -225,9 +224,9 @@ class Dependent(NamedTuple):
 
 
 def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
-    """Elements of a target word by the parser, named as the frame's annotations usually are.
+    """Propose elements of a target word from its parse: subjects, objects, complements, obliques, nouns, modifiers.
 
-    tagged: a TaggedSentence. Subjects come first, then objects, complements, obliques, the noun and what modifies it.
+    tagged: a TaggedSentence. Names are those most frequently annotated at the position.
     """
     words, proposals = tagged.words, list[Proposal]()
     taken: set[int] = set()
@@ -246,20 +245,22 @@ def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Prop
 
 
 def head_of(words: Sequence[Any], chosen: Sequence[int]) -> int:
-    """The word of a target that the others hang on; -1 for no words."""
+    """Return the word of a target that governs the others; -1 for no words."""
     return next((k for k in chosen if words[k].head not in chosen or words[k].head == k), next(iter(chosen), -1))
 
 
 def _named(roles: Roles | None, kind: str, head: Any, preposition: str) -> str | None:
     if roles is None:
         return None
-    usual = "object" if "pass" in head.dep else kind  # FrameNet's facts count active sentences first
+    usual = "object" if "pass" in head.dep else kind  # FrameNet's data mostly count active sentences
     places = {"complement": "object", "noun": "subject"}
     return roles.at(places.get(usual, usual), preposition) or roles.at(kind, preposition)
 
 
 def _places(words: Sequence[Any], target: int) -> list[Dependent]:
-    """What depends on the target, in the order of PLACES; a target without a subject borrows one."""
+    """Return the dependents of a target in the order of PLACES; a target without a subject takes one from its
+    context.
+    """
     own = [
         Dependent(_kind(words, k, target), k, _phrase(words, k, target))
         for k, word in enumerate(words)
@@ -290,7 +291,7 @@ def _kind(words: Sequence[Any], k: int, target: int) -> str:
 
 
 def _phrase(words: Sequence[Any], k: int, target: int) -> tuple[int, ...]:
-    """The words of a dependent; a relative pronoun with the noun that its clause is about."""
+    """Return the words of a dependent; for a relative pronoun also its antecedent."""
     phrase = subtree(words, k, without=target)
     about = words[target].head
     if words[target].dep in RELATIVE and words[k].text.lower() in {"who", "which", "that", "whom"}:
@@ -299,13 +300,13 @@ def _phrase(words: Sequence[Any], k: int, target: int) -> tuple[int, ...]:
 
 
 def _is_nobody(words: Sequence[Any], number: int, target: int) -> bool:
-    """Whether a subject stands for nobody: "there", and "it" of the weather."""
+    """Return whether a subject has no referent: "there", and "it" of the weather."""
     it_rains = words[number].text.lower() == "it" and bool(WEATHER & set(lemmas(words[target].text)))
     return words[number].dep == "expl" or it_rains
 
 
 def _borrowed(words: Sequence[Any], target: int) -> Iterator[Dependent]:
-    """The subject of a target without one: the object or subject of what it complements, or the noun it describes."""
+    """Yield the implicit subject of a target: that of its governor, or the noun that it describes."""
     climbed = target
     for _ in words:
         dep, above = words[climbed].dep, words[climbed].head
@@ -325,13 +326,13 @@ def _borrowed(words: Sequence[Any], target: int) -> Iterator[Dependent]:
 
 
 def _bare(words: Sequence[Any], noun: int, without: int) -> tuple[int, ...]:
-    """A noun's phrase without the preposition before it, which belongs to another link."""
+    """Return a noun phrase without the preposition before it."""
     phrase = subtree(words, noun, without=without)
     return tuple(k for k in phrase if not (words[k].dep in {"case", "mark"} and words[k].head == noun and k < noun))
 
 
 def _of_an_attribute(words: Sequence[Any], target: int) -> Iterator[Dependent]:
-    """The noun that an adjective, a number or a participle stands before, without the words that precede it."""
+    """Yield the noun after an adjective, number or participle, without the words before it."""
     above = words[target].head
     if words[target].dep in ATTRIBUTES and above > target and words[above].pos in {"NOUN", "PROPN"}:
         phrase = tuple(k for k in subtree(words, above, without=target) if k > target)
@@ -339,7 +340,7 @@ def _of_an_attribute(words: Sequence[Any], target: int) -> Iterator[Dependent]:
 
 
 def _of_a_preposition(words: Sequence[Any], target: int) -> Iterator[Dependent]:
-    """A preposition's object and the noun that it hangs on; a conjunction's clause."""
+    """Yield the object of a preposition and the noun that it attaches to, or the clause of a conjunction."""
     inner = words[target].head
     if words[target].dep not in {"case", "mark"} or inner == target:
         return
@@ -356,7 +357,7 @@ def _of_a_preposition(words: Sequence[Any], target: int) -> Iterator[Dependent]:
 
 
 def _merged(words: Sequence[Any], places: list[Dependent], roles: Roles | None) -> list[Dependent]:
-    """A phrase right behind the object goes with it, unless the frame has an element after that preposition."""
+    """Join a phrase to the object before it, unless the frame has an element for its preposition."""
     merged = list[Dependent]()
     for place in places:
         first = words[place.words[0]].text.lower() if place.words else ""
@@ -374,7 +375,9 @@ def _touch(first: Dependent, second: Dependent) -> bool:
 
 
 def subtree(words: Sequence[Any], root: int, *, without: int) -> tuple[int, ...]:
-    """Words below `root`, itself included, not below `without`; punctuation and "and" at its ends are left out."""
+    """Return the words below `root`, including it, but not below `without`; punctuation and "and" at the ends are
+    removed.
+    """
     inside = {root}
     for _ in words:
         more = {k for k, word in enumerate(words) if word.head in inside and k != without}

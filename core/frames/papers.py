@@ -1,7 +1,8 @@
-"""The sentence lists of the two papers: Kovaleva et al.'s 473, and the 23 of the GPT-2 replication.
+"""Sentence lists of the two papers: 473 by Kovaleva et al., and 23 of the GPT-2 replication.
 
-Both hold strings, not places. A string that occurs once has one place; of one that occurs several times the first is
-taken, as the notebooks do, and the reading's notes list it.
+Both have strings instead of positions. If a string occurs several times, the first occurrence is used, as in the
+notebooks,
+and a note lists it.
 """
 
 import json
@@ -14,19 +15,19 @@ from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Sp
 
 
 def read_list(file: str | Path) -> FrameReading:
-    """Either list, told apart by its rows. Raises InputError when it is neither."""
+    """Read either list. Raises InputError for another format."""
     return parse_list(_text(file), Path(file).name)
 
 
 def parse_list(text: str, source: str) -> FrameReading:
-    """Either list as JSON text that was uploaded; as `read_list`."""
+    """Parse either list from uploaded JSON; like `read_list`."""
     rows = _checked(text, source, {"sentence"})
     if all("fes" in row for row in rows):
         return _kovaleva(_checked(text, source, {"sentence", "target", "fes"}), source)
     return _replication(_checked(text, source, {"id", "sentence", "links"}), source)
 
 
-# ---------------------------------------------------------------- the two forms
+# ---------------------------------------------------------------- the two formats
 
 
 def _kovaleva(rows: list[dict[str, Any]], source: str) -> FrameReading:
@@ -66,27 +67,26 @@ def _text(file: str | Path) -> str:
     try:
         return read_text(file, given=True)
     except (OSError, ValueError) as error:
-        raise InputError(f"{file} must be a JSON list of sentences that can be read; {error}: check it.") from error
+        raise InputError(f"{file} must be a readable JSON list of sentences; {error}. Check the file.") from error
 
 
 def _checked(text: str, source: str, needed: set[str]) -> list[dict[str, Any]]:
     try:
         rows = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{source} must be a JSON list of sentences that can be read; {error}: check it.") from error
+        raise InputError(f"{source} must be a JSON list of sentences; {error}. Check the file.") from error
     rows = rows if isinstance(rows, list) else [rows]
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or not needed <= row.keys():
             raise InputError(
-                f"{source} must be a JSON list of objects with {', '.join(sorted(needed))}; row {number} is not one: "
-                "correct the row."
+                f"{source} must be a JSON list of objects with {', '.join(sorted(needed))}; row {number} is not "
+                "one. Correct it."
             )
         _refuse_other_kinds(row, f"row {number} of {source}")
     return rows
 
 
 def _refuse_other_kinds(row: dict[str, Any], where: str) -> None:
-    """Every value of a row that is read must be of its kind."""
     links, elements = row.get("links", [{}]), row.get("fes", [])
     good = isinstance(links, list) and links and all(isinstance(link, dict) for link in links)
     texts = [row.get(name) or "" for name in ("id", "sentence", "frame", "target")]
@@ -94,7 +94,7 @@ def _refuse_other_kinds(row: dict[str, Any], where: str) -> None:
         texts += [link.get(name) for link in links for name in ("earlier", "later")]
     good = good and isinstance(elements, list) and all(isinstance(text, str) for text in [*texts, *elements])
     if not good:
-        raise InputError(f"Sentences, targets, elements and links are given as texts; {where} has others: correct it.")
+        raise InputError(f"Sentences, targets, elements and links must be texts; {where} has other values. Correct it.")
 
 
 def _first(text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:
@@ -103,7 +103,7 @@ def _first(text: str, phrase: str, where: str, role: str, notes: list[Skipped]) 
 
 
 def _near(text: str, phrase: str, where: str, notes: list[Skipped]) -> Span:
-    """Word boundaries are not asked for: the replication marks "Same" in "Sameer" words by their first piece."""
+    """Match without word boundaries: the replication marks "Same" in "Sameer" words by their first token."""
     spans = places(text, phrase) or _starts(text, phrase)
     return _chosen(spans, text, phrase, where, "span", notes)
 
@@ -115,7 +115,9 @@ def _starts(text: str, phrase: str) -> list[Span]:
 
 def _chosen(spans: list[Span], text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:
     if not spans:
-        raise InputError(f'The {role} of {where} must be in its sentence; "{phrase}" is not in "{text}": correct it.')
+        raise InputError(f'The {role} of {where} must be in its sentence; "{phrase}" is not in "{text}". Correct it.')
     if len(spans) > 1:
-        notes.append(Skipped(where, f'the {role} "{phrase}" occurs {len(spans)} times in "{text}"; the first is taken'))
+        notes.append(
+            Skipped(where, f'the {role} "{phrase}" occurs {len(spans)} times in "{text}"; the first occurrence is used')
+        )
     return spans[0]

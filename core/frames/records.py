@@ -1,7 +1,6 @@
-"""A sentence annotated with one frame: its target, its frame elements, and the links between them.
+"""A sentence annotated with one frame: target, frame elements, and the links between them.
 
-Spans are characters [start, end) of the text. Nothing here knows about word pieces: `Encoding.pieces` maps a span
-to the pieces of a checkpoint.
+Spans are characters [start, end) of the text; `Encoding.pieces` maps them to tokens.
 """
 
 import re
@@ -13,17 +12,18 @@ from ..errors import InputError
 
 Span = tuple[int, int]
 Spans = tuple[Span, ...]
-CoreRule = str  # one of CORE_RULES; options arrive as text from pages and the terminal
+CoreRule = str  # one of CORE_RULES; options arrive as text
 CORE_RULES: tuple[CoreRule, ...] = ("core_sets", "core_type", "any")
 
 
 @dataclass(frozen=True)
 class Element:
-    """A frame element that the sentence expresses.
+    """A frame element that occurs in the sentence.
 
-    spans: several where it is discontinuous. coreness: FrameNet's coreType ("Core", "Core-Unexpressed",
-    "Peripheral", "Extra-Thematic"), None where the source does not say. in_core_set: whether the frame lists it in
-    one of its FEcoreSets, None where the source does not say.
+    Attributes:
+        spans: several if it is discontinuous.
+        coreness: FrameNet's coreType ("Core", "Core-Unexpressed", "Peripheral", "Extra-Thematic"); None if unknown.
+        in_core_set: whether it is in one of the frame's FEcoreSets; None if unknown.
     """
 
     name: str
@@ -32,9 +32,9 @@ class Element:
     in_core_set: bool | None = None
 
     def is_core(self, rule: CoreRule) -> bool:
-        """Whether a rule counts it as core: "core_sets" (the paper's code), "core_type", or "any".
+        """Return whether it is core by a rule: "core_sets" (the paper's code), "core_type", or "any".
 
-        An element whose source is silent about the rule counts: it was selected before it reached us.
+        An element without this information counts as core, because its source has selected it already.
         """
         if rule == "core_sets":
             return self.in_core_set is not False
@@ -43,7 +43,9 @@ class Element:
 
 @dataclass(frozen=True)
 class Link:
-    """Two places of a sentence whose attention is measured. name: of the element; element, target: their spans."""
+    """Two places of a sentence between which attention is measured. name: of the element; element, target:
+    their spans.
+    """
 
     name: str
     element: Spans
@@ -52,11 +54,14 @@ class Link:
 
 @dataclass(frozen=True)
 class AnnotatedSentence:
-    """A text with one target and the elements of the frame it evokes.
+    """A text with one target and the elements of its frame.
 
-    id: unique in its source. target: spans of the frame-evoking words. frame, lexical_unit: FrameNet's names, or
-    None where unknown. source: file or release it came from. links: given explicitly by sources that measured
-    other pairs than target and element (the GPT-2 replication); None otherwise.
+    Attributes:
+        id: unique in its source.
+        target: spans of the frame-evoking words.
+        frame, lexical_unit: FrameNet's names; None if unknown.
+        source: its file or release.
+        links: explicit links of sources that measure other pairs (the GPT-2 replication); otherwise None.
     """
 
     id: str
@@ -75,7 +80,7 @@ class AnnotatedSentence:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Something a reader left out. where: row, document or lexical unit; why: one sentence."""
+    """Something that a reader skipped. where: row, document or lexical unit; why: reason."""
 
     where: str
     why: str
@@ -83,7 +88,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class FrameReading:
-    """What a reader found. notes: choices it had to make, such as the place of a string that occurs twice."""
+    """Result of a reader. notes: decisions such as the occurrence used for a repeated string."""
 
     sentences: tuple[AnnotatedSentence, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -91,18 +96,20 @@ class FrameReading:
 
 
 def words(text: str, spans: Iterable[Span]) -> str:
-    """The texts of some spans, joined by " … "."""
+    """Return the texts of spans, joined by " … "."""
     return " … ".join(text[start:end] for start, end in spans)
 
 
 def overlap(first: Iterable[Span], other: Iterable[Span]) -> bool:
-    """Whether any two spans share a character."""
+    """Return whether any two spans share a character."""
     others = tuple(other)
     return any(a[0] < b[1] and b[0] < a[1] for a in first for b in others)
 
 
 def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:
-    """The links to measure: the sentence's own, else its target with each core element that does not overlap it."""
+    """Return the links to measure: explicit ones, otherwise the target with each core element that does not
+    overlap it.
+    """
     if sentence.links is not None:
         return sentence.links
     return tuple(
@@ -113,15 +120,14 @@ def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tu
 
 
 def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
-    """The sentence itself when it has a text and a target, and every span lies inside the text and is not empty.
+    """Return the sentence if it has a text and a target, and all spans are valid. Raises InputError otherwise.
 
-    An element may share characters with the target (FrameNet marks "teacher" as both): filters count it, `links_of`
-    leaves it out. Raises InputError with the words that are wrong.
+    An element may overlap the target (FrameNet marks "teacher" as both); `links_of` omits it.
     """
     if not sentence.text.strip():
-        raise InputError("An annotated sentence must have a text; this one is empty: fill in its text.")
+        raise InputError("An annotated sentence must have a text; this one is empty. Enter its text.")
     if not sentence.target:
-        raise InputError("An annotated sentence must mark one target; this one marks none: give target spans.")
+        raise InputError("An annotated sentence must have a target; this one has none. Add target spans.")
     marked = [("target", sentence.target), *((element.name, element.spans) for element in sentence.elements)]
     marked += [(link.name or "link", side) for link in sentence.links or () for side in (link.element, link.target)]
     for name, spans in marked:
@@ -130,35 +136,35 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
 
 
 def check_apart(sentence: AnnotatedSentence) -> AnnotatedSentence:
-    """The same of a sentence whose elements are all to be measured: none may share characters with the target."""
+    """Like `check`, but elements must not overlap the target."""
     check(sentence)
     for element in sentence.elements:
         if overlap(element.spans, sentence.target):
             raise InputError(
-                f'The target and an element must not share characters; "{element.name}" '
-                f'("{words(sentence.text, element.spans)}") overlaps the target "{sentence.target_text}": mark one of '
-                "them again."
+                f'The target and an element must not overlap; "{element.name}" '
+                f'("{words(sentence.text, element.spans)}") overlaps the target "{sentence.target_text}". Mark '
+                "one of them again."
             )
     return sentence
 
 
 def _check_spans(name: str, spans: Spans, length: int) -> None:
     if not spans:
-        raise InputError(f'Every element must have a span; "{name}" has none: mark its words or leave it out.')
+        raise InputError(f'Every element must have a span; "{name}" has none. Mark its words, or remove it.')
     for start, end in spans:
         if not 0 <= start < end <= length:
             raise InputError(
-                f'A span must lie inside its text of {length} characters and not be empty; "{name}" has '
-                f"[{start}, {end}): mark it again."
+                f'A span must be non-empty and inside its text of {length} characters; "{name}" has [{start}, '
+                f"{end}). Mark it again."
             )
     for left, right in zip(sorted(spans), sorted(spans)[1:], strict=False):
         if right[0] < left[1]:
             raise InputError(
-                f'Spans of one element must not overlap; "{name}" has {list(left)} and {list(right)}: join them.'
+                f'Spans of one element must not overlap; "{name}" has {list(left)} and {list(right)}. Join them.'
             )
 
 
-# -------------------- Words of a text as FrameNet's filter counts them, and where a word or phrase stands in it
+# ---------------------------------------------------------------- words and phrases of a text
 
 
 _UNSPACED = frozenset(
@@ -168,12 +174,14 @@ _UNSPACED = frozenset(
 
 
 def word_spans(text: str) -> list[Span]:
-    """Characters of each token of NLTK's word tokenizer (Penn Treebank rules), the text taken as one sentence.
+    """Return the characters of each token by NLTK's word tokenizer (Penn Treebank rules), treating the text as one
+    sentence.
 
-    The paper's notebook calls `nltk.word_tokenize`, which first splits sentences with a model that is not bundled;
-    FrameNet's texts are single sentences. Quotes, which the tokenizer rewrites, keep the place they have in the text.
+    The paper's notebook uses `nltk.word_tokenize`, which first splits sentences with a model that is not bundled;
+    FrameNet's
+    texts are single sentences. Quotation marks, which the tokenizer rewrites, keep their place in the text.
     """
-    from nltk.tokenize import NLTKWordTokenizer  # 1.3 s of start-up
+    from nltk.tokenize import NLTKWordTokenizer  # 1.3 s at start
 
     spans, cursor = [], 0
     for token in NLTKWordTokenizer().tokenize(text):
@@ -190,9 +198,9 @@ def _written(token: str) -> tuple[str, ...]:
 
 
 def places(text: str, phrase: str) -> list[Span]:
-    """Where a phrase stands in a text as whole words, or as characters in scripts that do not separate words.
+    """Return where a phrase occurs as whole words, or as characters in scripts without word separators.
 
-    Korean particles are written onto their word, so Hangul counts as such a script.
+    Hangul counts as such a script, because Korean particles are attached to words.
     """
     if not phrase:
         return []
@@ -203,7 +211,7 @@ def places(text: str, phrase: str) -> list[Span]:
 
 
 def _joined(text: str, place: int) -> bool:
-    """Whether the characters before and after a place are of one word or of one character with its marks."""
+    """Return whether the characters around a position belong to one word, or to one character with its marks."""
     if not 0 < place < len(text):
         return False
     before, after = text[place - 1], text[place]
@@ -218,41 +226,43 @@ def _joined(text: str, place: int) -> bool:
 
 
 def _unspaced(letter: str) -> bool:
-    """Whether a letter's script is written without spaces between words, or with particles on them."""
+    """Return whether a letter's script has no spaces between words, or attaches particles to them."""
     return unicodedata.name(letter, "").split(" ")[0].split("-")[0] in _UNSPACED
 
 
 def spaced_places(text: str, phrase: str) -> list[Span]:
-    """Where a phrase stands between white space: for texts whose tokens are already separated."""
+    """Return where a phrase occurs between white space, for texts with separated tokens."""
     return [match.span() for match in re.finditer(rf"(?<!\S){re.escape(phrase)}(?!\S)", text)] if phrase else []
 
 
 def place(text: str, phrase: str, name: str = "words") -> Span:
-    """The one place of a phrase; "walk#2" is its second occurrence.
-
-    Raises InputError when it is not in the text, or occurs several times and no occurrence was named.
+    """Return the unique occurrence of a phrase; "walk#2" is its second one. Raises InputError if it is missing or
+    ambiguous.
     """
     wanted, _, number = phrase.rpartition("#")
     if not (wanted and number.isascii() and number.isdigit() and len(number) < 10):
         wanted, number = phrase, ""
     spans = places(text, wanted.strip())
     if not spans:
-        raise InputError(f'The {name} must be words of the sentence; "{wanted}" is not in "{text}": copy them from it.')
+        raise InputError(f'The {name} must be words of the sentence; "{wanted}" is not in "{text}". Copy them from it.')
     if number and not 1 <= int(number) <= len(spans):
-        raise InputError(f'The {name} "{wanted}" occurs {len(spans)} times, so there is no #{number}: count from 1.')
+        raise InputError(
+            f"The number after # must be at most {len(spans)}, the occurrences of the {name} "
+            f'"{wanted}"; got {number}. Count from 1.'
+        )
     if not number and len(spans) > 1:
         raise InputError(
-            f'The {name} must name one place; "{wanted}" occurs {len(spans)} times: write "{wanted}#1" '
-            f'for the first, up to "{wanted}#{len(spans)}".'
+            f'The {name} must be unambiguous; "{wanted}" occurs {len(spans)} times. Write "{wanted}#1" for the '
+            f'first, up to "{wanted}#{len(spans)}".'
         )
     return spans[int(number or 1) - 1]
 
 
 def covered(spans: Spans, tokens: list[Span]) -> list[int]:
-    """Indices of the tokens that share a character with any of the spans."""
+    """Return the indices of the tokens that share a character with the spans."""
     return [k for k, token in enumerate(tokens) if any(s < token[1] and token[0] < e for s, e in spans)]
 
 
 def distance(first: Spans, other: Spans, tokens: list[Span]) -> int:
-    """Smallest difference of token positions between two places; 0 where they share a token or have none."""
+    """Return the smallest distance in tokens between two places; 0 if they share a token or have none."""
     return min((abs(a - b) for a in covered(first, tokens) for b in covered(other, tokens)), default=0)

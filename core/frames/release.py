@@ -1,7 +1,8 @@
-"""A FrameNet release folder, read through NLTK: frames, lexical units, exemplar sentences, full texts.
+"""FrameNet releases, read through NLTK: frames, lexical units, exemplar sentences, full texts.
 
-NLTK's reader refuses entities and bounds the XML it builds, and refuses files that other accounts may write. What it
-rejects is skipped and named; what the user can mend is said in a sentence.
+NLTK's reader refuses XML entities, huge files, and files that other accounts can write. Files that it rejects are
+skipped
+and listed.
 """
 
 import os
@@ -17,11 +18,11 @@ from ..errors import InputError
 from .records import AnnotatedSentence, Element, FrameReading, Skipped, Span, Spans
 
 _INDEX_FILES = ("frameIndex.xml", "luIndex.xml", "fulltextIndex.xml", "frRelation.xml", "semTypes.xml")
-_REFUSED = (PermissionError, UnboundLocalError)  # NLTK raises the second while it reports the first
+_REFUSED = (PermissionError, UnboundLocalError)  # NLTK raises the second while reporting the first
 
 
 class LexicalUnit(NamedTuple):
-    """An entry of the index: FrameNet's number, its name ("agitated.a"), the frame it evokes."""
+    """An entry of the index: FrameNet's ID, its name ("agitated.a"), and its frame."""
 
     number: int
     name: str
@@ -29,7 +30,7 @@ class LexicalUnit(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A full text: FrameNet's number and its file name."""
+    """A full text: FrameNet's ID and its file name."""
 
     number: int
     name: str
@@ -37,7 +38,7 @@ class Document(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame: coreness of each element by name, and its FEcoreSets."""
+    """A frame: coreness by element name, and its FEcoreSets."""
 
     name: str
     elements: dict[str, str]
@@ -49,7 +50,7 @@ class Frame:
 
 
 class Release:
-    """An opened release. Look-ups read single files; `sentences` walks over everything."""
+    """An opened release. Queries read single files; `sentences` reads everything."""
 
     def __init__(self, folder: Path, reader: Any) -> None:
         self.folder, self._reader = folder, reader
@@ -61,7 +62,7 @@ class Release:
 
     @cached_property
     def lexical_units(self) -> tuple[LexicalUnit, ...]:
-        """The whole index, in its order."""
+        """The whole index in order."""
         entries = self._reader._lu_idx.values()
         return tuple(
             LexicalUnit(entry["ID"], entry["name"], entry["frameName"]) for entry in entries if "frameName" in entry
@@ -76,7 +77,7 @@ class Release:
         return tuple(sorted(entry["name"] for entry in self._reader._frame_idx.values()))
 
     def frame(self, name: str) -> Frame:
-        """One frame. Raises InputError when the release has none of that name."""
+        """Return a frame. Raises InputError if the release does not have it."""
         if name not in self._frames:
             try:
                 facts = self._reader.frame_by_name(name)
@@ -84,14 +85,14 @@ class Release:
                 elements = {key: element.coreType for key, element in facts.FE.items()}
             except Exception as error:
                 raise InputError(
-                    f'A frame must be in the release; {self.name} has no "{name}" ({_said(error)}): see its '
+                    f'A frame must be in the release; {self.name} has no "{name}" ({_said(error)}). See its '
                     "frameIndex.xml for the names."
                 ) from error
             self._frames[name] = Frame(name, elements, sets)
         return self._frames[name]
 
     def exemplars(self, unit: LexicalUnit) -> FrameReading:
-        """The exemplar sentences of a lexical unit, one per annotation set with a target."""
+        """Return the exemplar sentences of a lexical unit, one for each annotation set with a target."""
         where = f"{unit.name} (lu{unit.number}.xml)"
         try:
             readings = [
@@ -100,13 +101,13 @@ class Release:
                 for aset in sentence.annotationSet
                 if "Target" in aset and "FE" in aset
             ]
-        except Exception as error:  # whatever NLTK's reader stumbles over belongs to this one file
+        except Exception as error:  # any error of NLTK's reader concerns this file only
             return FrameReading((), (Skipped(where, _said(error)),))
         self._forget(unit)
         return _reading(readings)
 
     def full_text(self, document: Document) -> FrameReading:
-        """The annotated targets of a full text; a document that NLTK rejects is skipped and named."""
+        """Return the annotated targets of a full text; a document that NLTK rejects is skipped and listed."""
         try:
             readings = [
                 self._annotated(sentence, aset, aset.get("luName"), aset.get("frameName"), document.name)
@@ -114,12 +115,12 @@ class Release:
                 for aset in sentence.annotationSet
                 if "Target" in aset and "FE" in aset
             ]
-        except Exception as error:  # as above: "Unknown frame id" in two documents of release 1.5
+        except Exception as error:  # for example "Unknown frame id" in two documents of release 1.5
             return FrameReading((), (Skipped(document.name, _said(error)),))
         return _reading(readings)
 
     def sentences(self) -> Iterator[FrameReading]:
-        """Everything, one reading a lexical unit or document; a release without lu/ gives its full texts."""
+        """Yield one reading for each lexical unit and document; a release without lu/ has only full texts."""
         if (self.folder / "lu").is_dir():
             yield from (self.exemplars(unit) for unit in self.lexical_units)
         else:
@@ -133,9 +134,9 @@ class Release:
             return Skipped(f"{where}, annotation set {aset.ID}", str(error))
         text = sentence.text
         if stray := _stray((*((start, end) for start, end, _ in aset.FE[0]), *aset.Target), len(text)):
-            return Skipped(f"{where}, annotation set {aset.ID}", f"{stray} is no span of its text")
+            return Skipped(f"{where}, annotation set {aset.ID}", f"{stray} is not a span of its text")
         spans: dict[str, list[Span]] = {}
-        for start, end, name in aset.FE[0]:  # the first layer of elements; the notebook reads no other
+        for start, end, name in aset.FE[0]:  # only the first layer of elements, as in the notebook
             spans.setdefault(name, []).append((start, min(end, len(text))))
         elements = tuple(
             Element(name, tuple(parts), facts.elements.get(name), name in facts.in_core_sets)
@@ -145,8 +146,8 @@ class Release:
         return AnnotatedSentence(f"{self.name}:{aset.ID}", text, target, frame, unit, elements, source=where)
 
     def _forget(self, unit: LexicalUnit) -> None:
-        """NLTK keeps the sentences of every unit it read; a whole release would fill the memory."""
-        from nltk.corpus.reader.framenet import Future  # 1.3 s of start-up
+        """Free memory: NLTK stores the sentences of every unit that it read."""
+        from nltk.corpus.reader.framenet import Future  # 1.3 s at start
 
         entry = self._reader._lu_idx[unit.number]
         entry["subCorpus"] = Future(lambda: self._reader._lu_file(entry).subCorpus)
@@ -154,8 +155,7 @@ class Release:
 
 
 def _stray(spans: Iterable[tuple[Any, Any]], length: int) -> str:
-    """The first of these spans that lies nowhere in a text of so many characters, "" without any. Ends may lie past the
-    text's, as some of the releases' do."""
+    """Return the first invalid span of a text, or "". Ends may exceed the text, as in some releases."""
     for start, end in spans:
         if not (isinstance(start, int) and isinstance(end, int) and 0 <= start <= min(end, length)):
             return f"{str(start)[:20]} to {str(end)[:20]}"
@@ -165,14 +165,14 @@ def _stray(spans: Iterable[tuple[Any, Any]], length: int) -> str:
 def open_release(folder: str | Path) -> Release:
     """Open a FrameNet release folder (fndata-1.5, fndata-1.7).
 
-    Raises InputError when the folder is none, or when NLTK would refuse its files, saying what to do.
+    Raises InputError if the folder is not a release, or NLTK would refuse its files.
     """
     root = _root(config.inside_whole(folder))
     _refuse_writable(root)
-    import nltk.data  # 1.3 s of start-up
-    from nltk.corpus.reader.framenet import FramenetCorpusReader  # 1.3 s of start-up
+    import nltk.data  # 1.3 s at start
+    from nltk.corpus.reader.framenet import FramenetCorpusReader  # 1.3 s at start
 
-    if str(root) not in nltk.data.path:  # NLTK reads only below these folders
+    if str(root) not in nltk.data.path:  # NLTK only reads below these folders
         nltk.data.path.append(str(root))
     try:
         reader = FramenetCorpusReader(str(root), [])
@@ -183,30 +183,32 @@ def open_release(folder: str | Path) -> Release:
         raise InputError(_refusal(root, error)) from error
     except Exception as error:
         raise InputError(
-            f"{root} must be a FrameNet release that NLTK reads; {_said(error)}: unpack it again."
+            f"{root} must be a FrameNet release that NLTK can read; {_said(error)}. Unpack it again."
         ) from error
     if not known[0]:
-        raise InputError(f"A FrameNet release has frames; the frameIndex.xml of {root} lists none: unpack it again.")
+        raise InputError(f"A FrameNet release must have frames; frameIndex.xml of {root} has none. Unpack it again.")
     return release
 
 
 def _root(folder: Path) -> Path:
-    """The folder with the indexes: the one given, or the only one of that kind inside it."""
+    """Return the folder with the indexes: the given one, or the only subfolder with them."""
     if not folder.is_dir():
-        raise InputError(f"A FrameNet release is a folder; {folder} is none: give the folder fndata-1.5 or fndata-1.7.")
+        raise InputError(
+            f"A FrameNet release must be a folder; {folder} is not. Give the folder fndata-1.5 or fndata-1.7."
+        )
     inside = [index.parent for index in sorted(folder.glob("*/frameIndex.xml"))]
     root = inside[0] if len(inside) == 1 and not (folder / "frameIndex.xml").is_file() else folder
     missing = [name for name in _INDEX_FILES if not (root / name).is_file()]
     if missing or not (root / "frame").is_dir():
         raise InputError(
-            f"A FrameNet release folder must hold {', '.join(_INDEX_FILES)} and frame/; {folder} lacks "
-            f"{', '.join(missing) or 'frame/'}: give the folder that was unpacked from fndata-1.x."
+            f"A FrameNet release folder must have {', '.join(_INDEX_FILES)} and frame/; {folder} lacks "
+            f"{', '.join(missing) or 'frame/'}. Give the folder unpacked from fndata-1.x."
         )
     return root.resolve()
 
 
 def _refuse_writable(root: Path) -> None:
-    """NLTK reads no file that another account could have written; find one before it raises something else."""
+    """Find a file that other accounts can write, which NLTK refuses with an obscure error."""
     if os.name != "posix":
         return
     for path in (root, root / "frame", root / "lu", root / "fulltext", *(root / name for name in _INDEX_FILES)):
@@ -219,8 +221,8 @@ def _refuse_writable(root: Path) -> None:
 def _refusal(root: Path, error: BaseException) -> str:
     cause = error.__context__ if isinstance(error, UnboundLocalError) and error.__context__ else error
     return (
-        f"NLTK reads a FrameNet release only when no other account can write it; here {_said(cause)}: make it yours "
-        f"with chmod -R go-w {root} (and chown it if it belongs to someone else)."
+        f"A FrameNet release must not be writable by other accounts; {_said(cause)}. Run chmod -R go-w {root} "
+        "(and chown it if it belongs to another account)."
     )
 
 

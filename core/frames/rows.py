@@ -1,10 +1,11 @@
-"""Our own form: one JSON object a line, spans as characters [start, end).
+"""This program's format for annotated sentences: one JSON object on each line, spans as characters [start, end).
 
 {"id": "a1", "text": "...", "target": [[3, 9]], "frame": "Arriving", "lexical_unit": "arrive.v",
- "elements": [{"name": "Theme", "spans": [[0, 2]], "coreness": "Core", "core_set": true}]}
+"elements": [{"name": "Theme", "spans": [[0, 2]], "coreness": "Core", "core_set": true}]}
 
-Only text and target are required. "links", where other pairs than target and element are measured, lists
-{"name", "element": spans, "target": spans}. A span may be written as [start, end] where there is one.
+Only text and target are required. "links" lists other pairs to measure as {"name", "element": spans, "target": spans}.
+A
+single span may be written as [start, end].
 """
 
 import json
@@ -18,19 +19,19 @@ from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Sp
 
 
 def read_rows(file: str | Path) -> FrameReading:
-    """Read a JSONL file; malformed lines are skipped, numbered and explained.
+    """Read a JSONL file; invalid lines are skipped and listed with their number and reason.
 
-    Raises InputError when the file cannot be read or no line of it can be used.
+    Raises InputError if the file cannot be read or has no valid line.
     """
     try:
         text = read_text(file, given=True)
     except OSError as error:
-        raise InputError(f"{file} must be a UTF-8 text file that can be read; {error}: check it.") from error
+        raise InputError(f"{file} must be a readable UTF-8 text file; {error}. Check the file.") from error
     return parse_rows(text, source=Path(file).name)
 
 
 def parse_rows(text: str, *, source: str = "rows") -> FrameReading:
-    """Read JSONL that was pasted or uploaded; as `read_rows`."""
+    """Parse pasted or uploaded JSONL; like `read_rows`."""
     sentences, skipped, seen = [], [], set()
     for number, line in enumerate(lines_of(text), 1):
         if not line.strip():
@@ -38,7 +39,7 @@ def parse_rows(text: str, *, source: str = "rows") -> FrameReading:
         try:
             sentence = _sentence(line, number, source)
             if sentence.id in seen:
-                raise InputError(f'Every id must occur once; "{sentence.id}" occurs twice: rename one.')
+                raise InputError(f'Every ID must be unique; "{sentence.id}" occurs twice. Rename one.')
         except InputError as error:
             skipped.append(Skipped(f"row {number}", str(error)))
         else:
@@ -46,28 +47,28 @@ def parse_rows(text: str, *, source: str = "rows") -> FrameReading:
             sentences.append(sentence)
     if not sentences:
         first = f"; {skipped[0].where}: {skipped[0].why}" if skipped else "; it is empty."
-        raise InputError(f"{source} must hold at least one annotated sentence as JSON lines{first}")
+        raise InputError(f"{source} must have at least one annotated sentence as JSON Lines{first}")
     return FrameReading(tuple(sentences), tuple(skipped))
 
 
 def write_rows(sentences: Iterable[AnnotatedSentence]) -> str:
-    """The JSONL text that `parse_rows` reads back to the same sentences."""
+    """Return JSONL that `parse_rows` reads back to the same sentences."""
     return "".join(json.dumps(_row(sentence), ensure_ascii=False) + "\n" for sentence in sentences)
 
 
-# ---------------------------------------------------------------- one line
+# ---------------------------------------------------------------- parsing a line
 
 
 def _sentence(line: str, number: int, source: str) -> AnnotatedSentence:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"A row must be one JSON object; this one cannot be read ({error}): correct it.") from error
+        raise InputError(f"A row must be one JSON object; this one cannot be parsed ({error}). Correct it.") from error
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):
-        raise InputError('A row must be a JSON object with a "text"; this one is not: add it.')
+        raise InputError('A row must be a JSON object with a "text"; this one is not. Add it.')
     elements = row.get("elements", [])
     if not isinstance(elements, list) or not all(isinstance(element, dict) for element in elements):
-        raise InputError('"elements" must be a list of objects with a name and spans; it is not: correct it.')
+        raise InputError('"elements" must be a list of objects with a name and spans; it is not. Correct it.')
     return check(
         AnnotatedSentence(
             id=str(number if row.get("id") is None else row["id"]),
@@ -85,19 +86,19 @@ def _sentence(line: str, number: int, source: str) -> AnnotatedSentence:
 def _element(row: dict[str, Any]) -> Element:
     name, core_set = row.get("name"), row.get("core_set")
     if not isinstance(name, str) or not name:
-        raise InputError("Every element must have a name; one has none: name it after FrameNet's element.")
+        raise InputError("Every element must have a name; one has none. Add FrameNet's name of the element.")
     if not isinstance(core_set, bool | None):
-        raise InputError(f'"core_set" must be true, false or absent; {name} has {core_set!r}: correct it.')
+        raise InputError(f'"core_set" must be true, false or absent; {name} has {core_set!r}. Correct it.')
     return Element(name, _spans(row.get("spans"), name), _name(row, "coreness"), core_set)
 
 
 def _links(row: dict[str, Any]) -> tuple[Link, ...] | None:
-    """Links that are given explicitly; absent where they are those of the target with its elements."""
+    """Return explicit links; None if the links are those between target and elements."""
     given = row.get("links")
     if given is None:
         return None
     if not isinstance(given, list) or not all(isinstance(link, dict) for link in given):
-        raise InputError('"links" must be a list of objects with element and target spans; it is not: correct it.')
+        raise InputError('"links" must be a list of objects with element and target spans; it is not. Correct it.')
     return tuple(
         Link(str(link.get("name", "")), _spans(link.get("element"), "element"), _spans(link.get("target"), "target"))
         for link in given
@@ -107,7 +108,7 @@ def _links(row: dict[str, Any]) -> tuple[Link, ...] | None:
 def _name(row: dict[str, Any], key: str) -> str | None:
     value = row.get(key)
     if value is not None and not isinstance(value, str):
-        raise InputError(f'"{key}" must be a text or absent; seen {value!r}: correct it.')
+        raise InputError(f'"{key}" must be a text or absent; got {value!r}. Correct it.')
     return value
 
 
@@ -118,7 +119,9 @@ def _spans(value: Any, name: str) -> Spans:
         isinstance(span, list) and len(span) == 2 and all(type(x) is int for x in span) for span in listed
     )
     if not good:
-        raise InputError(f'Spans are written [[start, end], ...] in characters; "{name}" has {value!r}: correct it.')
+        raise InputError(
+            f'Spans must be written [[start, end], ...] in characters; "{name}" has {value!r}. Correct it.'
+        )
     return tuple((span[0], span[1]) for span in listed)
 
 

@@ -1,4 +1,4 @@
-"""Start, watch, cancel, resume and retry jobs. One runner per open database; it alone writes what workers return.
+"""Start, watch, cancel, resume and retry jobs. Each open database has one runner, and only it stores results.
 
 job = start(db, "heads", {"task": "sst2"}, "Heads of SST-2")
 status(db, job).share, partial_rows(db, job), cancel(db, job)
@@ -38,8 +38,9 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
-    """How a job is doing. rate: tokens a second since it was last started, None before the first unit ends. under_way:
-    tokens that unfinished units have run so far."""
+    """Status of a job. rate: tokens a second since its last start, None before the first unit ends; under_way: tokens
+    run so far in unfinished units.
+    """
 
     job: str
     study: str
@@ -53,7 +54,7 @@ class JobStatus(JobProgress):
 
     @property
     def share(self) -> float:
-        """Part of the work that is done, 0 to 1: of finished units, and of tokens that others have run."""
+        """Fraction of the work that is done, 0 to 1, including tokens of running units."""
         if not self.size:
             return float(self.state == "done")
         running = min(self.under_way, 0.99 * (self.size - self.size_done)) if unit_word(self.study) == "tokens" else 0.0
@@ -61,21 +62,21 @@ class JobStatus(JobProgress):
 
     @property
     def left(self) -> float | None:
-        """Seconds left at the present rate, or None."""
+        """Estimated seconds left at the present rate, or None."""
         return (self.size - self.size_done) / self.rate if self.rate and self.active else None
 
     @property
     def active(self) -> bool:
-        """Whether it runs or waits to run."""
+        """Whether the job is running or queued."""
         return self.state in ACTIVE
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """The runner of `db`. The first call marks jobs that an earlier process left running as interrupted.
+    """Return the runner of `db`. The first call marks jobs left running by an earlier process as interrupted.
 
-    place: where its jobs run from now on; unchanged when None.
+    place: where its jobs run from now on; None leaves it unchanged.
     """
-    db = db.shared  # a runner keeps its own books, whoever looks first
+    db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:
             _RUNNERS[db] = Runner(db, place)
@@ -86,7 +87,7 @@ def runner(db: Database, place: JobPlacement | None = None) -> Runner:
 
 
 def with_absolute_task_paths(options: Any) -> dict[str, Any]:
-    """Options as workers elsewhere can follow them: a task that is a file of the user's own by its full path."""
+    """Return the options with custom task files as absolute paths, so that other processes can open them."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     task, tasks = named.get("task"), named.get("tasks")
     if isinstance(task, str):
@@ -97,18 +98,17 @@ def with_absolute_task_paths(options: Any) -> dict[str, Any]:
 
 
 def start(db: Database, study: str, options: Any, title: str = "") -> str:
-    """Queue a job of a study and return its id at once; what goes wrong later becomes the job's error.
+    """Queue a job of a study and return its ID at once; later errors become the job's error.
 
-    The same study with the same options is joined where it is queued or at work already: nothing is queued then.
+    If the same study with the same options is queued or running, its ID is returned instead.
 
     Args:
-        db: where the job and its results are stored.
-        options: the study's own record, or some of its options by name.
-        title: what the job is called; "" for the study's name.
+        options: the study's options, or some of them by name.
+        title: title of the job; "" for the study's name.
 
     Raises:
-        InputError: the checkpoint or the rows lack what the study needs.
-        RightsError: the person's role does not start jobs of this study.
+        InputError: the checkpoint or the examples lack something that the study needs.
+        RightsError: the person's role may not start this study.
     """
     db.person.must(started_by(study), "start a job")
     check_runnable(study, options)
@@ -122,7 +122,7 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
 
 
 def started_by(study: str) -> str:
-    """The lowest role that may start, cancel and resume jobs of a study, also with *Run again* and within a report."""
+    """Return the lowest role that may start, cancel and resume jobs of a study."""
     try:
         return find_study(study).started_by
     except JobError:
@@ -130,19 +130,19 @@ def started_by(study: str) -> str:
 
 
 def must_start(db: Database, job: str, doing: str) -> None:
-    """RightsError unless the person may start jobs of the study of `job`."""
+    """Raise RightsError unless the person may start jobs of the study of `job`."""
     try:
         study = one_job(db, job).study
-    except JobError:  # there is no such job, which what follows says
+    except JobError:  # reported by the next step
         study = ""
     db.person.must(started_by(study), doing)
 
 
 def check_runnable(study: str, options: Any) -> None:
-    """Refuse now what a job of `study` could not do with its checkpoint and rows. Raises InputError."""
+    """Check that the checkpoint and the examples have what the study needs. Raises InputError."""
     try:
         declared = find_study(study)
-    except JobError:  # which the job itself says
+    except JobError:  # reported by the job itself
         return
     preflight.check_runnable(declared, with_absolute_task_paths(options))
 
@@ -151,13 +151,13 @@ def _active_like(db: Database, study: str, options: Any) -> str | None:
     keeper = runner(db)
     active = [job for job in jobs_of(db, study) if job.active and not keeper.stopping(job.job)]
     if not active:
-        return None  # nothing of the study is imported to queue its first job
+        return None  # avoids importing the study for its first job
     wanted = _identity(study, options)
     return next((job.job for job in active if _identity(study, job.options) == wanted), None)
 
 
 def status(db: Database, job: str) -> JobStatus:
-    """How `job` is doing now. Raises JobError when there is no such job."""
+    """Return the current status of a job. Raises JobError if the ID is unknown."""
     keeper = runner(db)
     known, counted = one_job(db, job), progress(db, job)
     return JobStatus(
@@ -175,16 +175,18 @@ def status(db: Database, job: str) -> JobStatus:
 
 
 def unfinished_like(db: Database, study: str, options: Any) -> str | None:
-    """The newest job of `study` with these options that has work left (unfinished, failed or cancelled), or None; none
-    whose units were run on weights that its checkpoint's name no longer leads to."""
+    """Return the newest unfinished, failed or cancelled job of `study` with these options; None if there is none, or if
+    its checkpoint has changed since.
+    """
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state != "done" and _identity(study, job.options) == wanted)
     return next((job.job for job in like if not _is_of_earlier_weights(db, study, job)), None)
 
 
 def finished_like(db: Database, study: str, options: Any) -> str | None:
-    """The run of the newest job of `study` with these options that is done, or None; none of weights that its
-    checkpoint's name no longer leads to."""
+    """Return the run of the newest finished job of `study` with these options; None if there is none, or if its
+    checkpoint has changed since.
+    """
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state == "done" and job.run)
     same = (job.run for job in like if _identity(study, job.options) == wanted)
@@ -193,13 +195,13 @@ def finished_like(db: Database, study: str, options: Any) -> str | None:
 
 
 def _is_of_earlier_weights(db: Database, study: str, job: BriefJob) -> bool:
-    """Whether units of it are stored that saw other weights than a unit would see now."""
+    """Return whether stored units of a job used other weights than the checkpoint has now."""
     about = provenance_of_run(job.options, merged(store.job_provenance(db, job.job)))
     return standing(about.as_row() | {"study": study, "options": job.options}) == "earlier"
 
 
 def _identity(study: str, options: Any) -> str:
-    """Of the options with the study's defaults; of the bare ones where they cannot be options of it."""
+    """Return the identity of the options completed by defaults, or as given if they are invalid."""
     named = with_absolute_task_paths(options)
     try:
         return identity(study, complete(find_study(study), named))
@@ -208,8 +210,8 @@ def _identity(study: str, options: Any) -> str:
 
 
 def partial_rows(db: Database, job: str) -> "pd.DataFrame":
-    """The summary of what is done so far: refreshed every few seconds while it runs, the run's rows once done."""
-    import pandas as pd  # a start's 0.4 s
+    """Return the summary of the finished units; the rows of the run once the job is done."""
+    import pandas as pd  # imported here because it takes 0.4 s at start
 
     known = one_job(db, job)
     if known.run:
@@ -218,23 +220,26 @@ def partial_rows(db: Database, job: str) -> "pd.DataFrame":
 
 
 def cancel(db: Database, job: str) -> None:
-    """Stop `job` within two seconds: local units in the middle are killed. What is stored stays, and can be resumed."""
+    """Stop a job within two seconds; running local units are killed. Stored units remain, and the job can be
+    resumed.
+    """
     must_start(db, job, "cancel a job")
     runner(db).cancel(job)
 
 
 def resume(db: Database, job: str) -> None:
-    """Run what is not stored of a job that was interrupted or cancelled; its failed units are tried again too."""
+    """Resume an interrupted or cancelled job, including its failed units."""
     must_start(db, job, "resume a job")
     keeper = runner(db)
     known = one_job(db, job)
     if known.active:
-        raise JobError("Only a job that has stopped can be resumed, and this one is still at work; cancel it first.")
+        raise JobError("A job must have stopped to be resumed; this one is still active. Cancel it first.")
     if known.state == "done":
-        raise JobError("Only a job with work left can be resumed, and this one is done; start it anew.")
+        raise JobError("A job must have work left to be resumed; this one is done. Start a new one.")
     if _is_of_earlier_weights(db, known.study, known):
         raise JobError(
-            "A job goes on with the weights that it began with, and its checkpoint has others by now; start it anew."
+            "A job must be resumed with the weights that it started with; its checkpoint has changed since. "
+            "Start a new job."
         )
     store.ask_again(db, job)
     store.set_state(db, job, "queued")
@@ -242,17 +247,18 @@ def resume(db: Database, job: str) -> None:
 
 
 def delete(db: Database, job: str) -> None:
-    """Remove a job that has stopped; the run its rows became stays."""
+    """Delete a job that has stopped; its run remains."""
     db.person.must("admin", "delete a job")
     runner(db)
     if one_job(db, job).active:
-        raise JobError("Only a job that has stopped can be deleted, and this one is still at work; cancel it first.")
+        raise JobError("A job must have stopped to be deleted; this one is still active. Cancel it first.")
     store.delete_job(db, job)
 
 
 def take_in(db: Database, file: Path) -> str:
-    """Store the run that a terminal left in `file` and what its study keeps of it; returns its id. Raises StoreError,
-    RightsError, those of the study."""
+    """Import a run that a command left in `file`, with everything that its study stores; return the run's ID. Raises
+    StoreError and RightsError.
+    """
     with db.write():
         run = exchange.import_run(db, file)
         keep(db, run)
@@ -260,7 +266,7 @@ def take_in(db: Database, file: Path) -> str:
 
 
 def unit_word(study: str) -> str:
-    """What the sizes of the units of `study` count; tokens of one that there is no more."""
+    """Return what the unit sizes of `study` count; tokens if the study is unknown."""
     try:
         return find_study(study).counts
     except JobError:
@@ -268,7 +274,7 @@ def unit_word(study: str) -> str:
 
 
 def running_count(db: Database) -> int:
-    """How many jobs run or wait, for the indicator on every page. 0 when the file cannot be read."""
+    """Return the number of running and queued jobs; 0 if the database cannot be read."""
     try:
         runner(db)
         return store.count_active(db)
@@ -277,6 +283,6 @@ def running_count(db: Database) -> int:
 
 
 def wait(db: Database, job: str, timeout: int | float | None = None) -> JobStatus:
-    """Block until `job` has stopped, or `timeout` seconds have passed; its status then."""
+    """Wait until a job has stopped or `timeout` seconds have passed; return its status."""
     runner(db).wait(job, timeout)
     return status(db, job)

@@ -1,7 +1,8 @@
-"""Several jobs one after another, each taking up what an earlier one of the same options left in the store.
+"""Run several jobs in sequence, reusing stored results.
 
-A job whose options were asked for before is not run again when it is done, and goes on where it stopped when it is
-not. `begin` does this in a thread of the app, so that no page need stay open; commands call `run_in_turn`.
+A job with the same options as a finished one is not run again, and an unfinished one is resumed. `begin` runs a
+sequence
+in a thread of the app, so no page needs to stay open; commands call `run_in_turn`.
 """
 
 import logging
@@ -20,7 +21,7 @@ log = logging.getLogger("atlas.jobs")
 
 @dataclass(frozen=True)
 class JobRequest:
-    """One job of a sequence."""
+    """A job of a sequence."""
 
     study: str
     options: Row
@@ -29,7 +30,7 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of a job of a sequence: its run, or why there is none. kept: it had been done before."""
+    """Result of a job in a sequence: its run, or an error. kept: an earlier run was reused."""
 
     run: str | None
     error: str = ""
@@ -44,17 +45,11 @@ def run_in_turn(
     before: Callable[[int, str | None], None] | None = None,
     anew: bool = False,
 ) -> list[Ended]:
-    """Run jobs one after another; one that fails leaves its sentence and the next one starts.
+    """Run jobs in sequence; after a failure, the next one starts.
 
     Args:
-        db: where the jobs are stored.
-        requests: the jobs, in this order.
-        watch: called with the database and the job's id; returns once the job has stopped.
-        before: called with the job's number in the order, from 0, and its id (None: it is done already) before it is
-            waited for.
-
-    Returns:
-        What became of each request, in their order.
+        watch: called with the database and the job's ID; returns once the job has stopped.
+        before: called before each job with its zero-based number and its ID (None if an earlier run is reused).
 
     Raises:
         JobError: a job was cancelled or interrupted, which ends the sequence.
@@ -64,7 +59,7 @@ def run_in_turn(
         done = None if anew else api.finished_like(db, request.study, request.options)
         try:
             job = None if done else _put(db, request)
-        except InputError as error:  # its checkpoint or rows lack what it needs
+        except InputError as error:  # its checkpoint or examples lack something that the study needs
             ended.append(Ended(None, str(error)))
             continue
         if before:
@@ -75,7 +70,9 @@ def run_in_turn(
         watch(db, job)
         now = api.status(db, job)
         if now.state in ("cancelled", "interrupted"):
-            raise JobError(f"The job {request.title} was {now.state}; ask for the same again to go on.")
+            raise JobError(
+                f"The job {request.title} was {now.state} before its end. Start the same report again to continue."
+            )
         ended.append(Ended(now.run, now.error or ""))
     return ended
 
@@ -89,12 +86,14 @@ def _put(db: Database, request: JobRequest) -> str:
     return job
 
 
-# ---------------------------------------------------------------- in the app
+# ---------------------------------------------------------------- sequences in the app
 
 
 @dataclass
 class AtWork:
-    """A sequence in a thread. at: number of the job under way, from 0; job: its id; error: why it ended early."""
+    """A sequence in a thread. at: zero-based number of the current job; job: its ID; error: why the sequence ended
+    early.
+    """
 
     requests: Sequence[JobRequest]
     at: int = 0
@@ -107,28 +106,25 @@ _AT_WORK: "weakref.WeakKeyDictionary[Database, AtWork]" = weakref.WeakKeyDiction
 
 
 def at_work(db: Database) -> AtWork | None:
-    """The newest sequence begun on this database here, over or not."""
+    """Return the newest sequence started on this database by this process, finished or not."""
     return _AT_WORK.get(db.shared)
 
 
 def begin(db: Database, requests: Sequence[JobRequest], then: Callable[[list[Ended]], object]) -> AtWork:
-    """Run jobs one after another in a thread of this process.
+    """Run jobs in sequence in a thread; return its state, which the thread updates.
 
     Args:
-        db: where the jobs are stored.
-        requests: the jobs, in this order.
-        then: called in the thread with what became of each, once all have stopped.
-
-    Returns:
-        The state of the sequence, which the thread keeps up to date.
+        then: called in the thread with the results once all jobs have stopped.
 
     Raises:
-        JobError: while another sequence is at work.
-        RightsError: the person's role does not start one of the jobs.
+        JobError: another sequence is running.
+        RightsError: the person's role may not start one of the jobs.
     """
     now = at_work(db)
     if now is not None and not now.over:
-        raise JobError("One report is made at a time, and one is being made; wait for it or cancel its job first.")
+        raise JobError(
+            "Only one report can be made at a time, and another one is in progress. Wait for it, or cancel its job."
+        )
     for request in requests:
         db.person.must(api.started_by(request.study), "start a job")
     state = _AT_WORK[db.shared] = AtWork(requests)
@@ -141,9 +137,12 @@ def begin(db: Database, requests: Sequence[JobRequest], then: Callable[[list[End
             then(run_in_turn(db, requests, before=note))
         except AtlasError as error:
             state.error = str(error)
-        except Exception as error:  # a defect of ours is told on the page, not only in the log
+        except Exception as error:  # an unexpected error is shown on the page as well as logged
             log.exception("A sequence of jobs failed")
-            state.error = f"Putting the results together met a defect ({type(error).__name__}); report it."
+            state.error = (
+                "The results could not be combined because of a defect of Attention Atlas "
+                f"({type(error).__name__}). Report it."
+            )
         finally:
             state.over = True
 

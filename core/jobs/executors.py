@@ -1,4 +1,4 @@
-"""Where units run: processes of this machine, or a Dask cluster. Both are a `concurrent.futures.Executor`."""
+"""Where units run: processes on this machine, or a Dask cluster. Both are a `concurrent.futures.Executor`."""
 
 import asyncio
 import os
@@ -13,9 +13,9 @@ from ..errors import JobError
 from . import worker
 from .remote import ByValue, perform_there
 
-LARGE, KEPT = 2**18, 8  # bytes of an argument that is sent by itself; how many such are remembered
-ANSWERS_SECONDS = 5.0  # for a scheduler to answer
-IDLE_SECONDS = 60  # a local worker without work ends after this and gives its memory back
+LARGE, KEPT = 2**18, 8  # bytes from which an argument is scattered; number of scattered arguments to remember
+ANSWERS_SECONDS = 5.0  # time limit for an answer of a scheduler
+IDLE_SECONDS = 60  # a local worker without work ends after this time and frees its memory
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class JobPlacement:
     """Where a job runs.
 
     Attributes:
-        threads: of torch in each local worker; None divides the cores among the workers.
+        threads: torch threads in each local worker; None divides the cores among the workers.
     """
 
     workers: int = 1
@@ -37,7 +37,7 @@ class JobPlacement:
 
 
 class Pool:
-    """An executor, how many units it should have in flight, and how it ends at once."""
+    """An executor, and how many units it should have in flight."""
 
     def __init__(self, place: JobPlacement):
         self.place = place
@@ -48,14 +48,14 @@ class Pool:
         self._perform = ByValue(perform_there) if place.cluster else worker.perform
 
     def submit(self, task: str, *arguments: Any) -> Future[Any]:
-        """`worker.perform` of `task` somewhere else; the future's result is its outcome."""
+        """Run `worker.perform` of `task` in a worker; return the future of its outcome."""
         if self.place.cluster:
             arguments = tuple(map(self._sent, arguments))
         return self.executor.submit(self._perform, task, self._code, *arguments)
 
     def _sent(self, argument: Any) -> Any:
-        """What many units share, or what is large, goes to the cluster once and by itself, not in every task."""
-        from dask.sizeof import sizeof  # 0.1 s, of a cluster only
+        """Send large or shared arguments to the cluster once instead of with every task."""
+        from dask.sizeof import sizeof  # 0.1 s, only for a cluster
 
         for known, future in self._scattered:
             if known is argument:
@@ -63,12 +63,14 @@ class Pool:
         if sizeof(argument) < LARGE:
             return argument
         client = self.executor._client  # type: ignore[attr-defined]
-        future = client.scatter(argument, broadcast=True, hash=False)  # to all: one of them may die
+        future = client.scatter(argument, broadcast=True, hash=False)  # to all workers, because any of them may die
         self._scattered.append((argument, future))
         return future
 
     def end(self) -> None:
-        """End now: local units in the middle are killed; a cluster drops what waits and forgets what runs."""
+        """Stop at once: running local units are killed; a cluster drops queued units and ignores the results of running
+        ones.
+        """
         if self.place.cluster:
             client = self.executor._client  # type: ignore[attr-defined]
             self.executor.shutdown(wait=False)
@@ -78,16 +80,16 @@ class Pool:
 
 
 def worker_processes(place: JobPlacement) -> Executor:
-    """Fresh interpreters that never run this process's __main__ again, which inside Streamlit is a page."""
-    from loky import ProcessPoolExecutor  # 0.1 s of start-up, of jobs only
-    from loky.backend import get_context  # 0.1 s of start-up, of jobs only
+    """Create worker processes that do not run this process's __main__ again, which is a page inside Streamlit."""
+    from loky import ProcessPoolExecutor  # 0.1 s at start, only for jobs
+    from loky.backend import get_context  # 0.1 s at start, only for jobs
 
     threads = str(place.threads_each)
     environment: Mapping[str, str] = {
         **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads),
-        "OMP_WAIT_POLICY": "PASSIVE",  # two threads that spin for each other take 25 times as long on a busy machine
+        "OMP_WAIT_POLICY": "PASSIVE",  # spinning threads take 25 times as long on a busy machine
         "TOKENIZERS_PARALLELISM": "false",
-        "LOKY_MAX_MEMORY_LEAK_SIZE": "1e15",  # a worker that grows keeps models, it does not leak
+        "LOKY_MAX_MEMORY_LEAK_SIZE": "1e15",  # a growing worker caches models; it does not leak
     }
     return ProcessPoolExecutor(
         place.workers,
@@ -101,26 +103,26 @@ def worker_processes(place: JobPlacement) -> Executor:
 
 def _cluster(address: str) -> Executor:
     try:
-        from distributed import Client  # 0.4 s, of a cluster only
+        from distributed import Client  # 0.4 s, only for a cluster
     except ImportError as error:
         raise JobError(
-            "A cluster needs Dask, which is not installed here: pip install 'attention-atlas[cluster]', or leave the "
-            "cluster out to run on this machine."
+            "A cluster needs Dask, which is not installed. Run pip install 'attention-atlas[cluster]', or omit "
+            "the cluster to run on this machine."
         ) from error
     try:
-        with ThreadPoolExecutor(1) as thread:  # a notebook's own thread has a loop that runs already
+        with ThreadPoolExecutor(1) as thread:  # the thread of a notebook already runs an event loop
             thread.submit(asyncio.run, asyncio.wait_for(_greet(address), ANSWERS_SECONDS)).result()
         client = Client(address, timeout=f"{ANSWERS_SECONDS:.0f}s", set_as_default=False)
-    except Exception as error:  # of what another service answers, Dask reads lengths and formats of its own
+    except Exception as error:  # Dask raises many kinds of errors for answers of other services
         raise JobError(
-            f"A Dask scheduler must answer at {address[:120]}, but none does; start one with `dask scheduler`, or "
-            "leave the cluster out to run here."
+            f"A Dask scheduler must answer at {address[:120]}; none does. Start one with `dask scheduler`, or "
+            "omit the cluster to run on this machine."
         ) from error
     return client.get_executor(pure=False)
 
 
 async def _greet(address: str) -> None:
-    """Ask a scheduler how it is. A client of Dask's own asks a service that never answers without end."""
+    """Ask a scheduler for its identity. Dask's own client would wait forever for a service that never answers."""
     from distributed import Security
     from distributed.core import rpc
 

@@ -1,4 +1,4 @@
-"""Jobs, their units and how far they are, as `core.store.jobs` tells of them."""
+"""Records of jobs, units and their progress."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from ..store.database import Database
 from ..store.rows import Row
 from ..studies.records import Result
 
-# ---------------------------------------------------------------- what a worker answers, as a record
+# ---------------------------------------------------------------- answers of workers
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Result):
-    """What a worker answers.
+    """Answer of a worker.
 
     Attributes:
-        rows: of a unit, or of a summary.
+        rows: of a unit or a summary.
         provenance: of a unit's rows.
-        options: of a division, completed by the study's defaults.
-        error: why there is nothing else, in a sentence; None where there is.
+        options: completed by defaults, after dividing a job.
+        error: message; None if the task succeeded.
         deaths: workers that died in the unit before.
     """
 
@@ -35,16 +35,14 @@ class Answer(Result):
     deaths: int = 0
 
 
-# ----------------------------------------------------------------
-
-
 ACTIVE = frozenset({"queued", "running"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class BriefJob(Result):
-    """A job of a study. options: with the study's defaults, once it is divided into units; run: None where it is
-    gone."""
+    """A job of a study. options: completed by defaults once the job is divided into units; run: None if it was
+    deleted.
+    """
 
     job: str
     state: str
@@ -53,13 +51,13 @@ class BriefJob(Result):
 
     @property
     def active(self) -> bool:
-        """Whether it runs or waits to run."""
+        """Whether the job is running or queued."""
         return self.state in ACTIVE
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job(BriefJob):
-    """All that is known of a job. asked: the options as given."""
+    """A job with all its fields. asked: options as given."""
 
     study: str
     title: str
@@ -72,11 +70,11 @@ class Job(BriefJob):
 
 @dataclass(frozen=True, kw_only=True)
 class JobProgress(Result):
-    """How far a job is.
+    """Progress of a job.
 
     Attributes:
-        size: tokens of all units.
-        size_done: tokens of the units that are done.
+        size: tokens in all units.
+        size_done: tokens in finished units.
         seconds: spent in units.
     """
 
@@ -90,7 +88,7 @@ class JobProgress(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DividedUnit(Result):
-    """A piece of a job, as its study divides it. size: tokens; arguments: in JSON's own types."""
+    """A unit of a job. size: tokens; arguments: JSON types."""
 
     key: str
     size: int
@@ -99,8 +97,7 @@ class DividedUnit(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class JobUnit(DividedUnit):
-    """A unit that still has to run. position: its place among all units of its job; attempts: how often it was
-    tried."""
+    """A unit that still has to run. position: index among all units; attempts: number of attempts so far."""
 
     position: int
     attempts: int
@@ -108,7 +105,7 @@ class JobUnit(DividedUnit):
 
 @dataclass(frozen=True, kw_only=True)
 class UnitOutcome(Result):
-    """What became of a unit; state None where nothing has yet. worker: host and process of the last attempt."""
+    """Outcome of a unit. state: None before the first outcome; worker: host and process of the last attempt."""
 
     position: int
     key: str
@@ -121,25 +118,25 @@ class UnitOutcome(Result):
 
 
 def one_job(db: Database, job: str) -> Job:
-    """What is known of `job`. Raises JobError when there is no such job."""
+    """Return a job. Raises JobError if the ID is unknown."""
     return Job.of(jobs.one_job(db, job))
 
 
 def jobs_of(db: Database, study: str) -> list[BriefJob]:
-    """Jobs of `study`, newest first."""
+    """Return the jobs of a study, newest first."""
     return BriefJob.among(jobs.jobs_of(db, study))
 
 
 def progress(db: Database, job: str) -> JobProgress:
-    """How far `job` is."""
+    """Return the progress of a job."""
     return JobProgress.of(jobs.progress(db, job))
 
 
 def open_units(db: Database, job: str) -> list[JobUnit]:
-    """Units of `job` that still have to run, in order."""
+    """Return the units that still have to run, in order."""
     return JobUnit.among(jobs.open_units(db, job))
 
 
 def unit_outcomes(db: Database, job: str) -> list[UnitOutcome]:
-    """What became of each unit of `job`, in order."""
+    """Return the outcome of each unit, in order."""
     return UnitOutcome.among(jobs.unit_outcomes(db, job).to_dict("records"))

@@ -1,4 +1,4 @@
-"""The one function that travels to a cluster by value, so that its scheduler needs nothing of this repository."""
+"""The function that is sent to a cluster by value, so that the scheduler needs none of this program's modules."""
 
 import inspect
 import sys
@@ -9,13 +9,15 @@ import cloudpickle
 
 
 class ByValue:
-    """A function that is pickled with its code, where pickle alone would send its name."""
+    """A function that is pickled with its code; pickle alone would send its name."""
 
     def __init__(self, function: Callable[..., Any]):
         self._function = function
         self.__name__ = function.__name__
         cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
-        self._pickled = cloudpickle.dumps(inspect.unwrap(function))  # a decorator's globals are not for sending
+        self._pickled = cloudpickle.dumps(
+            inspect.unwrap(function)
+        )  # without the decorator, whose globals cannot be pickled
 
     def __call__(self, *arguments: Any) -> Any:
         return self._function(*arguments)
@@ -25,9 +27,11 @@ class ByValue:
 
 
 def perform_there(task: str, code: str, *arguments: Any) -> Any:
-    """`worker.perform` on a machine that may lack this program, or have it in the other of its two layouts: a clone or
-    an installation. The answer is an error if it is in neither."""
-    import importlib  # by value: nothing of this module travels with it
+    """Run `worker.perform` on a machine that may lack this program, or have it as a clone or an installation.
+
+    Returns an error if neither is found.
+    """
+    import importlib  # imported here because the function is sent by value, without this module
     import socket
 
     missing = ""
@@ -39,8 +43,9 @@ def perform_there(task: str, code: str, *arguments: Any) -> Any:
             continue
         return worker.perform(task, code, *arguments)
     return {
-        "error": f"Workers must find this program and its requirements, but {socket.gethostname()} lacks {missing}. "
-        "Install attention-atlas on that machine, or start its workers in a clone with PYTHONPATH=. in front.",
+        "error": f"Workers need this program and its requirements; {socket.gethostname()} lacks {missing}. "
+        "Install attention-atlas on that machine, or start its workers in a clone with PYTHONPATH=. in "
+        "front.",
         "seconds": 0.0,
         "worker": socket.gethostname(),
     }

@@ -1,4 +1,4 @@
-"""Takes queued jobs one after another, hands their units to a pool, and stores what comes back."""
+"""Run queued jobs: send their units to a pool and store the results."""
 
 import atexit
 import contextlib
@@ -30,23 +30,23 @@ from .executors import JobPlacement, Pool
 from .records import Answer, Job, JobUnit, one_job, open_units, progress, unit_outcomes
 from .worker import PARTIAL, merged
 
-# ---------------------------------------------------------------- work of a job
+# ---------------------------------------------------------------- running the units of a job
 
 
-LOOK_SECONDS = 0.1  # how often a job looks for a cancel
-CRASHES = 2  # times a unit may end its worker before it counts as failed
+LOOK_SECONDS = 0.1  # interval of checks for cancellation
+CRASHES = 2  # worker deaths in a unit before it counts as failed
 
 
 class Stopped(Exception):  # noqa: N818 - a request, not an error
-    """Raised where the job was cancelled, or the process ends."""
+    """Raised when a job is cancelled or the process ends."""
 
 
 class ClusterGoneError(JobError):
-    """Raised where the cluster stopped answering."""
+    """Raised when the cluster stops answering."""
 
 
 class PoolKeeper:
-    """The pool of one thread, kept between jobs while it is the right one."""
+    """The pool of one thread, reused between jobs with the same placement."""
 
     def __init__(self) -> None:
         self.pool: Pool | None = None
@@ -59,13 +59,15 @@ class PoolKeeper:
 
     def drop(self) -> None:
         if self.pool is not None:
-            with contextlib.suppress(OSError, RuntimeError):  # it may be gone already
+            with contextlib.suppress(OSError, RuntimeError):  # the pool may have ended already
                 self.pool.end()
         self.pool = None
 
 
 class Execution:
-    """Work of one job: submits, collects, notices a cancel, and starts again when a worker dies."""
+    """Runs the units of one job: submits and collects them, checks for cancellation, and restarts after a
+    worker dies.
+    """
 
     def __init__(self, keeper: PoolKeeper, place: JobPlacement, stopped: Callable[[], bool]):
         self._keeper, self._place, self._stopped = keeper, place, stopped
@@ -75,7 +77,7 @@ class Execution:
         self._summarising = False
 
     def ask(self, task: str, *arguments: Any) -> Answer:
-        """One answer. Raises JobError with the sentence the worker gave, or Stopped."""
+        """Run one task and return its answer. Raises JobError with the worker's message, or Stopped."""
         answer: Answer | None = None
         for _ in range(CRASHES + 1):
             future = self._submit(None, task, *arguments)
@@ -86,13 +88,15 @@ class Execution:
                 break
             self._renew()
         if answer is None:
-            raise JobError(f"The worker died {CRASHES + 1} times at this step; try fewer workers or a smaller one.")
+            raise JobError(
+                f"The worker died {CRASHES + 1} times in this step. Use fewer workers or a smaller checkpoint."
+            )
         if answer.error is not None:
             raise JobError(answer.error)
         return answer
 
     def summarize(self, *arguments: Any) -> None:
-        """Ask for a summary of partial rows; `each_unit` yields it as (None, answer)."""
+        """Request a summary of partial rows; `each_unit` yields it as (None, answer)."""
         if not self._summarising:
             self._summarising = True
             self._submit(None, "summarize", *arguments)
@@ -100,7 +104,7 @@ class Execution:
     def each_unit(
         self, study: str, options: Mapping[str, Any], units: Sequence[JobUnit]
     ) -> Iterator[tuple[JobUnit | None, Answer]]:
-        """(unit, answer) in the order they end; a unit whose worker dies runs again, alone, then counts as failed."""
+        """Yield (unit, answer) as units end; a unit whose worker dies is rerun alone and finally counts as failed."""
         waiting, suspects = deque(units), deque[JobUnit]()
         crashes: dict[int, int] = {}
         while waiting or suspects or self._units_running():
@@ -131,7 +135,7 @@ class Execution:
     def _submit(self, unit: JobUnit | None, task: str, *arguments: Any) -> Future[Any]:
         try:
             future = self._pool.submit(task, *arguments)
-        except BrokenExecutor as error:  # a worker died since the last answer: seen like a death at this step
+        except BrokenExecutor as error:  # a worker died since the last answer: treated like a death in this step
             future = Future()
             future.set_exception(error)
         self._running[future] = (unit, arguments)
@@ -139,7 +143,7 @@ class Execution:
         return future
 
     def _next_ended(self) -> tuple[JobUnit | None, Future[Any]] | None:
-        """The next future that ended, with its unit; None after LOOK_SECONDS. Raises Stopped."""
+        """Return the next finished future with its unit; None after LOOK_SECONDS. Raises Stopped."""
         if self._stopped():
             raise Stopped
         try:
@@ -151,16 +155,17 @@ class Execution:
         return self._running.pop(future)[0], future
 
     def _answer(self, future: Future[Any]) -> Answer | None:
-        """What the worker answered; None when it died."""
+        """Return the worker's answer; None if the worker died."""
         try:
             return Answer.of(future.result())
         except BrokenExecutor:
             return None
         except CancelledError as error:
             raise ClusterGoneError(
-                f"The cluster at {self._place.cluster} stopped answering; resume the job when it is back."
+                f"The cluster at {self._place.cluster} has stopped answering. Resume the job when it is available "
+                "again."
             ) from error
-        except Exception as error:  # what the cluster says of a task it gave up, KilledWorker for one
+        except Exception as error:  # errors of a task that the cluster gave up, such as KilledWorker
             return _died(f"{type(error).__name__}: {error}")
 
     def _renew(self) -> None:
@@ -171,23 +176,21 @@ class Execution:
 
 
 def _died(why: str = "") -> Answer:
-    said = " ".join(why.split())[:300] or "killed, often for memory"
-    return Answer(error=f"The worker process died in this unit ({said}); retry it.")
-
-
-# ----------------------------------------------------------------
+    said = " ".join(why.split())[:300] or "killed, often for lack of memory"
+    return Answer(error=f"The worker process died in this unit ({said}). Retry it.")
 
 
 log = logging.getLogger("atlas.jobs")
-SUMMARY_SECONDS = 3.0  # how often partial rows are summarised, at most
-SUMMARY_PAUSE = 20  # times what the last summary took, before the next; else a job of many units is all summaries
-SUMMARY_ROWS = 20_000  # beyond this, partial rows are not sent to be summarised
+SUMMARY_SECONDS = 3.0  # minimum interval between summaries of partial rows
+SUMMARY_PAUSE = 20  # minimum pause after a summary, as a multiple of its duration
+SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 
 
 @dataclass
 class Live:
-    """A job at work. before: tokens done when it was started; rows: the newest partial summary; next_summary: when
-    there may be another."""
+    """A running job. before: tokens done at its start; rows: newest partial summary; next_summary: earliest time of the
+    next one.
+    """
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -203,7 +206,7 @@ class Live:
 
 
 class Runner:
-    """Runs the jobs of one database in threads of its own, `at_once` at a time, each with a pool of its own."""
+    """Runs the jobs of one database, `at_once` at a time, each in a thread with its own pool."""
 
     def __init__(self, db: Database, place: JobPlacement | None = None, at_once: int | None = None):
         chosen = settings()
@@ -212,7 +215,7 @@ class Runner:
         self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._lives: dict[str, Live] = {}
         self._troubles: dict[str, str] = {}
-        self._unstored: dict[str, str] = {}  # the states that jobs ended in, where that could not be written
+        self._unstored: dict[str, str] = {}  # final states of jobs that could not be stored
         self._closing = threading.Event()
         store.interrupt_running(db)
         count = at_once or chosen.jobs_at_once
@@ -222,14 +225,14 @@ class Runner:
         _before_exit(self.close)
 
     def put(self, job: str) -> None:
-        """Run `job` when its turn comes."""
+        """Queue a job."""
         self._lives[job] = Live()
         self._troubles.pop(job, None)
         self._unstored.pop(job, None)
         self._waiting.put(job)
 
     def cancel(self, job: str) -> None:
-        """Ask `job` to stop."""
+        """Ask a job to stop."""
         live = self._lives.get(job)
         if live is None or live.ended.is_set():
             return
@@ -238,33 +241,33 @@ class Runner:
             store.set_state(self._db, job, "cancelled")
 
     def stopping(self, job: str) -> bool:
-        """Whether `job` was asked to stop, though its last units may still be ending."""
+        """Return whether a job was asked to stop, even if its last units have not ended."""
         live = self._lives.get(job)
         return live is not None and live.cancelled.is_set()
 
     def wait(self, job: str, timeout: int | float | None) -> None:
-        """Block until `job` has ended here."""
+        """Wait until a job has ended in this process."""
         if job in self._lives:
             self._lives[job].ended.wait(timeout)
 
     def rate(self, job: str, size_done: int) -> float | None:
-        """Tokens a second since the job was last started here."""
+        """Return tokens a second since the job was last started in this process."""
         live = self._lives.get(job)
         if live is None or live.started is None or size_done <= live.before:
             return None
         return (size_done - live.before) / (time.monotonic() - live.started)
 
     def partial(self, job: str) -> list[Row]:
-        """The newest partial summary."""
+        """Return the newest partial summary."""
         live = self._lives.get(job)
         return live.rows if live else []
 
     def trouble(self, job: str) -> str | None:
-        """Why the end of `job` could not be stored, if it could not."""
+        """Return why the end of a job could not be stored, if so."""
         return self._troubles.get(job)
 
     def close(self) -> None:
-        """End what runs, at once, leaving it to be resumed. The runner takes no more jobs."""
+        """Stop all running jobs at once so that they can be resumed; accept no more jobs."""
         self._closing.set()
         for _ in self._threads:
             self._waiting.put(None)
@@ -272,8 +275,7 @@ class Runner:
             thread.join(timeout=5)
 
     def _take_requests(self) -> None:
-        """Cancel the jobs that another process asked to, with files named cancel-<job> in the folder of runs; and make
-        the copies of the database that one asked for."""
+        """Handle requests of other processes in the folder of runs: cancel-<job> files and backups."""
         answer_requests(self._db)
         for request in runs_folder(self._db.path).glob("cancel-*"):
             self.cancel(request.name.removeprefix("cancel-"))
@@ -306,7 +308,7 @@ class Runner:
     def _do(self, job: str, live: Live, keeper: PoolKeeper) -> None:
         try:
             if live.cancelled.is_set():
-                raise Stopped  # before its turn, and perhaps that could not be written down then
+                raise Stopped  # cancelled before its start, which may not have been stored
             self._run(job, live, keeper)
         except Stopped:
             keeper.drop()
@@ -317,11 +319,15 @@ class Runner:
         except AtlasError as error:
             self._end(job, "failed", str(error))
         except ReferenceError:
-            keeper.drop()  # the database was closed and forgotten while the job ran
-        except Exception as error:  # a defect of ours must not end the thread, or no job would ever run again
+            keeper.drop()  # the database was closed while the job ran
+        except Exception as error:  # an unexpected error must not end the thread
             log.exception("Job %s failed", job)
             keeper.drop()
-            self._end(job, "failed", f"The job met a defect of Attention Atlas ({type(error).__name__}); report it.")
+            self._end(
+                job,
+                "failed",
+                f"The job failed because of a defect of Attention Atlas ({type(error).__name__}). Report it.",
+            )
         finally:
             live.ended.set()
 
@@ -332,7 +338,7 @@ class Runner:
             self._troubles[job], self._unstored[job] = f"{error or trouble}", state
 
     def _store_ends(self) -> None:
-        """Write down how jobs ended while that could not be written: the disk was full, say, and is no longer."""
+        """Store the final states that could not be stored before, for example because the disk was full."""
         for job, state in list(self._unstored.items()):
             with contextlib.suppress(StoreError, ReferenceError):
                 store.set_state(self._db, job, state, error=self._troubles[job])
@@ -359,7 +365,7 @@ class Runner:
         self._keep(known, execution)
 
     def _next_round(self, known: Job, execution: Execution) -> bool:
-        """Add the units that those so far call for, if the study goes in rounds; whether there are any."""
+        """Add the units of the next round if the study works in rounds; return whether there are any."""
         study = find_study(known.study)
         if not study.in_rounds:
             return False
@@ -370,13 +376,13 @@ class Runner:
         return bool(units)
 
     def _all_done(self, job: str) -> None:
-        """Raises JobError where units failed."""
+        """Raise JobError if units failed."""
         outcomes = unit_outcomes(self._db, job)
         failed = [outcome.error for outcome in outcomes if outcome.state == "failed"]
         if failed:
             if len(failed) == len(outcomes) and len(set(failed)) == 1:
-                raise JobError(failed[0])  # the work could not be done at all
-            raise JobError(f"{len(failed)} of {len(outcomes)} units failed, the first with: {failed[0]}")
+                raise JobError(failed[0])  # all units failed for the same reason
+            raise JobError(f"{len(failed)} of {len(outcomes)} units failed. The first error: {failed[0]}")
 
     def _run_units(self, known: Job, live: Live, execution: Execution) -> None:
         for unit, answer in execution.each_unit(known.study, known.options, open_units(self._db, known.job)):
@@ -401,14 +407,14 @@ class Runner:
                 self._ask_summary(known, live, execution)
 
     def _ask_summary(self, known: Job, live: Live, execution: Execution) -> None:
-        """Have what is there so far summarised for those who watch, where that is not too much."""
+        """Request a summary of the partial rows unless there are too many."""
         began = time.monotonic()
         if 0 < store.count_rows(self._db, known.job) <= SUMMARY_ROWS:
             execution.summarize(known.study, known.options, store.job_rows(self._db, known.job))
         live.pause_summaries(time.monotonic() - began)
 
     def _keep(self, known: Job, execution: Execution) -> None:
-        """Summarise all rows and keep them as a run."""
+        """Summarise all rows and store them as a run."""
         job, options = known.job, known.options
         summary = execution.ask("summarize", known.study, options, store.job_rows(self._db, job)).rows
         provenance = provenance_of_run(options, merged(store.job_provenance(self._db, job)))
@@ -420,9 +426,9 @@ class Runner:
 
 
 def keep(db: Database, run: str, partials: Callable[[], Iterator[Row]] = lambda: iter(())) -> None:
-    """Have the study of a stored run keep what else the run leaves. partials: rows of its units, where there are any.
+    """Let the study of a stored run store additional results. partials: rows of its units, if available.
 
-    A run of what is no study here (a report, say) has its rows and nothing else. Raises what the study does.
+    A run without a study (a report, for example) stores nothing else.
     """
     known = one_run(db, run)
     try:
@@ -440,7 +446,7 @@ def keep(db: Database, run: str, partials: Callable[[], Iterator[Row]] = lambda:
 
 
 def _before_exit(close: Any) -> None:
-    """Have `close` called before the interpreter waits for the pools' threads, and not keep the runner alive."""
+    """Call `close` before the interpreter waits for the pools' threads, without keeping the runner alive."""
     ended = weakref.WeakMethod(close)
 
     def end() -> None:
@@ -448,5 +454,5 @@ def _before_exit(close: Any) -> None:
         if method is not None:
             method()
 
-    # the plain atexit hooks run only after loky's own, which wait for running units
+    # plain atexit hooks run only after loky's, which wait for running units
     getattr(threading, "_register_atexit", atexit.register)(end)

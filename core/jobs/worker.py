@@ -1,6 +1,6 @@
-"""What a worker process does: find the study by name, divide it, run one unit, summarise. Nothing here stores.
+"""Tasks of a worker process: divide a job, run a unit, summarise. Workers do not access the database.
 
-Everything goes in and comes out as JSON's own types, so no model and no class is ever pickled.
+Arguments and results are JSON types, so no model or class is pickled.
 """
 
 import logging
@@ -25,17 +25,17 @@ from ..studies.transport import decode, encode
 from .records import DividedUnit
 
 Outcome = dict[str, Any]
-PARTIAL = "partial"  # the one field of the row that a unit leaves
+PARTIAL = "partial"  # field of the row that a unit returns
 log = logging.getLogger("atlas.jobs")
 
 
 def complete(study: Study[Any, Any], options: Mapping[str, Any]) -> Row:
-    """`options` over the study's defaults, as JSON has them. Raises AtlasError naming one that it does not have."""
+    """Return `options` completed by the study's defaults, in JSON types. Raises AtlasError for an unknown option."""
     return as_json(study.read(options))
 
 
 def divide(name: str, options: Row) -> Outcome:
-    """The study's options completed and its units: {"options", "units": [{key, size, arguments}]}."""
+    """Return the study's completed options and its units: {"options", "units": [{key, size, arguments}]}."""
     study = find_study(name)
     chosen = study.read(options)
     check_paths(study, chosen)
@@ -43,13 +43,13 @@ def divide(name: str, options: Row) -> Outcome:
     units = _as_rows(study.units(chosen))
     if not units:
         raise JobError(
-            f"The study {study.name} must have something to do, but these options leave nothing; widen them."
+            f"The options must select at least one unit of work for {study.name}; they select none. Relax them."
         )
     return {"options": as_json(chosen), "units": units}
 
 
 def _find_checkpoints(study: Study[Any, Any], chosen: Any) -> None:
-    """What cannot be found is said before the work is divided, not by each of its units. Raises CheckpointError."""
+    """Check that the checkpoints exist before the job is divided. Raises CheckpointError."""
     names = study.checkpoints(chosen)
     if names:
         for name in names:
@@ -61,25 +61,25 @@ def _as_rows(units: Sequence[Unit]) -> list[Row]:
 
 
 def more(name: str, options: Row, rows: list[Row]) -> Outcome:
-    """The units of the next round, from the partial results of all before: {"units"}; none when there is none."""
+    """Return the units of the next round, given all partial results so far: {"units"}, empty at the end."""
     study = find_study(name)
     partials = [decode(study.partial, row[PARTIAL]) for row in rows]
     return {"units": _as_rows(study.more(study.read(options), partials))}
 
 
 def progress_folder(name: str, options: Mapping[str, Any]) -> Path:
-    """Where workers on this machine say how far they are with the units of a job of these options."""
+    """Return the folder where local workers report the progress of units of a job with these options."""
     return settings().runs / f"progress-{identity(name, options)[:24]}"
 
 
 def run_unit(name: str, options: Row, unit: Row) -> Outcome:
-    """One unit's partial result as a row: {"rows": [{"partial"}], "provenance"}.
+    """Return the partial result of one unit as a row: {"rows": [{"partial"}], "provenance"}.
 
-    The code's version goes with each unit, so a job that was resumed after an update names every version it ran on.
+    The provenance includes the code version, so a job resumed after an update names every version that it ran on.
     """
     study, divided = find_study(name), DividedUnit.of(unit)
     chosen = study.read(options)
-    check_paths(study, chosen)  # again, as another machine may have other folders
+    check_paths(study, chosen)  # checked again because other machines have other folders
     piece = Unit(divided.key, decode(study.arguments, divided.arguments), divided.size)
     with unit_progress.counting(progress_folder(name, options)):
         done = study.run(chosen, piece)
@@ -88,7 +88,7 @@ def run_unit(name: str, options: Row, unit: Row) -> Outcome:
 
 
 def summarize(name: str, options: Row, rows: list[Row]) -> Outcome:
-    """The rows a person reads: {"rows"}."""
+    """Return the rows of the result: {"rows"}."""
     study = find_study(name)
     summary = study.summarize(study.read(options), [decode(study.partial, row[PARTIAL]) for row in rows])
     return {"rows": [plain(row) for row in summary]}
@@ -98,28 +98,28 @@ TASKS: dict[str, Callable[..., Outcome]] = {"divide": divide, "unit": run_unit, 
 
 
 def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
-    """Do one of TASKS and say how it went: its result with seconds and worker, or {"error": one line}.
+    """Run one of TASKS; return its result with seconds and worker, or {"error": one line}.
 
-    code: the version of `core` that asked, checked on other machines; None where it is this machine's own.
+    code: version of `core` in the requesting process, checked on other machines; None on this machine.
     """
     started = time.monotonic()
     try:
         if code not in (None, code_version()):
             raise JobError(
-                f"Workers must run the same code as the app ({code}), but {socket.gethostname()} runs "
-                f"{code_version()}; update that copy and restart its worker."
+                f"Workers must run the same code as the app ({code}); {socket.gethostname()} runs "
+                f"{code_version()}. Update that copy and restart its worker."
             )
         outcome = TASKS[task](*arguments)
     except AtlasError as error:
         outcome = {"error": str(error)}
-    except Exception as error:  # whatever a study raises is the unit's error, shown with the unit
+    except Exception as error:  # any exception of a study becomes the unit's error
         log.exception("%s of %s failed", task, arguments[0])
         outcome = {"error": " ".join(f"{type(error).__name__}: {error}".split())[:500]}
     return outcome | {"seconds": time.monotonic() - started, "worker": f"{socket.gethostname()}:{os.getpid()}"}
 
 
 def merged(parts: list[Row]) -> Row:
-    """One provenance out of many: equal values stay, row ids are joined in order, differing ones are listed."""
+    """Merge provenances: equal values remain, row IDs are joined in order, differing values are listed."""
     ids: dict[Any, None] = {}
     values: dict[str, list[Any]] = {}
     for part in parts:
@@ -139,15 +139,15 @@ def _one_of(kept: list[Any]) -> Any:
 
 
 def prepare(parent: int) -> None:
-    """Make this process a worker of process `parent`: low priority, deaf to Ctrl-C, gone when `parent` is gone."""
+    """Set up a worker of process `parent`: low priority, ignores Ctrl-C, ends when `parent` ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "nice"):
-        os.nice(10)  # the app's pages come first
+        os.nice(10)  # the app's pages have priority
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
 
 def _watch(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(0.5)  # there is no portable signal for a parent's death
+        time.sleep(0.5)  # no portable signal reports a parent's death
     sys.stderr.flush()
     os._exit(1)

@@ -88,9 +88,6 @@ def _checked(labels: pd.Series, probabilities: pd.DataFrame) -> np.ndarray:
     return p
 
 
-# ----------------------------------------------------------------
-
-
 PASS = 100  # the pass of adjudication decisions; annotators' own passes are 1 to 9
 FOLDS = 5
 DOUBTS = "doubts-"  # prefix of the batches of likely label errors; browsers may not use it
@@ -184,7 +181,7 @@ def _doubts_and_notes(
     return doubts, notes
 
 
-# ---------------------------------------------------------------- who may decide, and on what
+# ---------------------------------------------------------------- checking decisions
 
 
 def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any]]) -> None:

@@ -15,7 +15,7 @@ from ..patterns.truth import Method, Truth, truth, votes
 from ..store import projects
 from ..store.database import Database
 
-# -------------------- Do the people who label differ, in how often others agree with them, or in how often they
+# ---------------------------------------------------------------- differences between annotators
 
 
 SHUFFLES = 200
@@ -80,9 +80,6 @@ def _between(people: np.ndarray, residuals: np.ndarray) -> float:
     counts = np.bincount(people)
     sums = np.stack([np.bincount(people, column) for column in residuals.T])
     return float((sums**2 / np.maximum(counts, 1)).sum() / counts.sum())
-
-
-# ----------------------------------------------------------------
 
 
 METHODS: dict[Method, str] = {"majority": "Majority", "dawid-skene": "Dawid-Skene", "mace": "MACE"}

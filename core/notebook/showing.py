@@ -1,4 +1,4 @@
-"""`show`: the workbench of the app as a widget of Jupyter, VS Code, Colab or Marimo; and as a file to send."""
+"""The notebook functions: the map workbench as a widget, and data frames of heads, counterparts and circuits."""
 
 import copy
 import json
@@ -45,30 +45,29 @@ from ..studies.hypotheses.records import Criterion
 from ..studies.hypotheses.registering import Proposal, batch_of, options_of, register
 from ..writing import write_whole
 
-# -------------------- A model object that somebody has loaded, as a checkpoint of ours
+# ---------------------------------------------------------------- loaded models
 
 
-# ---------------------------------------------------------------- numbers of heads as pandas frames
+# ---------------------------------------------------------------- head scores
 
 
 Text = str | tuple[str, str]
 
 
 def heads(model: Any, tokenizer: Any = None, texts: Text | Sequence[Text] = ()) -> pd.DataFrame:
-    """What every head looks at in your texts: one row a head and score, L1H1 first.
+    """Score every head on your texts.
 
     Args:
-        model: as in `show`.
-        tokenizer: as in `show`.
-        texts: a sentence, a pair (a tuple of two), or a list of them.
+        model, tokenizer: as for `show`.
+        texts: a sentence, a pair (tuple of two), or a list of them.
 
     Returns:
-        Columns: layer, head (zero-based), name, score, value (mean over the texts that have it), low and high (its
-        95 % interval; NaN for fewer texts than carry one), baseline (the mean if every query looked evenly at all it
-        sees), n (texts).
+        One row for each head and score: layer, head (zero-based), name, score, value (mean over texts), low and high
+            (95 % CI;
+        NaN for too few texts), baseline (mean under uniform attention), n (texts).
 
     Raises:
-        CheckpointError, InputError: the model cannot be opened or seen into; there is no text.
+        CheckpointError, InputError: the model cannot be opened or captured; there is no text.
     """
     if isinstance(model, str) and not hasattr(tokenizer, "convert_ids_to_tokens") and tokenizer is not None:
         tokenizer, texts = None, tokenizer
@@ -87,27 +86,26 @@ def heads(model: Any, tokenizer: Any = None, texts: Text | Sequence[Text] = ()) 
 
 
 def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
-    """Every score of every head of a checkpoint that is stored, shipped, or else measured now: one row a score.
+    """Return all scores of all heads of a checkpoint: stored, bundled, or measured now.
 
-    While the app holds the database, its results are left out, and a warning says so.
+    If the app holds the database, stored results are omitted with a warning.
 
     Args:
-        task: only scores of this task, and those that belong to none; None for all.
-        measure: where nothing is stored or shipped, measure a first set now (seconds).
+        task: only scores on this task and those without a task; None for all.
+        measure: measure a first set (seconds) if nothing is stored or bundled.
 
     Returns:
-        The columns of `core.atlas.scores.ScoreRow`: checkpoint, task, layer, head, score, value, low, high, n,
-        baseline, q, source. One score as a table of heads:
-        `frame.pivot(index="layer", columns="head", values="value")`.
+        The columns of `core.atlas.scores.ScoreRow`. For a table of heads, use
+        `frame.pivot(index="layer", columns="head", values="value")` on one score.
 
     Raises:
         CheckpointError: from measuring.
-        InputError: `checkpoint` is no text; also from measuring.
+        InputError: `checkpoint` is not a text; also from measuring.
     """
     if not isinstance(checkpoint, str):
         raise InputError(
-            f"The atlas is of a checkpoint by its name, folder or hub id; {type(checkpoint).__name__} was given: save "
-            "a loaded model with save_pretrained and give the folder, or ask heads(model, tokenizer, texts)."
+            f"checkpoint must be a name, folder or hub ID; got {type(checkpoint).__name__}. Save a loaded model "
+            "with save_pretrained and give the folder, or use heads(model, tokenizer, texts)."
         )
     path = settings().database.expanduser()
     if not path.is_file():
@@ -116,7 +114,7 @@ def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> 
         with Database(path) as db:
             return stored_scores.atlas(db, checkpoint=checkpoint, task=task, measure=measure)
     except LockedError as error:
-        warnings.warn(f"What the database has is left out: it is held by {error.holder}.", stacklevel=2)
+        warnings.warn(f"The database is held by {error.holder}, so its stored scores are omitted.", stacklevel=2)
         return stored_scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
 
 
@@ -125,14 +123,14 @@ def _model_objects_rows(texts: Text | Sequence[Text]) -> list[tuple[str, str | N
     rows = [(row, None) if isinstance(row, str) else row for row in some]
     if not rows or not all(isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], str) for row in rows):
         raise InputError(
-            f"Heads are scored on texts: a sentence, a pair of two, or a list of them; {str(texts)[:80]!r} is none: "
-            "heads(model, tokenizer, texts)."
+            f"texts must be a sentence, a pair, or a list of them; got {str(texts)[:80]!r}. Use heads(model, "
+            "tokenizer, texts)."
         )
     return rows
 
 
 def _stacked(scores: Mapping[str, np.ndarray], maps: AttentionMaps) -> np.ndarray:
-    """Every score of one input, [layer, head, score]; one number a layer, or one for all, is that of each head."""
+    """Return the scores of one input, [layer, head, score], broadcast to all heads."""
     every = [np.asarray(scores[name], np.float64) for name in HEAD_SCORES]
     shape = (maps.layers, maps.heads)
     return np.stack([np.broadcast_to(score if score.ndim == 2 else score[:, None], shape) for score in every], -1)
@@ -164,34 +162,29 @@ def _frame(means: Means, evenly: Means, names: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-# ----------------------------------------------------------------
-
-
 def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
-    """A checkpoint around a loaded model and its tokenizer, or one that is opened.
+    """Return a checkpoint for a loaded model with its tokenizer, or open one by name or folder.
 
     Args:
-        model: an object that from_pretrained returned, or a checkpoint's name or folder.
-        tokenizer: of the loaded model; not used with a name or folder.
-
-    Returns:
-        The checkpoint; a loaded model's is named after what it was loaded from, else after its family.
+        model: from from_pretrained, or a name or folder.
+        tokenizer: of a loaded model; ignored otherwise.
 
     Raises:
-        CheckpointError: `model` is no Transformer of the transformers library that reads text, or its tokenizer is
-            missing or has tokens without an embedding.
+        CheckpointError: `model` is not a text Transformer of the transformers library, or its tokenizer is missing or
+            has
+            tokens without an embedding.
     """
     if isinstance(model, str):
         return models.opening.open_checkpoint(model)
     kind = getattr(getattr(model, "config", None), "model_type", None)
     if not kind or not hasattr(model, "set_attn_implementation"):
         raise CheckpointError(
-            "Maps are of a model of the transformers library (or a checkpoint's name); "
-            f"{type(model).__name__} is none: give the object that from_pretrained returned."
+            "model must be a model of the transformers library, or a checkpoint name; got "
+            f"{type(model).__name__}. Give the object that from_pretrained returned."
         )
     if tokenizer is None or not hasattr(tokenizer, "convert_ids_to_tokens"):
         raise CheckpointError(
-            f"A loaded model needs its tokenizer to read a text; {type(tokenizer).__name__} was given: "
+            f"tokenizer must be the tokenizer of the loaded model; got {type(tokenizer).__name__}. Use "
             "show(model, tokenizer, text)."
         )
     name = str(getattr(model.config, "_name_or_path", "") or kind)
@@ -202,10 +195,7 @@ def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
 
 @contextmanager
 def borrowed(checkpoint: Checkpoint) -> Iterator[None]:
-    """The model in eval mode while the block runs; its attention implementation and modes are put back afterwards.
-
-    So it does not matter which implementation somebody chose before, nor that they switch it between two calls.
-    """
+    """Put the model into eval mode in the block, and restore its modes and attention implementation afterwards."""
     model = checkpoint.model
     training = [module for module in model.modules() if module.training]
     before = model.config._attn_implementation
@@ -220,25 +210,21 @@ def borrowed(checkpoint: Checkpoint) -> Iterator[None]:
 
 
 def maps_of(checkpoint: Checkpoint, encoding: Encoding) -> AttentionMaps:
-    """All maps of one input.
-
-    Args:
-        checkpoint: its model is put into eval mode for the pass, and left as it was.
+    """Capture all maps of one input; the model's state is restored.
 
     Raises:
-        CheckpointError: some layers do not go through transformers' attention interface (as when somebody replaced a
-            layer or its forward), so that their maps cannot be seen.
+        CheckpointError: some layers bypass transformers' attention interface (for example, a replaced forward).
     """
     with borrowed(checkpoint):
         return capture(checkpoint, encoding)
 
 
 def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: int | None = None) -> Encoding:
-    """Split a text into pieces; with a tokenizer that has no character offsets too, then without words.
+    """Encode a text; a tokenizer without character offsets gives an encoding without words.
 
     Args:
-        pair: the second one; None for a single text.
-        most: pieces, special tokens included; longer inputs are cut. None for as many as the model takes.
+        pair: second text, or None.
+        most: tokens including special ones; longer inputs are truncated. None for the model's limit.
 
     Raises:
         InputError: a text is empty or blank.
@@ -246,12 +232,12 @@ def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: 
     if checkpoint.tokenizer.is_fast:
         return checkpoint.encode(text, pair, max_length=most)
     if not text.strip() or (pair is not None and not pair.strip()):
-        raise InputError("A sentence must have at least one visible character; it is empty: type a text.")
+        raise InputError("A sentence must have at least one visible character; it is empty. Enter a text.")
     return _without_offsets(checkpoint, text, pair, min(most or checkpoint.max_length, checkpoint.max_length))
 
 
 def _without_offsets(checkpoint: Checkpoint, text: str, pair: str | None, limit: int) -> Encoding:
-    """What a tokenizer written in Python says; offsets of ordinary pieces are empty spans."""
+    """Encode with a slow tokenizer; offsets of ordinary tokens are empty spans."""
     tokenizer = checkpoint.tokenizer
     whole = tokenizer(text, pair, truncation=False, verbose=False)["input_ids"]
     given = tokenizer(text, pair, truncation="longest_first", max_length=limit, return_special_tokens_mask=True,
@@ -276,18 +262,15 @@ def _without_offsets(checkpoint: Checkpoint, text: str, pair: str | None, limit:
 
 
 def must_have_words(checkpoint: Checkpoint) -> None:
-    """Raises CheckpointError where the tokenizer cannot say which characters a piece is of."""
+    """Raise CheckpointError if the tokenizer has no character offsets."""
     if not checkpoint.tokenizer.is_fast:
         raise CheckpointError(
-            "Maps between words need a tokenizer with character offsets; "
-            f"{type(checkpoint.tokenizer).__name__} has none: show pieces (words=False), or load the fast tokenizer."
+            f"Maps between words need a tokenizer with character offsets; {type(checkpoint.tokenizer).__name__} "
+            "has none. Use words=False, or load the fast tokenizer."
         )
 
 
-# ----------------------------------------------------------------
-
-
-# ---------------------------------------------------------------- A hypothesis about one head
+# ---------------------------------------------------------------- hypotheses
 
 
 ROWS = 100
@@ -297,23 +280,24 @@ def hypothesis(
     checkpoint: str, head: str, predicate: str, parameters: Mapping[str, str], *, thought: str = "", judged: str = "",
     author: str = "",
 ) -> pd.DataFrame:  # fmt: skip
-    """Register what is said of a head, test it in this process, and keep both in your database.
+    """Register a hypothesis about a head, test it in this process, and store both in your database.
 
     Args:
         head: such as "L1H1".
         predicate: one of docs/dossier.md, such as "offset".
-        parameters: the predicate's, by name, such as {"offset": "first"}.
-        thought: rows that it was thought of on, as task:split:limit:seed; without them rows of SST-2, or what the
-            predicate takes.
-        judged: other rows, which judge it; without them rows of MRPC, or what the predicate takes.
+        parameters: of the predicate, such as {"offset": "first"}.
+        thought: examples it was formed on, as task:split:limit:seed; default: SST-2, or what the predicate needs.
+        judged: evaluation examples; default: MRPC, or what the predicate needs.
 
     Returns:
-        A row a criterion: hypothesis (its id), criterion, state, measure, amount, low, high, baseline, n, p, adjusted,
+        One row for each criterion: hypothesis (its ID), criterion, state, measure, amount, low, high, baseline, n, p,
+            adjusted,
         level, note.
 
     Raises:
-        InputError: it cannot be judged so. CheckpointError: the checkpoint cannot be opened. LockedError: the app holds
-            the database; use its page, or close it.
+        InputError: the hypothesis cannot be tested with these arguments.
+        CheckpointError: the checkpoint cannot be opened.
+        LockedError: the app holds the database; use its page, or close it.
     """
     usual = usual_rows(predicate, ROWS)
     rows = [RowChoice.parse(given or other) for given, other in zip((thought, judged), usual, strict=True)]
@@ -327,7 +311,7 @@ def hypothesis(
 
 
 def _tested(db: Database, options: HypothesisOptions) -> list[Row]:
-    """The rows of the test, which is kept as a job would keep it."""
+    """Run the test, store it like a job, and return its rows."""
     units = [HYPOTHESIS.run(options, unit) for unit in HYPOTHESIS.units(options)]
     rows = HYPOTHESIS.summarize(options, [unit.partial for unit in units])
     run = keep_as_run(db, HYPOTHESIS, options, {"weights_hash": units[0].provenance.weights_hash}, rows)
@@ -336,18 +320,12 @@ def _tested(db: Database, options: HypothesisOptions) -> list[Row]:
     return rows
 
 
-# ----------------------------------------------------------------
-
-
 HERE = Path(__file__).resolve().parent
-PIECES_SHOWN = 256  # longer inputs are cut: 144 heads of 256 pieces are 19 MB
+PIECES_SHOWN = 256  # longer inputs are truncated: 144 heads of 256 tokens are 19 MB
 
 
 class MapsWidget(anywidget.AnyWidget):
-    """The workbench. payload: what it draws. view: what the user chose: the head by name, and how it looks.
-
-    height: pixels. Setting `view` (to {"head": "L2H3"}, say) shows that.
-    """
+    """The workbench. view: the user's selection, such as {"head": "L2H3"}, which can be set; height: pixels."""
 
     payload = traitlets.Bytes(b"").tag(sync=True)
     view = traitlets.Dict().tag(sync=True)
@@ -360,14 +338,9 @@ class MapsWidget(anywidget.AnyWidget):
         super().__init__(payload=payload, height=height, _esm=script_text())
 
     def save(self, file: str | Path, *, megabytes: float = 2) -> Path:
-        """Write the maps as one HTML file that needs no server; what does not fit is said in it.
+        """Save the maps as one HTML file without a server; the file states what does not fit.
 
-        Args:
-            file: where to.
-            megabytes: the most that the file may have, in millions of bytes.
-
-        Raises:
-            InputError: the file cannot be written.
+        megabytes: size limit. Raises InputError if the file cannot be written.
         """
         page = maps_page(
             self.panes, self.source, head=self.head, opened=self.view, note=self.note, most=int(megabytes * 1e6)
@@ -386,22 +359,22 @@ def show(
     height: int = 560,
     most: int = PIECES_SHOWN,
 ) -> MapsWidget:
-    """Every head of a model on a sentence or pair, to explore in the notebook: the same drawing as the app's.
+    """Show every head of a model on a sentence or pair as an interactive widget.
 
     Args:
-        model: an object that from_pretrained returned, with its tokenizer; or a checkpoint's name or folder, and then
-            the text may come second. It is put into eval mode and given our attention function while it runs, and then
-            left as it was.
+        model: from from_pretrained, with its tokenizer; or a checkpoint name or folder, with the text as second
+            argument. The
+            model's state is restored afterwards.
         tokenizer: of the model; None with a name or folder.
-        most: pieces; longer inputs are cut, and the widget says so.
+        most: tokens; longer inputs are truncated, and the widget says so.
 
     Raises:
-        CheckpointError, InputError: the model cannot be opened or seen into; there is no text.
+        CheckpointError, InputError: the model cannot be opened or captured; there is no text.
     """
     if isinstance(model, str) and isinstance(tokenizer, str):
         tokenizer, text, pair = None, tokenizer, text if text is not None else pair
     if not isinstance(text, str):
-        raise InputError("Maps are of a text: show(model, tokenizer, text), or show(name, text).")
+        raise InputError("text must be given. Use show(model, tokenizer, text), or show(name, text).")
     checkpoint = checkpoint_of(model, tokenizer)
     if words:
         must_have_words(checkpoint)
@@ -410,7 +383,7 @@ def show(
     maps = word_maps(maps, encoding) if words else maps
     first, separators = special_positions_of(encoding, words=words)
     pane = scored_pane(checkpoint.name, maps, first=first, separators=separators)
-    cut = f"The last {encoding.cut} pieces were cut: {len(encoding)} are shown." if encoding.cut else ""
+    cut = f"The last {encoding.cut} tokens were truncated; {len(encoding)} are shown." if encoding.cut else ""
     source = MapsSource(checkpoint.name, text, pair, checkpoint.weights_hash, words)
     source = source.with_command() if isinstance(model, str) else source
     return MapsWidget([pane], source, head=telling_head(pane.scores or {}), note=cut, height=height)
@@ -418,46 +391,39 @@ def show(
 
 @cache
 def script_text() -> str:
-    """The widget's module: the shared drawing, its styles and colours as text, and in_notebook.js."""
+    """Return the widget's script: the shared drawing, its styles and colours, and in_notebook.js."""
     colours = {mode: theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")}
     data = f"\nconst STYLE = {json.dumps(workbench_style())};\nconst COLOURS = {json.dumps(colours)};\n"
     return workbench_script() + data + (HERE / "in_notebook.js").read_text(encoding="utf-8")
 
 
-# ---------------------------------------------------------------- why a head looks where it looks in a sentence
+# ---------------------------------------------------------------- decomposed attention scores
 
 
-# -------------------- A circuit as a graph of NetworkX and as a frame, from the rows of `study circuit`
+# ---------------------------------------------------------------- circuits
 
 
 Rows = Sequence[Mapping[str, Any]]
 
 
 def circuit_edges(rows: Rows | str | Path) -> pd.DataFrame:
-    """Every edge of a circuit, strongest first, a row each; `circuit_edges("circuit.json").to_parquet(...)` keeps them.
+    """Return every edge of a circuit as a row, strongest first.
 
-    Args:
-        rows: of `study circuit`, or the file that its `--json` was written to.
-
-    Raises:
-        InputError: where there is no edge among them.
+    rows: from `study circuit`, or the file with its `--json` output. Raises InputError if there is no edge.
     """
     edges = sorted(CircuitEdge.among(_rows(rows)), key=lambda edge: edge.rank)
     if not edges:
-        raise InputError("A circuit is read from the rows of `study circuit --json`; there is no edge among these.")
+        raise InputError("rows must be from `study circuit --json`; these have no edge. Run `study circuit` first.")
     return pd.DataFrame(edges)
 
 
 def circuit_graph(rows: Rows | str | Path, *, most: int | None = None, verdict: str | None = None) -> nx.MultiDiGraph:
-    """A circuit as a directed graph: a node a component, an edge a way from one to another.
+    """Return a circuit as a directed graph: nodes are components, edges are connections.
 
-    Args:
-        rows: as of `circuit_edges`.
-        verdict: only those with this one, as "matters".
+    Edges are keyed by the receiving input ("q", "k", "v", or "" for MLPs and the output) and have all columns of their
+    row.
 
-    Returns:
-        The graph. An edge is keyed by the input it feeds ("q", "k", "v", or "" of blocks and the output) and has all
-        columns of its row.
+    verdict: only edges with this verdict, such as "matters".
     """
     frame = circuit_edges(rows)
     frame = frame if verdict is None else frame[frame["verdict"] == verdict]
@@ -474,28 +440,26 @@ def _rows(rows: Rows | str | Path) -> Rows:
         return json.loads(Path(rows).expanduser().read_text(encoding="utf-8"))["rows"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"A circuit is read from what `study circuit --json` printed; {rows} is no such file."
+            f"A circuit file must be the output of `study circuit --json`; {rows} is not. Run `study circuit "
+            "--json` to write it."
         ) from error
 
 
-# ----------------------------------------------------------------
-
-
-# -------------------- Which head of one checkpoint is which of another, as a pandas frame
+# ---------------------------------------------------------------- counterparts
 
 
 def counterparts(
     checkpoint: str, compare: str, texts: Sequence[str] = (), *, task: str = "sst2", limit: int = 200, draws: int = 99
 ) -> pd.DataFrame:
-    """Each head's counterpart in another checkpoint, as `python -m core study match` finds it.
+    """Find each head's counterpart in another checkpoint, like `python -m core study match`.
 
     Args:
-        texts: sentences; without them rows of the task.
-        task: whose rows; used without texts.
-        draws: of random weights, at least 99.
+        texts: sentences; otherwise examples of the task.
+        draws: random-weight baselines, at least 99.
 
     Returns:
-        A row a head of `checkpoint`: layer, head, match_layer, match_head (zero-based), similarity, low, high, margin,
+        One row for each head of `checkpoint`: layer, head, match_layer, match_head (zero-based), similarity, low, high,
+        margin,
         p, agrees, matched.
 
     Raises:
@@ -507,27 +471,24 @@ def counterparts(
     return pd.DataFrame([head.as_row() for head in Counterpart.among(STUDY.summarize(options, partials))])
 
 
-# ----------------------------------------------------------------
-
-
-LARGEST = 5  # terms of a cell
+LARGEST = 5  # terms shown for a cell
 
 
 def why(model: Any, tokenizer: Any, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
-    """What decides where a head looks: of every token's strongest key, the largest terms of the score.
+    """Decompose where a head attends: the largest terms of the score of every token's strongest key.
 
     Args:
-        model: as in `show`: a model, or a name or folder.
-        tokenizer: of the model; None with a name or folder.
+        model, tokenizer: as for `show`.
         head: "L2H5", or a Head.
-        pair: the second text, if there is one.
+        pair: second text, or None.
 
     Returns:
-        A row a term: query, key (zero-based places), query_token, key_token, weight, score (less the row's mean, which
-        the terms add up to), query_part, key_part, value; the last row of a cell is all other terms together.
+        One row for each term: query, key (zero-based), query_token, key_token, weight, score (minus the row's mean; the
+            terms sum
+        to it), query_part, key_part, value; the last row of a cell sums all other terms.
 
     Raises:
-        CheckpointError, InputError, InterventionError: the model, the head or the family cannot be taken apart.
+        CheckpointError, InputError, InterventionError: the model, head or family cannot be decomposed.
     """
     _, chosen, scores = _taken_apart(model, tokenizer, text, head, pair)
     rows = []
@@ -559,25 +520,14 @@ def why_maps(
     side: Literal["query", "key"] = "key",
     height: int = 560,
 ) -> MapsWidget:
-    """The head's map, and beside it the map that each group of contributions to one side would draw alone.
+    """Show the head's map next to the map that each group of contributions to one side would give alone.
 
-    Args:
-        model: as in `why`.
-        tokenizer: as in `why`.
-        text: as in `why`.
-        head: as in `why`.
-        pair: as in `why`.
-
-    Returns:
-        The widget, a pane for the map and one for each group.
-
-    Raises:
-        CheckpointError, InputError, InterventionError: as `why`.
+    Arguments and errors as for `why`.
     """
     checkpoint, chosen, scores = _taken_apart(model, tokenizer, text, head, pair)
-    maps = {f"{chosen} as it is": scores.inputs.weights[0, chosen.head]}
+    maps = {f"{chosen}": scores.inputs.weights[0, chosen.head]}
     maps |= {
-        f"by {group} in the {side} alone": scores.map_of(chosen.head, group, side) for group in scores.groups(side)
+        f"{group} only, on the {side} side": scores.map_of(chosen.head, group, side) for group in scores.groups(side)
     }
     tokens, keys = scores.encoding.tokens, scores.key_encoding.tokens
     panes = [
@@ -603,7 +553,7 @@ def _taken_apart(
 
 
 def _exact(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint, or a copy in float32 of one in half precision: its scores are taken apart exactly."""
+    """Return the checkpoint, or a float32 copy of a half-precision one, for exact decompositions."""
     if checkpoint.dtype not in ("float16", "bfloat16"):
         return checkpoint
     return Checkpoint(checkpoint.name, copy.deepcopy(checkpoint.model).float(), checkpoint.tokenizer)

@@ -15,7 +15,7 @@ import pandas as pd
 from ..errors import InputError
 from .evaluation import ends
 
-# ---------------------------------------------------------------- krippendorff's alpha with its interval
+# ---------------------------------------------------------------- Krippendorff's alpha
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,6 @@ def _alpha_interval(counts: np.ndarray, groups: np.ndarray) -> tuple[float, floa
         return float("nan"), float("nan")
     low, high = ends(alphas, size)
     return float(low), float(high)
-
-
-# ----------------------------------------------------------------
 
 
 RESAMPLES = 1000

@@ -61,7 +61,7 @@ def classifying_options(db: Database, name: str, **options: Any) -> Row:
     } | options
 
 
-# ---------------------------------------------------------------- what comes with the project
+# ---------------------------------------------------------------- bundled classifiers
 
 
 def bundled_labels(db: Database, class_set: str) -> int:

@@ -14,7 +14,7 @@ import scipy  # its parts load when they are used
 from jaxtyping import Bool, Float, Float64, Int
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-# ---------------------------------------------------------------- intervals of bootstraps over inputs
+# ---------------------------------------------------------------- bootstrap intervals
 
 
 def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float = 0.025) -> np.ndarray:
@@ -33,9 +33,6 @@ def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float 
     farther = scipy.special.stdtrit(groups - 1, tail) * np.sqrt(groups / (groups - 1)) if groups > 1 else -np.inf
     level = float(scipy.special.ndtr(farther))
     return np.asarray(np.nanquantile(drawn, [level, 1 - level], axis=0))
-
-
-# ----------------------------------------------------------------
 
 
 RESAMPLES = 2000

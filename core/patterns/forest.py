@@ -19,7 +19,7 @@ from ..codebook.registry import BERT
 from ..errors import InputError
 from .shapes import OF_ALL, shapes
 
-# ---------------------------------------------------------------- maps planted to fill rare classes of BERT's set
+# ---------------------------------------------------------------- synthetic maps for rare classes of BERT's set
 
 
 ENOUGH = 60  # labelled and planted maps of a class together
@@ -103,7 +103,7 @@ def _block(rng: Random, attention: Map) -> Map:
     return _normalised(np.where(inside, weights, weights * rng.uniform(0, OUTSIDE)) + 1e-6)
 
 
-# -------------------- Gradient-boosted trees on length-free statistics, beside the forest
+# ---------------------------------------------------------------- gradient-boosted trees
 
 
 ROUNDS, RATE, LEAVES, RIDGE = 50, 0.1, 15, 1.0

@@ -144,7 +144,7 @@ def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bf
     ]
 
 
-# ---------------------------------------------------------------- A classifier judged on labelled maps
+# ---------------------------------------------------------------- evaluation on labelled maps
 
 
 @dataclass(frozen=True, eq=False)

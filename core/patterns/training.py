@@ -31,7 +31,7 @@ from .evaluation import macro_f1
 from .forest import Growth, Parts, fit_forest, parts
 from .raster import SMALLEST, rasterize, training_size
 
-# ---------------------------------------------------------------- A baseline that a network must beat
+# ---------------------------------------------------------------- logistic-regression baseline
 
 
 OFFSETS = (-2, -1, 0, 1, 2)  # key minus query: two back ... two on
@@ -149,10 +149,7 @@ def _coarse(weights: np.ndarray) -> np.ndarray:
     return overlap @ weights @ overlap.T / (len(weights) / BANDS)
 
 
-# ----------------------------------------------------------------
-
-
-# -------------------- The two convolutional networks that sort attention maps, as their authors published them
+# ---------------------------------------------------------------- the published convolutional networks
 
 
 NETWORKS = ("paper", "replication")

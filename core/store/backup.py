@@ -30,7 +30,7 @@ from .exchange import runs_folder
 from .recovery import LockedError, LogCopy, explain
 from .rows import quoted
 
-# ---------------------------------------------------------------- the blocks of a DuckDB file, read without DuckDB
+# ---------------------------------------------------------------- checksums of a DuckDB file's blocks
 
 
 _HEADERS, _FIRST, _BLOCK = (4096, 8192), 12_288, 262_144
@@ -299,7 +299,7 @@ def schema_of(file: str | Path) -> int:
         raise explain(error, Path(file)) from error
 
 
-# ---------------------------------------------------------------- while another process holds the file
+# ---------------------------------------------------------------- backups by the process that holds the file
 
 
 def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> int:

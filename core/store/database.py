@@ -141,9 +141,6 @@ class Opening:
             time.sleep(0.01)
 
 
-# ----------------------------------------------------------------
-
-
 # ---------------------------------------------------------------- detecting a file that was deleted or replaced
 
 
@@ -225,9 +222,6 @@ def _refuse_databases(event: str, arguments: tuple[Any, ...]) -> None:
 sys.addaudithook(_refuse_databases)
 
 
-# ----------------------------------------------------------------
-
-
 # ---------------------------------------------------------------- reading
 
 
@@ -289,7 +283,7 @@ def _only_reads(sql: str) -> bool:
     return len(statements) == 1 and statements[0].type in _READS and not _MOVES.search(sql)
 
 
-# -------------------- When nothing was written for a while, the log is folded into the file, so that a copy of
+# ---------------------------------------------------------------- checkpoints while nothing is written
 
 
 REST = 3.0  # seconds without a write

@@ -12,7 +12,7 @@ from ..errors import InputError, StoreError
 from .database import Database
 from .rows import from_json, marks, to_json
 
-# ---------------------------------------------------------------- what a stored picture may be
+# ---------------------------------------------------------------- valid charts
 
 
 MOST_ROWS, MOST_BYTES = 20_000, 4_000_000
@@ -110,9 +110,6 @@ def _word_fault(part: dict[str, Any]) -> str:
             elif inner is not None:
                 return f"{type(inner).__name__} in {name}"
     return ""
-
-
-# ----------------------------------------------------------------
 
 
 LONGEST_NOTE = 5000  # characters

@@ -71,7 +71,7 @@ class Imported:
     notes: list[str] = field(default_factory=list)
 
 
-# ---------------------------------------------------------------- out
+# ---------------------------------------------------------------- export
 
 
 def exported(db: Database, class_set: str | None = None, *, weights: bool = True) -> Iterator[Row]:
@@ -134,7 +134,7 @@ def _ending(file: Path) -> str:
     return file.suffix.lower()
 
 
-# ---------------------------------------------------------------- in
+# ---------------------------------------------------------------- import
 
 
 @dataclass(frozen=True)
@@ -398,7 +398,7 @@ def _when(row: _Incoming) -> datetime | None:
     return None if given is None else time_of(given, f"the map of row {row.number}")
 
 
-# ---------------------------------------------------------------- a folder of maps with label files beside it
+# ---------------------------------------------------------------- folders of maps with label files
 
 
 def read_maps(folder: Path) -> list[Row]:

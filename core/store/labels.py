@@ -34,7 +34,7 @@ from .label_checks import (
 from .people import Person, person_name
 from .rows import FEW, Row, among, insert, marks, quoted, to_json
 
-# ---------------------------------------------------------------- which class names a label may carry
+# ---------------------------------------------------------------- class names
 
 
 KINDS = ("set", "add", "rename", "merge", "delete")
@@ -110,10 +110,7 @@ def _checked(class_set: str, change: Row) -> tuple[Any, ...]:
     return (*(change.get(key) for key in _HISTORY[:8]), time_of(change.get("stored"), f"the class {name[:40]!r}"))
 
 
-# ----------------------------------------------------------------
-
-
-# ---------------------------------------------------------------- which label events may be stored
+# ---------------------------------------------------------------- checks before storing
 
 
 _SAID = (
@@ -256,9 +253,6 @@ def _belongs(event: str, stored: Mapping[str, Any], row: Row) -> str:
         f"An event must be resent or undone by its author; {event[:60]!r} is by {stored['annotator'][:60]!r}, not "
         f"{row['annotator'][:60]!r}. Label the map yourself instead."
     )
-
-
-# ----------------------------------------------------------------
 
 
 OWN_BATCHES = (
@@ -449,7 +443,7 @@ def _link(stored: list[Row], rows: list[Row]) -> None:
             whose[row["event"]] = opinion
 
 
-# ---------------------------------------------------------------- questions
+# ---------------------------------------------------------------- queries
 
 
 def labels(
@@ -643,7 +637,7 @@ def class_events(db: Database) -> list[Row]:
     return [dict(zip(names, row, strict=True)) for row in events]
 
 
-# ---------------------------------------------------------------- labels that an admin takes back for others
+# ---------------------------------------------------------------- labels retracted by admins
 
 
 _ABOUT = "class_set, map_id, pass"

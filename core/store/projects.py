@@ -45,9 +45,6 @@ def project_counts(db: Database) -> dict[str, ProjectCounts]:
     return {project: ProjectCounts(*counts) for project, *counts in rows.fetchall()}
 
 
-# ----------------------------------------------------------------
-
-
 STATES = {"make": "open", "open": "open", "pause": "paused", "close": "closed", "archive": "archived"}
 FROM = {"pause": ("open",), "open": ("paused", "closed"), "close": ("open", "paused")}
 FROM |= {"archive": ("open", "paused", "closed")}
@@ -233,7 +230,7 @@ def project_maps(db: Database, project: str) -> list[ProjectMap]:
     return sorted(maps, key=lambda entry: places.get(entry.map_id, len(places)))
 
 
-# ---------------------------------------------------------------- what admins do
+# ---------------------------------------------------------------- actions of admins
 
 
 def change_project(db: Database, project: str, kind: str, *, annotator: str) -> None:
@@ -276,7 +273,7 @@ def _event(
     )
 
 
-# ---------------------------------------------------------------- claims and answers
+# ---------------------------------------------------------------- reservations and answers
 
 
 @dataclass(frozen=True)
@@ -342,7 +339,7 @@ def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int
     return rows[0][0] if rows else None
 
 
-# ---------------------------------------------------------------- what happened since
+# ---------------------------------------------------------------- changes since the last read
 
 
 @dataclass(frozen=True)
@@ -470,7 +467,7 @@ def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int,
     ).fetchall()
 
 
-# ---------------------------------------------------------------- questions
+# ---------------------------------------------------------------- queries
 
 
 def frozen_at(cursor: Any, project: str) -> int | None:

@@ -21,7 +21,7 @@ import duckdb
 
 from ..errors import StoreError
 
-# ---------------------------------------------------------------- duckDB's log beside the file, read without DuckDB
+# ---------------------------------------------------------------- parsing DuckDB's log
 
 
 _COMMIT = bytes.fromhex("640064ffff")  # entry that ends a transaction

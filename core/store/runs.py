@@ -61,9 +61,6 @@ def atlas_stamp(db: Database) -> tuple[int, ...]:
     return tuple(int(value) for value in counts.iloc[0])
 
 
-# ----------------------------------------------------------------
-
-
 # ---------------------------------------------------------------- deleting results so that they can be restored
 
 
@@ -107,9 +104,6 @@ def _rows(db: Database, table: str, column: str, value: str) -> pa.Table:
     with db.write() as cursor:  # a reader cannot return Arrow; nothing is written here
         cursor_rows = cursor.execute(f"SELECT * FROM {quoted(table)} WHERE {quoted(column)} = ?", [value])  # noqa: S608 - quoted
         return cursor_rows.to_arrow_table()
-
-
-# ----------------------------------------------------------------
 
 
 _ROW = pa.schema([("run", pa.string()), ("position", pa.int32()), ("body", pa.string())])

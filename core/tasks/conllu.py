@@ -1,7 +1,8 @@
-"""Gold trees in CoNLL-U form (Universal Dependencies), with the characters of every word.
+"""Gold trees in CoNLL-U format (Universal Dependencies), with the characters of every word.
 
-Syntactic words of a multi-word token (don't = do + n't) share its characters when they spell it; where they do
-not, all of them own the whole token. Empty nodes are left out. Heads count from 0; a root is its own head.
+The syntactic words of a multi-word token (don't = do + n't) share its characters if they spell it; otherwise each has
+the
+whole token. Empty nodes are omitted. Heads are zero-based; a root is its own head.
 """
 
 import re
@@ -17,7 +18,7 @@ from ..reading import lines_of, read_text
 from .language import TaggedWord
 
 COLUMNS = 10
-_NUMBER = re.compile(r"[0-9]{1,9}([-.][0-9]{1,9})?")  # of a word; 8-9 is a token of two words, 8.1 an empty node
+_NUMBER = re.compile(r"[0-9]{1,9}([-.][0-9]{1,9})?")  # ID of a word; 8-9 is a multi-word token, 8.1 an empty node
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class GoldSentence:
     """A sentence with its tree.
 
     Attributes:
-        words: the syntactic ones in order, tagged and governed as the treebank says.
-        document: id of the text it stands in, or "".
+        words: syntactic words in order, with the treebank's tags and governors.
+        document: ID of its document, or "".
     """
 
     text: str
@@ -35,16 +36,13 @@ class GoldSentence:
 
 
 def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
-    """The first `limit` sentences of a CoNLL-U file (None: all), in order.
-
-    Raises InputError naming the line that does not fit.
-    """
+    """Read the first `limit` sentences of a CoNLL-U file (None: all). Raises InputError naming the invalid line."""
     try:
         lines = lines_of(read_text(file, given=True))
     except OSError as error:
         raise InputError(
-            f"Gold trees are read from a UTF-8 CoNLL-U file; {file} cannot be read ({type(error).__name__}): "
-            "name another file."
+            f"A file of gold trees must be readable CoNLL-U in UTF-8; {file} is not ({type(error).__name__}). "
+            "Choose another file."
         ) from error
     sentences, document = [], ""
     for block in _blocks(lines):
@@ -56,7 +54,7 @@ def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
         if len(sentences) == limit:
             break
     if not sentences:
-        raise InputError(f"A CoNLL-U file must have at least one sentence; {file.name} has none. Give another.")
+        raise InputError(f"A CoNLL-U file must have at least one sentence; {file.name} has none. Choose another file.")
     return sentences
 
 
@@ -78,18 +76,18 @@ def _sentence(block: list[tuple[int, str]], document: str, file: Path) -> GoldSe
         fields = line.split("\t")
         if len(fields) != COLUMNS:
             raise InputError(
-                f"A CoNLL-U line has {COLUMNS} columns between tabs; line {number} of {file.name} has {len(fields)}: "
-                "repair it."
+                f"A CoNLL-U line must have {COLUMNS} columns separated by tabs; line {number} of {file.name} has "
+                f"{len(fields)}. Correct it."
             )
         if not _NUMBER.fullmatch(fields[0]):
             raise InputError(
-                f"A CoNLL-U line begins with its word's number; line {number} of {file.name} begins with "
-                f"{fields[0][:20]!r}: repair it."
+                f"A CoNLL-U line must begin with a word ID; line {number} of {file.name} begins with "
+                f"{fields[0][:20]!r}. Correct it."
             )
         if "." not in fields[0]:  # 8.1 is an empty node
             rows.append((number, fields))
     text = next((line.removeprefix("# text = ") for _, line in block if line.startswith("# text = ")), "")
-    text = text if text.strip() else _joined(rows)  # some treebanks have the comment and no text in it
+    text = text if text.strip() else _joined(rows)  # some treebanks have an empty text comment
     spans = _spans(rows, text, file)
     places = {fields[0]: k for k, (_, fields) in enumerate(r for r in rows if "-" not in r[1][0])}
     words = []
@@ -97,15 +95,15 @@ def _sentence(block: list[tuple[int, str]], document: str, file: Path) -> GoldSe
         head = k if fields[6] == "0" else places.get(fields[6])
         if head is None:
             raise InputError(
-                f"Every word has a head in its sentence, or 0; line {number} of {file.name} names {fields[6]}: "
-                "repair it."
+                f"The head of a word must be a word of its sentence, or 0; line {number} of {file.name} has "
+                f"{fields[6]}. Correct it."
             )
         words.append(TaggedWord(fields[1], *spans[k], fields[4], fields[3], fields[7], head))
     return GoldSentence(text, tuple(words), document)
 
 
 def _joined(rows: list[tuple[int, list[str]]]) -> str:
-    """The text of a sentence without a `# text` line."""
+    """Return the text of a sentence without a `# text` line."""
     parts, inside = [], 0
     for _, fields in rows:
         first, _, last = fields[0].partition("-")
@@ -118,7 +116,7 @@ def _joined(rows: list[tuple[int, list[str]]]) -> str:
 
 
 def _spans(rows: list[tuple[int, list[str]]], text: str, file: Path) -> list[tuple[int, int]]:
-    """Characters of every syntactic word: found one after another, never by searching the sentence afresh."""
+    """Return the characters of each syntactic word, searching from the end of the word before."""
     spans: list[tuple[int, int]] = []
     cursor, queue = 0, deque(rows)
     while queue:
@@ -126,16 +124,16 @@ def _spans(rows: list[tuple[int, list[str]]], text: str, file: Path) -> list[tup
         start = text.find(fields[1], cursor)
         if start < 0:
             raise InputError(
-                f'The words of a sentence stand in its text in order; "{fields[1]}" in line {number} of {file.name} '
-                "does not: repair it."
+                f'The words of a sentence must occur in its text in order; "{fields[1]}" in line {number} of '
+                f"{file.name} does not. Correct it."
             )
         cursor = start + len(fields[1])
         first, _, last = fields[0].partition("-")
         many = int(last) - int(first) + 1 if last else 0
         if last and not 1 <= many <= len(queue):
             raise InputError(
-                f"A token of several words, like 8-9, stands before them; line {number} of {file.name} has {fields[0]} "
-                f"and {len(queue)} words after it: repair it."
+                f"A multi-word token such as 8-9 must precede its words; line {number} of {file.name} has "
+                f"{fields[0]} and {len(queue)} words after it. Correct it."
             )
         parts = [queue.popleft()[1][1] for _ in range(many)] if last else [fields[1]]
         spans += _divided(start, fields[1], parts)
@@ -149,7 +147,7 @@ def _divided(start: int, surface: str, parts: list[str]) -> list[tuple[int, int]
     return list(zip([start, *ends[:-1]], ends, strict=True))
 
 
-# ---------------------------------------------------------------- the gold trees of a treebank's part
+# ---------------------------------------------------------------- splits of a treebank
 
 
 BUNDLED = config.DATA / "treebank"
@@ -162,12 +160,12 @@ _RELATIONS = (
 TAGS = frozenset(_TAGS.split())
 RELATIONS = frozenset(_RELATIONS.split())
 ONE_WORD, ROOTS, NO_TREE = "one word", "not one root", "heads in a circle"
-NAMED = 3  # sentences of each reason that are named
+NAMED = 3  # number of example sentences for each reason
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Sentences of a part that cannot be used, for one reason."""
+    """Sentences of a split that cannot be used for the same reason."""
 
     part: str
     reason: str
@@ -177,7 +175,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TreebankPart:
-    """The sentences of one part that have one tree of at least two words, in order."""
+    """The usable sentences of a split in order: one tree of at least two words each."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -185,20 +183,21 @@ class TreebankPart:
 
 
 def file_of(folder: str | Path | None, part: str) -> Path:
-    """The CoNLL-U file of a part. Raises InputError when there is not exactly one."""
+    """Return the CoNLL-U file of a split. Raises InputError unless there is exactly one."""
     files = sorted(config.inside(folder).glob(f"*-{part}.conllu")) if folder else []
     if len(files) != 1:
         raise InputError(
-            f"Gold trees are read from a treebank's folder with one *-{part}.conllu; {folder or 'no folder'} has "
-            f"{len(files)}: give a Universal Dependencies folder."
+            f"A treebank folder must have one file *-{part}.conllu; {folder or 'no folder'} has {len(files)}. "
+            "Give a folder of Universal Dependencies."
         )
     return config.inside(files[0])  # a link in the folder may lead out of it
 
 
 def read_part(folder: str | None, part: str, limit: int | None = None) -> TreebankPart:
-    """The first `limit` sentences of a part (None: all) that can be used; folder None: the bundled treebank.
+    """Return the usable ones of the first `limit` sentences of a split (None: all); folder None: the bundled treebank.
 
-    Raises InputError for labels that are not Universal Dependencies', or a part without any usable sentence.
+    Raises:
+        InputError: labels are not those of Universal Dependencies, or no sentence is usable.
     """
     file = file_of(folder or BUNDLED, part)
     every = read_conllu(file, limit)
@@ -213,31 +212,31 @@ def read_part(folder: str | None, part: str, limit: int | None = None) -> Treeba
             out.setdefault(reason, []).append(f'{number} "{sentence.text[:30]}"')
     if not kept:
         raise InputError(
-            f"A probe needs sentences of at least two words with one root; {file.name} has none among {len(every)}: "
-            "give another treebank or raise the limit."
+            f"A probe needs sentences of at least two words with one root; {file.name} has none among "
+            f"{len(every)}. Choose another treebank, or raise the limit."
         )
     left = tuple(LeftOut(part, reason, len(names), tuple(names[:NAMED])) for reason, names in sorted(out.items()))
     return TreebankPart(part, tuple(kept), left)
 
 
 def check_labels(sentences: Sequence[GoldSentence], name: str) -> None:
-    """Raises InputError naming a tag or relation that is not one of Universal Dependencies."""
+    """Raise InputError, naming the label, if a tag or relation is not in Universal Dependencies."""
     for word in (word for sentence in sentences for word in sentence.words):
         if word.pos not in TAGS or plain_relation(word.dep) not in RELATIONS:
             raise InputError(
-                f"A probe reads the tags and relations of Universal Dependencies (NOUN, nsubj ...); {name} has "
-                f'"{word.text[:30]}" with {word.pos[:20]!r} and {word.dep[:20]!r}: convert it to these.'
+                f"A probe needs the tags and relations of Universal Dependencies (NOUN, nsubj ...); {name} has "
+                f'"{word.text[:30]}" with {word.pos[:20]!r} and {word.dep[:20]!r}. Convert the treebank.'
             )
 
 
 def unusable(words: Sequence[TaggedWord]) -> str | None:
-    """Why a sentence's tree cannot be used, or None."""
+    """Return why the tree of a sentence cannot be used, or None."""
     if len(words) < 2:
         return ONE_WORD
     roots = [k for k, word in enumerate(words) if word.head == k]
     if len(roots) != 1:
         return ROOTS
-    leads_up = {roots[0]}  # words whose heads are known to end at the root
+    leads_up = {roots[0]}  # words from which the heads lead to the root
     for k in range(len(words)):
         path, at = set(), k
         while at not in leads_up:
@@ -250,5 +249,5 @@ def unusable(words: Sequence[TaggedWord]) -> str | None:
 
 
 def plain_relation(label: str) -> str:
-    """A relation without its subtype: nsubj of nsubj:pass."""
+    """Return a relation without its subtype: nsubj for nsubj:pass."""
     return label.partition(":")[0].lower()

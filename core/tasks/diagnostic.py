@@ -1,11 +1,12 @@
-"""Sentences made by templates in which a linear rule and a hierarchical one agree, and others in which they part.
+"""Template sentences for which a linear and a hierarchical rule agree, and others for which they disagree.
 
-Lin et al. 2019 ("Open Sesame"): a probe trained where both rules give the same answer is tested where they do not;
-what it says there tells which of the two its vectors encode. Words, templates and draws are this project's own.
+Following Lin et al. 2019 ("Open Sesame"), a probe trained where both rules agree is tested where they disagree, which
+shows which rule its vectors encode. Words and templates are this project's own.
 
-- subject number: is the subject singular or plural, read off the verb, which does not show it (past tense)? "The
-  nearest noun before the verb" agrees with "the subject" until a noun of the other number stands between.
-- main auxiliary: is this auxiliary the main clause's? "The first one is" holds until the subject has a relative clause.
+- subject number: is the subject singular or plural, given a verb that does not show it (past tense)? "The nearest noun
+  before the verb" agrees with "the subject" unless a noun of the other number stands between them.
+- main auxiliary: does this auxiliary belong to the main clause? "The first auxiliary" does unless the subject has a
+  relative clause.
 """
 
 import random
@@ -15,7 +16,7 @@ from .conllu import GoldSentence
 from .language import TaggedWord
 
 NUMBER, AUXILIARY = "subject number", "main auxiliary"
-TRAIN, AGREE, PART = "train", "agree", "part"  # learnt from; tested where both rules agree; and where they part
+TRAIN, AGREE, PART = "train", "agree", "part"  # training; test where both rules agree; test where they disagree
 SIZES = {TRAIN: 600, AGREE: 150, PART: 300}
 LABELS = {NUMBER: ("singular", "plural"), AUXILIARY: ("embedded", "main")}
 
@@ -37,18 +38,14 @@ _INTRANSITIVE = _listed("sleep run laugh wait sing dance")
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A sentence whose words are read.
-
-    Attributes:
-        read: (place, label as a number of LABELS) of each word that is read.
-    """
+    """A sentence with the words to classify. read: (word index, label as an index into LABELS) of each."""
 
     sentence: GoldSentence
     read: tuple[tuple[int, int], ...]
 
 
 def diagnostics(task: str, split: str, *, seed: int = 0) -> list[Diagnostic]:
-    """SIZES[split] different sentences of a task; the same for the same seed, and none in two splits."""
+    """Return SIZES[split] different sentences of a task, reproducible by seed; no sentence is in two splits."""
     make = _number if task == NUMBER else _auxiliary
     used: set[str] = set()
     for known in (TRAIN, AGREE, PART):
@@ -61,7 +58,7 @@ def diagnostics(task: str, split: str, *, seed: int = 0) -> list[Diagnostic]:
                 some.append(case)
         if known == split:
             return some
-    raise ValueError(f"a split is one of {', '.join(SIZES)}; {split!r} is none of them")
+    raise ValueError(f"split must be one of {', '.join(SIZES)}; got {split!r}")
 
 
 def _number(rng: random.Random, *, parting: bool) -> Diagnostic:
@@ -79,7 +76,7 @@ def _auxiliary(rng: random.Random, *, parting: bool) -> Diagnostic:
     first, second = rng.sample(_NOUNS, 2)
     main, inner = rng.sample(_AUXILIARIES, 2)
     seen, done = rng.choice(_TRANSITIVE), rng.choice(_INTRANSITIVE)
-    before = [rng.choice(_ADVERBS)] if rng.random() < 0.5 else []  # so that places do not tell
+    before = [rng.choice(_ADVERBS)] if rng.random() < 0.5 else []  # so that the position does not reveal the answer
     at = len(before)
     if parting:
         words = [*before, "the", first, "that", inner, seen, "the", second, main, done, "."]
@@ -89,7 +86,9 @@ def _auxiliary(rng: random.Random, *, parting: bool) -> Diagnostic:
 
 
 def linear_rule(task: str, sentence: GoldSentence, place: int) -> int:
-    """What the linear rule answers at a place: the nearest noun's number, or "the first is the main one"."""
+    """Return the answer of the linear rule: the number of the nearest noun, or "the first auxiliary is the
+    main one".
+    """
     words = [word.text for word in sentence.words]
     if task == AUXILIARY:
         return int(not any(word in _AUXILIARIES for word in words[:place]))
@@ -98,7 +97,7 @@ def linear_rule(task: str, sentence: GoldSentence, place: int) -> int:
 
 
 def _sentence(words: list[str]) -> GoldSentence:
-    """Words joined by blanks, the full stop without one; tags are not known."""
+    """Join words by spaces, with a full stop and without tags."""
     spelled = [words[0].capitalize(), *words[1:]]
     text, tagged = "", []
     for number, word in enumerate(spelled):

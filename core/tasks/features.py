@@ -1,7 +1,7 @@
-"""Which words of a tagged text carry a feature: the papers' lists, or any tag, part of speech or dependency.
+"""Linguistic features of words: the papers' lists, or any tag, part of speech or dependency label.
 
-Labels of Universal Dependencies (obj, nsubj:pass) and of ClearNLP (dobj, nsubjpass) are both understood. Kovaleva et
-al. 2019 (section 4.4) name nouns, verbs, pronouns, subjects, objects and negation; Clark et al. 2019 punctuation.
+Labels of Universal Dependencies (obj, nsubj:pass) and ClearNLP (dobj, nsubjpass) are both recognised. Kovaleva et al.
+2019 (section 4.4) use nouns, verbs, pronouns, subjects, objects and negation; Clark et al. 2019 punctuation.
 """
 
 import re
@@ -31,10 +31,10 @@ _NEGATION = re.compile(
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature of words, or a place of an input.
+    """A feature of words, or a position of an input.
 
     Attributes:
-        special: whether it is a place of the encoding ([CLS], separator), not of the words.
+        special: whether it is a position of the encoding ([CLS], separator) instead of words.
     """
 
     name: str
@@ -47,13 +47,15 @@ _RECORDS = (
     Feature("noun", "nouns", "Penn tags NN, NNS, NNP, NNPS"),
     Feature("verb", "verbs", "Penn tags VB, VBD, VBG, VBN, VBP, VBZ"),
     Feature("pronoun", "pronouns", "Penn tags PRP, PRP$"),
-    Feature("subject", "subjects", "dependents labelled nsubj, csubj (active or passive), expl or agent"),
+    Feature("subject", "subjects", "dependents labelled nsubj or csubj (active or passive), expl or agent"),
     Feature("object", "objects", "dependents labelled obj / dobj, iobj / dative, attr or oprd"),
-    Feature("negation", "negation", "the paper's seventeen words, matched on the text as whole words"),
+    Feature("negation", "negation", "the paper's seventeen words, matched as whole words of the text"),
     Feature("punctuation", "punctuation", "Penn's punctuation tags"),
-    Feature("start", "[CLS] / start", "the special token in front: [CLS], or the start token", special=True),
-    Feature("separator", "separators", "all [SEP], or the end-of-text between two sentences", special=True),
-    Feature("first", "first token", "the first piece of the text", special=True),
+    Feature("start", "[CLS] / start", "the special token at the start: [CLS], or the start token", special=True),
+    Feature(
+        "separator", "separators", "all [SEP] tokens, or the end-of-text token between two sentences", special=True
+    ),
+    Feature("first", "first token", "the first token of the text", special=True),
     Feature("last", "last token", "the last token of the first sentence", special=True),
 )
 FEATURES = {record.name: record for record in _RECORDS}
@@ -61,20 +63,20 @@ _KINDS = {"tag": "the Penn tag", "pos": "the universal part of speech", "dep": "
 
 
 def feature_of(name: str) -> Feature:
-    """A feature by name: one of FEATURES, or "tag:JJ", "pos:ADJ", "dep:amod". Raises InputError for others."""
+    """Return a feature by name: one of FEATURES, or "tag:JJ", "pos:ADJ", "dep:amod". Raises InputError for others."""
     if name in FEATURES:
         return FEATURES[name]
     kind, _, value = name.partition(":")
     if kind in _KINDS and value.strip():
         return Feature(name, f"{kind} {value}", f"words with {_KINDS[kind]} {value}")
     raise InputError(
-        f'A feature is one of {", ".join(FEATURES)}, or tag:JJ, pos:ADJ, dep:amod; "{name[:60]}" is none of them: '
-        "choose one."
+        f'A feature must be one of {", ".join(FEATURES)}, or like tag:JJ, pos:ADJ or dep:amod; got "{name[:60]}". '
+        "Choose one."
     )
 
 
 def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
-    """Characters of the words that carry `feature`; none for special ones, which belong to the encoding."""
+    """Return the characters of the words with a feature; empty for special positions."""
     if feature.name == "negation":
         return [match.span() for match in _NEGATION.finditer(sentence.text)]
     name = feature.name
@@ -82,17 +84,19 @@ def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
 
 
 def is_of_words(feature: Feature) -> bool:
-    """Whether a word's tag or dependency says that it carries the feature; else it is a place, or found in the text."""
+    """Return whether a feature is determined by the tag or dependency label of a word."""
     return not feature.special and feature.name != "negation"
 
 
 def is_role(feature: Feature) -> bool:
-    """Whether a feature is what a word does in its sentence (subject, object, dep:amod), not its kind of word."""
+    """Return whether a feature is the role of a word in its sentence (subject, object, dep:amod) rather than its
+    category.
+    """
     return feature.name in _DEPENDENCIES or feature.name.startswith("dep:")
 
 
 def carries(feature: Feature, word: TaggedWord) -> bool:
-    """Whether a word carries a feature that is read off its tag or dependency."""
+    """Return whether a word has a feature that is determined by its tag or dependency label."""
     return _carries(feature.name, word.tag, word.pos, word.dep)
 
 
@@ -110,7 +114,7 @@ def _carries(name: str, tag: str, pos: str, dep: str) -> bool:
 
 @cache
 def is_dependency(label: str, wanted: str) -> bool:
-    """Whether a label is the wanted one or a subtype of it (nsubj:pass is an nsubj)."""
+    """Return whether a label is the wanted one or a subtype of it (nsubj:pass is an nsubj)."""
     label, wanted = label.lower(), wanted.lower()
     return label == wanted or label.partition(":")[0] == wanted
 

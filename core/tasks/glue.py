@@ -1,8 +1,8 @@
-"""The seven GLUE tasks as one table of facts, and their rows from the bundled samples, a folder, or the hub.
+"""The seven GLUE tasks, and their examples from the bundled samples, a folder, or the hub.
 
-Labels count in the hub's order (`nyu-mll/glue`): RTE and QNLI have 0 = entailment, MNLI has 0 = entailment,
-1 = neutral, 2 = contradiction. The paper's scripts of 2019 spell MNLI's labels in another order and its analysis
-notebook codes entailment as 1, so labels are always matched by name (`core.tasks.glue`).
+Labels have the hub's order (`nyu-mll/glue`): RTE and QNLI have 0 = entailment; MNLI has 0 = entailment, 1 = neutral,
+2 = contradiction. The paper's scripts use another order for MNLI, and its notebook codes entailment as 1, so labels are
+always matched by name.
 """
 
 import hashlib
@@ -24,16 +24,16 @@ HUB, HUB_NAME = "hub", "nyu-mll/glue"
 
 @dataclass(frozen=True)
 class Task:
-    """Facts about one task.
+    """A task.
 
     Attributes:
-        name: as papers write it, and its folder in GLUE's download.
-        text, pair, label: columns of the TSV form; pair is None for single sentences.
-        labels: the hub's names in the hub's order; empty for a score (STS-B, 0 to 5).
+        name: as in papers, and its folder in GLUE's download.
+        text, pair, label: columns of the TSV files; pair is None for single sentences.
+        labels: in the hub's order; empty for scores (STS-B, 0 to 5).
         metrics: the first one ranks checkpoints.
-        majority: share of the commonest official dev label; None for a score.
-        drops_short_rows: whether the official file has rows with missing columns, which every reader leaves out.
-        labelled: False of a list of one's own without labels.
+        majority: share of the most frequent official dev label; None for scores.
+        drops_short_rows: whether official files have incomplete rows, which are skipped.
+        labelled: False for a custom list without labels.
     """
 
     key: str
@@ -52,16 +52,16 @@ class Task:
     dev_file: str = "dev.tsv"
     dev_split: str = "validation"
     drops_short_rows: bool = False
-    labelled: bool = True  # False of a list of one's own without labels
+    labelled: bool = True
 
     @property
     def is_score(self) -> bool:
-        """Whether a number is predicted instead of a class."""
+        """Whether the task predicts a number instead of a class."""
         return not self.labels
 
     @property
     def outputs(self) -> int:
-        """Logits of a classification head: one a label, one for a score."""
+        """Number of outputs of a classification head: one for each label, one for a score."""
         return len(self.labels) or 1
 
     @property
@@ -76,12 +76,12 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskRow:
-    """One row of a task.
+    """An example of a task.
 
     Attributes:
-        id: split and zero-based place in its file; of an own file a mark of the text too.
-        pair: the second sentence, or None.
-        label: index into Task.labels, a score 0 to 5, or NaN of a list without labels.
+        id: split and zero-based index in its file; for a custom file also a hash of the text.
+        pair: second sentence, or None.
+        label: index into Task.labels, a score from 0 to 5, or NaN without labels.
     """
 
     id: str
@@ -112,7 +112,7 @@ _RECORDS = (
 
 
 class _Tasks(dict[str, Task]):
-    """GLUE's tasks by key; the path of a file of the user's own is a key too."""
+    """GLUE's tasks by key; paths of custom files are keys too."""
 
     def __missing__(self, key: str) -> Task:
         if not own.is_own(key):
@@ -141,12 +141,12 @@ def _own_task(file: own.OwnFile) -> Task:
 
 
 def task_name(task: str | None) -> str:
-    """A task's name as the papers write it; "" for none."""
+    """Return the name of a task as in papers; "" for None."""
     return TASKS[task].name if task and task in TASKS else task or ""
 
 
 def task_of(task: str | Task) -> Task:
-    """A task by key or name in any spelling ("SST-2", "sst2", "MNLI-m"), or by the path of a file (core/tasks/own)."""
+    """Return a task by key or name in any spelling ("SST-2", "sst2", "MNLI-m"), or by the path of a custom file."""
     if isinstance(task, Task):
         return task
     if own.is_own(task):
@@ -155,23 +155,25 @@ def task_of(task: str | Task) -> Task:
     key = "mnli" if key in {"mnlim", "mnlimatched"} else key
     if key not in TASKS:
         raise InputError(
-            f'A task is one of {", ".join(TASKS)} or a CSV file of your own; "{task[:60]}" is none of them: choose one.'
+            f'A task must be one of {", ".join(TASKS)} or a CSV file; got "{task[:60]}". Choose one of them.'
         )
     return TASKS[key]
 
 
 def sampled(text: str) -> str:
-    """A text about the bundled samples: "SST-2-like", because they are ours and only written like the task's rows."""
+    """Mark the names of tasks in a text about the bundled samples: "SST-2-like", because they only imitate the
+    tasks.
+    """
     names = "|".join(re.escape(record.name) for record in _RECORDS)
     return re.sub(rf"(?<![\w-])({names})(?![\w-])", r"\1-like", text)
 
 
 def must_have_labels(task: str | Task) -> None:
-    """Raises InputError of a list of sentences without labels, where a model learns from them or is judged by them."""
+    """Raise InputError for a list of sentences without labels."""
     if not (known := task_of(task)).labelled:
         raise InputError(
-            f'Learning and judging need labels; {known.name} has no "label" (or "score"): add such a column, or choose '
-            "another task."
+            f'Training and evaluation need labels; {known.name} has no column "label" or "score". Add one, or '
+            "choose another task."
         )
 
 
@@ -183,38 +185,38 @@ def read_rows(
     limit: int | None = None,
     seed: int = 0,
 ) -> list[TaskRow]:
-    """Rows of one split, in the order of the file.
+    """Return the examples of a split, in the order of the file.
 
     Args:
         split: "train" or "dev".
-        folder: None for the bundled samples, "hub" for `nyu-mll/glue` through `datasets`, else a folder in GLUE's TSV
-            form (the one that holds `SST-2/`, or the task's own). An own task's rows come from its own file.
-        limit: at most so many, drawn without replacement; None: all.
-
-    Returns:
-        At least one row.
+        folder: None for the bundled samples, "hub" for `nyu-mll/glue` through `datasets`, otherwise a folder with
+            GLUE's TSV
+            files (the parent of `SST-2/`, or the task's own). Ignored for custom files.
+        limit: number of examples to sample without replacement; None for all.
 
     Raises:
-        InputError: another split, a missing file or column, a row with a label outside the set, or no row.
+        InputError: another split, a missing file or column, an unknown label, or no examples.
     """
     task = task_of(task)
     if split not in ("train", "dev"):
-        raise InputError(f'Rows come from the split "train" or "dev" (GLUE keeps its test labels); seen "{split}".')
+        raise InputError(
+            f'The split must be "train" or "dev" (GLUE withholds its test labels); got "{split}". Choose one of them.'
+        )
     rows = _rows_of(task, split, folder)
     if not rows:
-        raise InputError(f"A split must have at least one row; {task.name} {split} has none: choose other data.")
+        raise InputError(f"A split must have at least one example; {task.name} {split} has none. Choose other data.")
     return drawn(rows, limit, seed)
 
 
 def drawn(rows: Sequence[TaskRow], limit: int | None, seed: int) -> list[TaskRow]:
-    """At most so many of the rows, in their order, drawn with a seed without replacement; None: all."""
+    """Sample at most `limit` examples without replacement, in their order; None for all."""
     if limit is None or limit >= len(rows):
         return list(rows)
     return [rows[k] for k in sorted(random.Random(seed).sample(range(len(rows)), limit))]  # noqa: S311
 
 
 def fingerprint(rows: Sequence[TaskRow]) -> str:
-    """A hash of rows' ids, texts and labels, so that a state is not taken up on other data; 16 hexadecimal digits."""
+    """Return a hash of IDs, texts and labels (16 hex digits), so that a state is not resumed with other data."""
     text = "\n".join(f"{row.id}\t{row.text}\t{row.pair}\t{row.label}" for row in rows)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -231,7 +233,7 @@ def _rows_of(task: Task, split: str, folder: str | Path | None) -> list[TaskRow]
 
 @lru_cache(maxsize=8)
 def _parsed(task: Task, split: str, file: Path, modified: int, size: int) -> tuple[TaskRow, ...]:
-    """A file is parsed once while it stays as it is, however many units read it."""
+    """Parse a file once until it changes."""
     return tuple(_from_file(task, split, file))
 
 
@@ -239,34 +241,33 @@ def _parsed(task: Task, split: str, file: Path, modified: int, size: int) -> tup
 
 
 def find_file(task: Task, split: str, folder: str | Path | None) -> Path:
-    """The TSV file of a split under `folder` (None: the bundled samples)."""
+    """Return the TSV file of a split below `folder` (None: the bundled samples)."""
     root = config.SAMPLES if folder is None else config.inside(folder)
     names = ["train.tsv"] if split == "train" else [task.dev_file, "dev.tsv"]
     places = [place / name for name in names for place in (root / task.name, root)]
     file = next((place for place in places if place.is_file()), None)
     if file is None:
         raise InputError(
-            f"The {split} rows of {task.name} are read from {task.name}/{names[0]}; there is none under "
-            f"{root}: give the folder that holds GLUE's task folders."
+            f"The {split} examples of {task.name} must be in {task.name}/{names[0]}; there is no such file in "
+            f"{root}. Give the folder with GLUE's task folders."
         )
     return file if folder is None else config.inside(file)  # a link in the folder may lead out of it
 
 
 def _from_file(task: Task, split: str, file: Path) -> Iterator[TaskRow]:
-    """Quotes are text: GLUE's files are split at tabs and nothing else."""
+    """Quotation marks are text: GLUE's files are only split at tabs."""
     try:
         lines = read_text(file, given=True).split("\n")
     except OSError as error:
         raise InputError(
-            f"A task's file must be readable UTF-8 text; {file.name} of {task.name} is not ({error}): "
-            "save it again as UTF-8."
+            f"A task file must be readable UTF-8 text; {file.name} of {task.name} is not ({error}). Save it as UTF-8."
         ) from error
     header = lines[0].rstrip("\r").split("\t")
     for column in task.columns:
         if column not in header:
             raise InputError(
-                f'{task.name} needs the columns {", ".join(task.columns)}; {file.name} has no "{column}" '
-                f"(it has {', '.join(header)[:120]}): give GLUE's own TSV form."
+                f'{task.name} needs the columns {", ".join(task.columns)}; {file.name} has no "{column}" (it has '
+                f"{', '.join(header)[:120]}). Use GLUE's TSV files."
             )
     places = {column: header.index(column) for column in task.columns}
     for number, line in enumerate(lines[1:]):
@@ -286,27 +287,28 @@ def _row(
         if task.drops_short_rows:
             return
         raise InputError(
-            f"Every row of {task.name} has at least {max(places.values()) + 1} columns; row {number + 1} "
-            f"of {file.name} has {len(fields)}: repair or remove it."
+            f"Every row of {task.name} must have at least {max(places.values()) + 1} columns; row {number + 1} of "
+            f"{file.name} has {len(fields)}. Correct or remove it."
         )
     text, pair = fields[places[task.text]], fields[places[task.pair]] if task.pair else None
     if not text.strip() or (pair is not None and not pair.strip()):
         if task.drops_short_rows:
             return
         raise InputError(
-            f"Every row of {task.name} has its text; row {number + 1} of {file.name} has an empty one: "
-            "repair or remove it."
+            f"Every row of {task.name} must have text; row {number + 1} of {file.name} has an empty one. Correct "
+            "or remove it."
         )
     label = parse_label(task, fields[places[task.label]], f"row {number + 1} of {file.name}")
     yield TaskRow(f"{split}-{number}", text, pair, label)
 
 
 def parse_label(task: Task, value: str, place: str) -> int | float:
-    """A label as the TSV form or the hub writes it; InputError naming `place` otherwise."""
+    """Parse a label of the TSV files or the hub. Raises InputError naming `place`."""
     value = value.strip()
     if value == "-1":
         raise InputError(
-            f"GLUE withholds the labels of its test rows (-1), and {place} of {task.name} has one: use the dev split."
+            f"Labels must be known; {place} of {task.name} has -1, because GLUE withholds the labels of its test "
+            "split. Use the dev split."
         )
     if task.is_score:
         return _score(task, value, place)
@@ -314,7 +316,8 @@ def parse_label(task: Task, value: str, place: str) -> int | float:
         if value in known:
             return known.index(value)
     raise InputError(
-        f'A label of {task.name} is one of {", ".join(task.spelled)}; {place} has "{value[:60]}": repair or remove it.'
+        f'A label of {task.name} must be one of {", ".join(task.spelled)}; {place} has "{value[:60]}". Correct or '
+        "remove it."
     )
 
 
@@ -325,7 +328,7 @@ def _score(task: Task, value: str, place: str) -> float:
         score = float("nan")
     if not 0 <= score <= 5:
         raise InputError(
-            f'A score of {task.name} is a number from 0 to 5; {place} has "{value[:60]}": repair or remove it.'
+            f'A score of {task.name} must be from 0 to 5; {place} has "{value[:60]}". Correct or remove it.'
         )
     return score
 
@@ -334,25 +337,25 @@ def _score(task: Task, value: str, place: str) -> float:
 
 
 def _from_hub(task: Task, split: str) -> list[TaskRow]:
-    import datasets  # 0.4 s, where there is a network
+    import datasets  # 0.4 s, only with a network
 
     try:
         table: Any = datasets.load_dataset(HUB_NAME, task.key, split="train" if split == "train" else task.dev_split)
-    except Exception as error:  # every transport has its own classes of failure; all mean "not reachable"
+    except Exception as error:  # transports raise many kinds of errors, all of which mean "not reachable"
         raise InputError(
-            f"The rows of {task.name} cannot be fetched from the hub from here; connect to a network, "
-            "give a folder in GLUE's TSV form, or use the bundled samples."
+            f"The examples of {task.name} could not be downloaded from the hub. Connect to a network, give a "
+            "folder with GLUE's TSV files, or use the bundled samples."
         ) from error
     return hub_rows(task, split, table)
 
 
 def hub_rows(task: Task, split: str, table: Any) -> list[TaskRow]:
-    """Rows of a `datasets` table, whose labels are numbers in the hub's order already."""
+    """Return the examples of a `datasets` table."""
     needed = [column for column in (task.hub_text, task.hub_pair, "label") if column]
     if missing := [column for column in needed if column not in table.column_names]:
         raise InputError(
-            f'{task.name} needs the columns {", ".join(needed)}; the hub\'s table has no "{missing[0]}" '
-            f"(it has {', '.join(table.column_names)[:120]}): use a folder in GLUE's TSV form."
+            f'{task.name} needs the columns {", ".join(needed)}; the hub\'s table has no "{missing[0]}" (it has '
+            f"{', '.join(table.column_names)[:120]}). Use a folder with GLUE's TSV files."
         )
     return [
         TaskRow(
@@ -371,22 +374,21 @@ def _hub_label(task: Task, value: int | float, place: str) -> int | float:
     return parse_label(task, str(value), place)
 
 
-# ---------------------------------------------------------------- train rows to test on
+# ---------------------------------------------------------------- train examples that fine-tuning left out
 
 
-SPLIT = "unseen"  # dev rows, and these
-WORDS = 4  # in a row
+SPLIT = "unseen"  # split of dev examples and unseen train examples
+WORDS = 4  # length of a shared word sequence
 
 
 def unseen(dev: Sequence[TaskRow], train: Sequence[TaskRow], learned: Sequence[TaskRow]) -> list[TaskRow]:
-    """Dev rows, then the train rows that were not learned and share no WORDS words in a row with one that was.
+    """Return the dev examples, then the train examples that share no sequence of WORDS words with a trained one.
+
+    Train examples with fewer than WORDS words in every sentence are omitted.
 
     Args:
-        train: all rows of that one, with ids of their own.
-        learned: those of `train` that were learned.
-
-    Returns:
-        In their order. Train rows of fewer than WORDS words in every sentence are left out: nothing could be shared.
+        train: all train examples, with unique IDs.
+        learned: the examples in `train` that the model was trained on.
     """
     ids, known = {row.id for row in learned}, {run for row in learned for run in _runs(row)}
     left = ((row, set(_runs(row))) for row in train if row.id not in ids)
@@ -403,41 +405,41 @@ def _texts(row: TaskRow) -> Iterable[str]:
     return filter(None, (row.text, row.pair))
 
 
-# -------------------- Which output of a classifier means which label of a task
+# ---------------------------------------------------------------- label order of a checkpoint
 
 
 _GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
 
 
 def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
-    """For each output of a checkpoint the label of `task` that it means.
+    """Return the task's label index for each output of a checkpoint.
 
-    `order[k]` is the task's label of output k, so `logits[:, [order.index(l) for l in ...]]` is in the task's order.
-    Names are compared without case, spaces, hyphens and underscores, and as the TSV form spells them. Names that say
-    nothing (LABEL_0, LABEL_1) are taken in the hub's order when there are two; with three the order is a guess between
-    six and is refused.
+    `logits[:, [order.index(l) for l in ...]]` is then in the task's order. Names are compared without case, spaces,
+    hyphens
+    and underscores. Generic names (LABEL_0, LABEL_1) have the hub's order if there are two; with three, the order is
+    ambiguous and refused.
 
     Args:
-        labels: of the checkpoint's outputs by number; None without a classification head.
+        labels: names of the checkpoint's outputs by index; None without a classification head.
 
     Returns:
-        Indices into Task.labels; (0,) of a score.
+        Indices into Task.labels; (0,) for a score.
 
     Raises:
         CheckpointError: no head, another number of labels, or other names.
-        InputError: a list without labels.
+        InputError: the task has no labels.
     """
     must_have_labels(task)
     if labels is None:
         raise CheckpointError(
-            f"{task.name} needs a checkpoint with a classification head; this one has none: fine-tune it first."
+            f"{task.name} needs a checkpoint with a classification head; this one has none. Fine-tune it first."
         )
     names = [labels[k] for k in sorted(labels)]
     if len(names) != task.outputs:
         wanted = "1 output" if task.is_score else f"{task.outputs} labels"
         raise CheckpointError(
-            f"{task.name} has {wanted}; the head of this checkpoint has {len(names)} ({', '.join(names)[:100]}): "
-            f"choose one fine-tuned on {task.name}."
+            f"The head of a checkpoint for {task.name} must have {wanted}; this one has {len(names)} "
+            f"({', '.join(names)[:100]}). Choose a checkpoint fine-tuned on {task.name}."
         )
     if task.is_score:
         return (0,)
@@ -449,9 +451,9 @@ def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
 def _generic(task: Task, names: list[str]) -> tuple[int, ...]:
     if len(names) > 2:
         raise CheckpointError(
-            f"The labels of a checkpoint for {task.name} must be named, because their order differs "
-            f"between checkpoints; this one says {', '.join(names)}: write {', '.join(task.labels)} "
-            "into id2label of its config.json in its own order."
+            f"The outputs of a checkpoint for {task.name} must have label names, because their order varies; got "
+            f"{', '.join(names)}. Write {', '.join(task.labels)} into id2label of its config.json in its own "
+            "order."
         )
     return tuple(range(len(names)))
 
@@ -461,7 +463,7 @@ def _named(task: Task, names: list[str]) -> tuple[int, ...]:
     order = tuple(known.get(own.plain_label(name), -1) for name in names)
     if sorted(order) != list(range(len(names))):
         raise CheckpointError(
-            f"The labels of {task.name} are {', '.join(task.labels)}; the head of this "
-            f"checkpoint has {', '.join(names)[:100]}: choose one fine-tuned on {task.name}."
+            f"The labels of a checkpoint for {task.name} must be {', '.join(task.labels)}; got "
+            f"{', '.join(names)[:100]}. Choose a checkpoint fine-tuned on {task.name}."
         )
     return order

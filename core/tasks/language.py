@@ -1,7 +1,6 @@
-"""A tagged text: its words with their characters, tags and heads.
+"""A tagged text: its words with character offsets, tags and governors.
 
-Words keep their characters, so they meet a tokenizer's pieces by offsets and never by spelling. Who tags is no concern
-of a task: `core.studies.tagging` does, with spaCy.
+Words are matched to tokens by offsets, never by spelling. Tagging is done by `core.studies.tagging`.
 """
 
 from dataclasses import dataclass
@@ -9,11 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TaggedWord:
-    """One word as the pipeline sees it.
-
-    Attributes:
-        head: number of the governing word in the sentence; a root is its own head.
-    """
+    """A word with its tags. head: index of its governor in the sentence; a root is its own head."""
 
     text: str
     start: int
@@ -26,7 +21,7 @@ class TaggedWord:
 
 @dataclass(frozen=True)
 class TaggedSentence:
-    """A text and its words in order; white space is no word."""
+    """A text and its words in order, without white space."""
 
     text: str
     words: tuple[TaggedWord, ...]

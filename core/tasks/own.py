@@ -1,9 +1,9 @@
-"""A task of the user's own: a table of sentences with labels, as a CSV, TSV or JSON lines file.
+"""Custom tasks: sentences with or without labels in a CSV, TSV or JSON Lines file, or running text in a .txt file.
 
-A file's path is its task's name wherever a task is asked for. Columns, by their names in the first line: `sentence`,
-`sentence2` for pairs, `label` (a word) or `score` (0 to 5), and `split` (train or dev). Without `split` every fifth
-row is dev, so that a file of labelled sentences is enough. Without `label` and `score` it is a list to look at: every
-row is in both splits, and what needs labels refuses it.
+The path of a file is used as a task name. Columns: `sentence`, `sentence2` for pairs, `label` (a word) or `score` (0 to
+5), and `split` (train or dev). Without `split`, every fifth row is dev. Without `label` and `score`, every row is in
+both
+splits, and studies that need labels refuse the file.
 """
 
 import hashlib
@@ -21,27 +21,29 @@ from ..errors import InputError
 from ..reading import read_text
 from .tables import ENDINGS, LABEL, PAIR, SCORE, SENTENCE, SPLIT, SentenceTable, read_table
 
-# -------------------- Running text of any length, as a .txt file whose path stands where a task's name does
+# ---------------------------------------------------------------- running text
 
 
 ENDING = ".txt"
 STRETCH = 100_000  # characters of a unit of work
 LARGEST = 100_000_000  # bytes of a file
-A_TOKEN = 40  # characters that a token has at most, as long as there is white space: what a window is cut from
+A_TOKEN = 40  # upper bound for characters of a token, as long as there is white space
 
 
 def is_text_file(task: str) -> bool:
-    """Whether rows are asked of running text."""
+    """Return whether a task is a file of running text."""
     return task.strip().lower().endswith(ENDING)
 
 
 def stretches(path: str) -> list[str]:
-    """The text in parts of about STRETCH characters, cut at white space. Raises InputError."""
+    """Return the text in parts of about STRETCH characters, split at white space. Raises InputError."""
     file = config.inside(path.strip())
     try:
         text = read_text(file, most=LARGEST, given=True)
     except OSError as error:
-        raise InputError(f"{Path(file).name} cannot be read ({error.strerror or error}): name another file.") from error
+        raise InputError(
+            f"A text file must be readable; {Path(file).name} is not ({error.strerror or error}). Choose another file."
+        ) from error
     parts, start = [], 0
     while start < len(text):
         stop = _before_space(text, start, min(start + STRETCH, len(text)))
@@ -49,18 +51,15 @@ def stretches(path: str) -> list[str]:
         start = stop
     parts = [part for part in parts if part.strip()]
     if not parts:
-        raise InputError(f"{Path(file).name} must hold text; it has no visible character: name another file.")
+        raise InputError(f"A text file must have visible characters; {Path(file).name} has none. Choose another file.")
     return parts
 
 
 def windows(text: str, tokens: int, fits: Callable[[str], int]) -> Iterator[str]:
-    """The text in order, in pieces that fit into so many tokens, cut at white space where there is any.
+    """Yield the text in windows that fit into `tokens` tokens, split at white space if possible, stripped and not
+    empty.
 
-    Args:
-        fits: how many of a text's first characters an input holds.
-
-    Yields:
-        Pieces without white space at their ends; none is empty.
+    fits: returns how many characters at the start of a text fit into one input.
     """
     start = 0
     while start < len(text):
@@ -79,7 +78,7 @@ def windows(text: str, tokens: int, fits: Callable[[str], int]) -> Iterator[str]
 
 
 def _before_space(text: str, start: int, stop: int) -> int:
-    """Where a part that may end at `stop` ends: after the last white space, or there if it has none."""
+    """Return where a part that may end at `stop` ends: after the last white space, or at `stop` if there is none."""
     if stop >= len(text) or text[stop].isspace():
         return stop
     place = stop
@@ -88,24 +87,21 @@ def _before_space(text: str, start: int, stop: int) -> int:
     return place if place > start and text[start:place].strip() else stop
 
 
-# ----------------------------------------------------------------
-
-
 SPLITS = ("train", "dev")
 DEV_EVERY = 5
 MOST_LABELS = 100
-LARGEST_SCORE = 5.0  # as STS-B counts
-NO_LABEL = float("nan")  # of a row of a list without labels
+LARGEST_SCORE = 5.0  # as in STS-B
+NO_LABEL = float("nan")  # label of a row without labels
 
 
 @dataclass(frozen=True)
 class OwnRow:
-    """A row of a file of the user's own.
+    """A row of a custom file.
 
     Attributes:
-        id: split, zero-based place and a mark of the text, so that an edited row is another one.
-        split: train or dev; "" of a list without labels, whose rows are in both.
-        pair: the second sentence, or None.
+        id: split, zero-based index and a hash of the text, so that an edited row gets another ID.
+        split: train or dev; "" for a list without labels, whose rows are in both.
+        pair: second sentence, or None.
     """
 
     id: str
@@ -117,13 +113,11 @@ class OwnRow:
 
 @dataclass(frozen=True)
 class OwnFile:
-    """What a file says.
+    """A custom file.
 
     Attributes:
-        path: where it lies.
         labels: sorted; empty for scores.
         paired: whether rows are pairs.
-        rows: in the order of the file.
         labelled: whether it has labels or scores.
     """
 
@@ -134,68 +128,63 @@ class OwnFile:
     labelled: bool = True
 
     def of(self, split: str) -> list[OwnRow]:
-        """Rows of "train" or "dev", in the order of the file; of a list without labels and splits all rows."""
+        """Return the rows of "train" or "dev" in order; all rows of a list without labels and splits."""
         return [row for row in self.rows if row.split in (split, "")]
 
     @property
     def majority(self) -> float | None:
-        """Share of the commonest dev label; None for scores."""
+        """Share of the most frequent dev label; None for scores."""
         dev = self.of("dev")
         return Counter(row.label for row in dev).most_common(1)[0][1] / len(dev) if self.labels else None
 
 
 def is_own(task: str) -> bool:
-    """Whether a task is named by a file of the user's own."""
+    """Return whether a task is the path of a custom file."""
     return Path(task.strip()).suffix.lower() in ENDINGS
 
 
 def absolute(task: str) -> str:
-    """The task as workers elsewhere find it: a file's full path, any other name unchanged."""
+    """Return the absolute path of a custom file; other task names unchanged."""
     try:
         is_file = is_own(task) or is_text_file(task)
         return str(Path(task.strip()).expanduser().resolve()) if is_file else task
-    except (OSError, ValueError, RuntimeError) as error:  # too long, NUL, or the home of somebody unknown
-        raise InputError(f"A task of your own is a file that can be found; {task[:60]!r} cannot ({error}).") from error
+    except (OSError, ValueError, RuntimeError) as error:  # name too long, NUL, or home of an unknown user
+        raise InputError(
+            f"A custom task must be an existing file; {task[:60]!r} cannot be found ({error}). Check its name."
+        ) from error
 
 
 def read_own(task: str) -> OwnFile:
-    """Read and check a file of the user's own.
-
-    Raises:
-        InputError: names the file, and the column or row that must be mended.
-    """
+    """Read and check a custom file. Raises InputError, naming the file and the invalid column or row."""
     path = config.inside(absolute(task))
     if not os.path.exists(path):  # noqa: PTH110 - a Path would stop at a name that is too long
         raise InputError(
-            f"A task of your own is a CSV, TSV or JSON lines file; {str(path)[:300]} is missing: check its name."
+            f"A custom task must be an existing CSV, TSV or JSON Lines file; {str(path)[:300]} is missing. Check "
+            "its name."
         )
     try:
         return _read(path, path.stat().st_mtime_ns)
     except OSError as error:
         raise InputError(
-            f"A task of your own is a CSV, TSV or JSON lines file that can be read; {path} cannot ({error}). Name one "
-            "that can."
+            f"A custom task must be a readable CSV, TSV or JSON Lines file; {path} is not ({error}). Choose "
+            "another file."
         ) from error
 
 
 @lru_cache(maxsize=4)
 def _read(path: Path, modified: int) -> OwnFile:
-    if path.suffix.lower() not in ENDINGS:  # where a link led to
+    if path.suffix.lower() not in ENDINGS:  # the target of a link
         raise InputError(
-            f"A task of your own ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; {path.name[:80]} does not. "
-            "Rename it."
+            f"A custom task must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; got {path.name[:80]}. Rename it."
         )
     return checked(read_table(read_text(path, given=True), path.name), path)
 
 
 def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = False) -> OwnFile:
-    """A table as a task: labels, scores and splits are checked.
+    """Check the labels, scores and splits of a table.
 
-    Args:
-        all_dev: whether labelled rows are all dev where the table has no split.
-
-    Raises:
-        InputError: names the file, and the column or row that must be repaired.
+    all_dev: whether labelled rows without a split are all dev. Raises InputError, naming the file and the column or
+    row.
     """
     name, columns = table.name, table.columns
     kind = next((kind for kind in (SCORE, LABEL) if kind in columns), "")
@@ -210,7 +199,9 @@ def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = F
 
 def _cell(name: str, number: int, cells: dict[str, str], column: str) -> str:
     if not cells[column]:
-        raise InputError(f"Every row is complete; row {number + 1} of {name} has no {column}. Repair or remove it.")
+        raise InputError(
+            f"Every row must be complete; row {number + 1} of {name} has no {column}. Correct or remove it."
+        )
     return cells[column]
 
 
@@ -218,24 +209,26 @@ def _labels(name: str, written: list[str]) -> tuple[str, ...]:
     labels = tuple(sorted(set(written)))
     if not 2 <= len(labels) <= MOST_LABELS:
         raise InputError(
-            f"The column label has 2 to {MOST_LABELS} different words; {name} has {len(labels)} "
-            f'("{labels[0][:40]}"{", ..." if len(labels) > 1 else ""}): name classes there, or numbers from 0 to 5 in '
-            "a column score."
+            f"The column label must have 2 to {MOST_LABELS} different values; {name} has {len(labels)} "
+            f'("{labels[0][:40]}"{", ..." if len(labels) > 1 else ""}). Put classes there, or numbers from 0 to 5 '
+            "in a column score."
         )
     alike: dict[str, str] = {}
     for label in labels:
         other = alike.setdefault(plain_label(label), label)
         if other != label:
             raise InputError(
-                f"Labels differ in more than case, spaces and dashes; {name} has two that do not "
-                f'("{other[:40]}" and "{label[:40]}"). Spell them alike.'
+                f'Labels must differ in more than case, spaces and dashes; {name} has "{other[:40]}" and '
+                f'"{label[:40]}". Use the same spelling.'
             )
     return labels
 
 
 def plain_label(label: str) -> str:
-    """A label as labels of a task and outputs of a checkpoint are compared: without case, and without spaces, dashes
-    and underscores next to a letter. The sign of a number stays, and so does a dash between digits or alone."""
+    """Normalise a label for comparison: without case, and without spaces, dashes and underscores next to a letter.
+
+    The sign of a number, a dash between digits and a single dash remain.
+    """
     text = label.strip().lower().replace("\N{MINUS SIGN}", "-")
     return re.sub(r"(?<=[^\W\d_])[\s_-]+|[\s_-]+(?=[^\W\d_])", "", text)
 
@@ -253,7 +246,7 @@ def _score(name: str, number: int, value: str) -> float:
         score = float("nan")
     if not 0 <= score <= LARGEST_SCORE:
         raise InputError(
-            f'A score is a number from 0 to 5; row {number + 1} of {name} has "{value[:40]}": repair or remove it.'
+            f'A score must be from 0 to 5; row {number + 1} of {name} has "{value[:40]}". Correct or remove it.'
         )
     return score
 
@@ -265,10 +258,12 @@ def _row(name: str, number: int, cells: dict[str, str], label: int | float, *, a
         split = _cell(name, number, cells, SPLIT).lower()
         if split not in SPLITS:
             raise InputError(
-                f'The column split says train or dev; row {number + 1} of {name} says "{split[:40]}". Correct it.'
+                f'The column split must be train or dev; row {number + 1} of {name} has "{split[:40]}". Correct it.'
             )
     else:
-        split = "" if math.isnan(label) else "dev" if all_dev else _split_of(number)  # without labels in both
+        split = (
+            "" if math.isnan(label) else "dev" if all_dev else _split_of(number)
+        )  # rows without labels are in both splits
     mark = hashlib.sha256(f"{text}\n{pair}\n{label}".encode()).hexdigest()[:8]
     return OwnRow(f"{split or 'list'}-{number}-{mark}", split, text, pair, label)
 
@@ -278,17 +273,17 @@ def _split_of(number: int) -> str:
 
 
 def _complete(own: OwnFile, name: str) -> OwnFile:
-    """The file. Raises InputError where it has no dev rows, or one with a label that no train row has."""
+    """Return the file. Raises InputError if it has no dev rows, or a dev label that is not in the train split."""
     if not own.of("dev"):
         raise InputError(
-            f"A task has dev rows; {name} has {len(own.rows)} rows and none is dev: add some, or a column "
-            "split that says so."
+            f"A task must have dev rows; none of the {len(own.rows)} rows of {name} is dev. Add some, or set the "
+            "column split."
         )
     known = {row.label for row in own.of("train")}
     for row in own.of("dev") if own.labels and known else ():
         if row.label not in known:
             raise InputError(
-                f'Every label occurs in train rows; "{own.labels[int(row.label)][:40]}" of {name} is only '
-                "in dev rows, where nothing could have learned it: move some rows."
+                f'Every label must occur in the train split; "{own.labels[int(row.label)][:40]}" of {name} only '
+                "occurs in the dev split. Move some rows."
             )
     return own

@@ -1,8 +1,10 @@
-"""A second input made from the first: another name, a negation, words scrambled, dropped, masked or replaced, one
-sentence only. The word lists are this project's own (data/perturbations/words.json).
+"""Perturbations of an input: another name, a negation, words shuffled, dropped, masked or replaced, or one sentence
+only.
 
-Balasubramanian et al. 2020 (names), Ettinger 2020 (negation), Gururangan et al. 2018 and Poliak et al. 2018 (partial
-input), Pham et al. 2021 (word order). Every rule is blind to meaning: a page shows what it made.
+Sources: Balasubramanian et al. 2020 (names), Ettinger 2020 (negation), Gururangan et al. 2018 and Poliak et al. 2018
+(partial input), Pham et al. 2021 (word order). The word lists are this project's own (data/perturbations/words.json).
+The
+rules ignore meaning, so pages show the perturbed input.
 """
 
 import json
@@ -23,7 +25,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 @dataclass(frozen=True)
 class Text:
-    """An input of a model: a sentence, or a pair."""
+    """A sentence or a pair."""
 
     text: str
     pair: str | None = None
@@ -31,7 +33,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Perturbed:
-    """An input that a perturbation made, and in words what was done."""
+    """A perturbed input, with a description of the change."""
 
     made: Text
     note: str
@@ -39,11 +41,11 @@ class Perturbed:
 
 @dataclass(frozen=True)
 class Kind:
-    """A perturbation as pages and terminals offer it.
+    """A kind of perturbation.
 
     Attributes:
-        make: from an input, of chance and of what it was told.
-        pairs: whether it is only for inputs of two sentences.
+        make: function of an input, a random generator and a choice.
+        pairs: whether it needs two sentences.
     """
 
     meaning: str
@@ -53,11 +55,12 @@ class Kind:
 
 @dataclass(frozen=True)
 class PerturbationChoice:
-    """What a perturbation may be told.
+    """Settings of a perturbation.
 
     Attributes:
-        word: which word is dropped, masked or replaced; else one is drawn.
-        mask: how the checkpoint spells a mask; None where it has none.
+        word: word to drop, mask or replace; "" draws one.
+        mask: the checkpoint's mask token; None if it has none.
+        typed: the second input as typed.
     """
 
     word: str = ""
@@ -68,26 +71,20 @@ class PerturbationChoice:
 def perturb(
     kind: str, text: str, pair: str | None = None, *, seed: int = 0, choice: PerturbationChoice | None = None
 ) -> Perturbed:
-    """The second input of a comparison: the first one, perturbed.
-
-    Args:
-        pair: the second sentence, or None.
-        choice: what the perturbation is told; None draws everything.
-
-    Raises:
-        InputError: an unknown kind, or one that cannot be made of this input; the message says why.
-    """
+    """Perturb an input. Raises InputError for an unknown kind, or one that cannot be applied to this input."""
     if kind not in KINDS:
-        raise InputError(f'A perturbation is one of {", ".join(KINDS)}; "{kind}" is none of them: choose one.')
+        raise InputError(f'A perturbation must be one of {", ".join(KINDS)}; got "{kind}". Choose one of them.')
     given, how = Text(text, pair or None), KINDS[kind]
     if how.pairs and given.pair is None:
-        raise InputError(f'"{kind}" keeps one sentence of a pair; "{text[:40]}" has no second sentence: add one.')
+        raise InputError(
+            f'The perturbation "{kind}" needs a pair of sentences; "{text[:40]}" has no second sentence. Add one.'
+        )
     return how.make(given, np.random.default_rng(seed), choice or PerturbationChoice())
 
 
 @lru_cache(maxsize=1)
 def words() -> dict[str, Any]:
-    """The word lists: names by origin and gender, either, synonyms, auxiliaries."""
+    """Return the word lists: names by origin and gender, names of either gender, synonyms, auxiliaries."""
     return json.loads(WORDS_FILE.read_text(encoding="utf-8"))
 
 
@@ -96,12 +93,7 @@ def words() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Name:
-    """A first name of the lists.
-
-    Attributes:
-        gender: "female", "male" or "either".
-        origin: of the list that it is from; None for "either".
-    """
+    """A first name. gender: "female", "male" or "either"; origin: its list, None for "either"."""
 
     name: str
     gender: str
@@ -110,7 +102,7 @@ class Name:
 
 @lru_cache(maxsize=1)
 def names() -> dict[str, Name]:
-    """Every name of the lists."""
+    """Return all first names."""
     lists = words()
     every = [
         Name(name, gender, origin)
@@ -128,11 +120,11 @@ def _other_name(by: str) -> Callable[[Text, np.random.Generator, PerturbationCho
         partners = [other for other in names().values() if _partner(own, other, by) and other.name not in present]
         if not partners:
             raise InputError(
-                f"{own.name} has no partner by {by} in the lists of names (names of any gender have none by gender); "
-                "choose another name, or another perturbation."
+                f"The name to swap must have a partner by {by} in the lists; {own.name} has none (names of either "
+                "gender have none). Choose another name or perturbation."
             )
         new = partners[int(chance.integers(len(partners)))].name
-        return Perturbed(_everywhere(given, own.name, new), f"{own.name} becomes {new}")
+        return Perturbed(_everywhere(given, own.name, new), f"{own.name} replaced by {new}")
 
     return make
 
@@ -141,10 +133,10 @@ def _name_in(given: Text, wanted: str) -> Name:
     known = [names()[word] for word in _WORD.findall(f"{given.text} {given.pair or ''}") if word in names()]
     chosen = [name for name in known if name.name == wanted] if wanted else known
     if not chosen:
-        said = f'"{wanted[:40]}" is no such name in it' if wanted else "there is none"
+        said = f'"{wanted[:40]}" is not one of them' if wanted else "it has none"
         raise InputError(
-            f'A name is swapped where the text holds one of the lists ({len(names())} first names); in "'
-            f'{given.text[:40]}" {said}: type the second input instead.'
+            f'The text must contain one of the {len(names())} first names in the lists; got "{given.text[:40]}" '
+            f"({said}). Type the second input instead."
         )
     return chosen[0]
 
@@ -166,17 +158,17 @@ def _everywhere(given: Text, word: str, new: str) -> Text:
 
 
 def _negated(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
-    """Negate the second sentence where there is one (the claim), else the first."""
+    """Negate the second sentence of a pair (the claim), otherwise the first one."""
     own = given.text if given.pair is None else given.pair
     auxiliaries = "|".join(words()["auxiliaries"])
     if there := re.search(rf"\b({auxiliaries})( not|n't)\b", own, re.IGNORECASE):
-        new, note = own[: there.end(1)] + own[there.end(2) :], f'"{there[0]}" loses its negation'
+        new, note = own[: there.end(1)] + own[there.end(2) :], f'"{there[0]}" without negation'
     elif place := re.search(rf"\b({auxiliaries})\b", own, re.IGNORECASE):
         new, note = f"{own[: place.end()]} not{own[place.end() :]}", f'"not" after "{place[0]}"'
     else:
         raise InputError(
-            f'A sentence is negated after an auxiliary (is, has, can, did ...); "{own[:40]}" has none: type the '
-            "second input instead."
+            f'A sentence must have an auxiliary (is, has, can, did ...) to be negated; "{own[:40]}" has none. '
+            "Type the second input instead."
         )
     return Perturbed(replace(given, text=new) if given.pair is None else replace(given, pair=new), note)
 
@@ -186,16 +178,16 @@ def _scrambled(run: int) -> Callable[[Text, np.random.Generator, PerturbationCho
         sides = [None if side is None else _shuffled(side, run, chance) for side in (given.text, given.pair)]
         if sides == [given.text, given.pair]:
             raise InputError(
-                f'Word order changes where there are more than {run} different words; "{given.text[:40]}" has too '
-                "few: type more."
+                f'A sentence must have more than {run} different words to be shuffled; "{given.text[:40]}" has '
+                "too few. Type more."
             )
-        return Perturbed(Text(sides[0] or "", sides[1]), f"words in another order, {run} at a time")
+        return Perturbed(Text(sides[0] or "", sides[1]), f"words shuffled, {run} at a time")
 
     return make
 
 
 def _shuffled(text: str, run: int, chance: np.random.Generator) -> str:
-    """Runs of words in a random order, another one than before where there is one."""
+    """Shuffle runs of words, different from the original order if possible."""
     every = text.split()
     runs = [every[k : k + run] for k in range(0, len(every), run)]
     if len({tuple(words) for words in runs}) < 2:
@@ -210,13 +202,16 @@ def _shuffled(text: str, run: int, chance: np.random.Generator) -> str:
 def _without_a_word(masked: bool) -> Callable[[Text, np.random.Generator, PerturbationChoice], Perturbed]:
     def make(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
         if masked and choice.mask is None:
-            raise InputError("A word is masked for checkpoints with a mask token; this one has none: drop it instead.")
+            raise InputError(
+                "A checkpoint must have a mask token to mask a word; this one has none. Drop the word instead."
+            )
         spans = [match.span() for match in _WORD.finditer(given.text)]
         chosen = [span for span in spans if given.text[slice(*span)] == choice.word] if choice.word else spans
         if not chosen or len(spans) < 2:
-            said = f'does not hold "{choice.word[:40]}"' if choice.word and not chosen else "is too short"
+            said = f'does not contain "{choice.word[:40]}"' if choice.word and not chosen else "is too short"
             raise InputError(
-                f'A word is taken out of two or more; "{given.text[:40]}" has {len(spans)} and {said}: choose another.'
+                f'A sentence must have at least two words to remove one; "{given.text[:40]}" has {len(spans)} and '
+                f"{said}. Choose another word or sentence."
             )
         start, end = chosen[0] if choice.word else chosen[int(chance.integers(len(chosen)))]
         word = given.text[start:end]
@@ -235,31 +230,33 @@ def _synonym(given: Text, chance: np.random.Generator, choice: PerturbationChoic
         known = [span for span in known if given.text[slice(*span)] == choice.word]
     if not known:
         raise InputError(
-            f"A word is replaced by its partner in our list of {len(words()['synonyms'])} pairs; "
-            f'"{choice.word[:40] or given.text[:40]}" holds none of them: type the second input instead.'
+            f"A word to replace must be in the list of {len(words()['synonyms'])} synonym pairs; "
+            f'"{choice.word[:40] or given.text[:40]}" has none. Type the second input instead.'
         )
     start, end = known[0] if choice.word else known[int(chance.integers(len(known)))]
     word = given.text[start:end]
     other = partners[word.lower()]
     other = other.capitalize() if word[0].isupper() else other
-    return Perturbed(replace(given, text=f"{given.text[:start]}{other}{given.text[end:]}"), f"{word} becomes {other}")
+    return Perturbed(
+        replace(given, text=f"{given.text[:start]}{other}{given.text[end:]}"), f"{word} replaced by {other}"
+    )
 
 
 def _typed(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
     if choice.typed is None or not choice.typed.text.strip():
-        raise InputError("The second input is yours to type; it is empty: type it, or choose a perturbation.")
+        raise InputError("The second input must not be empty. Type it, or choose a perturbation.")
     return Perturbed(choice.typed, "as typed")
 
 
 KINDS = {
-    "name-gender": Kind("a first name becomes one of another gender, of the same origin", _other_name("gender")),
-    "name-origin": Kind("a first name becomes one of another origin, of the same gender", _other_name("origin")),
-    "negate": Kind('"not" after the first auxiliary of the claim, or taken away', _negated),
-    "scramble": Kind("words in a random order", _scrambled(1)),
-    "scramble-pairs": Kind("word pairs in a random order, each pair kept together", _scrambled(2)),
-    "drop": Kind("a word of the first sentence left out", _without_a_word(False)),
-    "mask": Kind("a word of the first sentence masked", _without_a_word(True)),
-    "synonym": Kind("a word replaced by its near-synonym of our list", _synonym),
+    "name-gender": Kind("replace a first name by one of another gender and the same origin", _other_name("gender")),
+    "name-origin": Kind("replace a first name by one of another origin and the same gender", _other_name("origin")),
+    "negate": Kind('insert "not" after the first auxiliary of the claim, or remove it', _negated),
+    "scramble": Kind("shuffle the words", _scrambled(1)),
+    "scramble-pairs": Kind("shuffle pairs of words", _scrambled(2)),
+    "drop": Kind("drop a word of the first sentence", _without_a_word(False)),
+    "mask": Kind("mask a word of the first sentence", _without_a_word(True)),
+    "synonym": Kind("replace a word by a near-synonym from a list", _synonym),
     "first-only": Kind(
         "the first sentence alone", lambda given, _, __: Perturbed(Text(given.text), "first sentence only"), pairs=True
     ),
@@ -268,6 +265,6 @@ KINDS = {
         lambda given, _, __: Perturbed(Text(given.pair or ""), "second sentence only"),
         pairs=True,
     ),
-    "typed": Kind("the second input as you type it", _typed),
-    "same": Kind("nothing: what stays when nothing changes", lambda given, _, __: Perturbed(given, "unchanged")),
+    "typed": Kind("type the second input", _typed),
+    "same": Kind("no change (shows the noise level)", lambda given, _, __: Perturbed(given, "unchanged")),
 }

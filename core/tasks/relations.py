@@ -1,7 +1,6 @@
-"""Which pairs of words of a tagged text stand in a relation (Kovaleva et al. 2019, section 4.5; Clark et al. 2019).
+"""Syntactic relations between words (Kovaleva et al. 2019, section 4.5; Clark et al. 2019).
 
-A link is (dependent, governor), both as word numbers. Labels of Universal Dependencies and of ClearNLP are both
-understood.
+A link is (dependent, governor) as word indices. Labels of Universal Dependencies and ClearNLP are both recognised.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,8 +19,8 @@ class Relation:
     """A relation between words.
 
     Attributes:
-        source, target: what the two ends of a link are called; a link goes from source to target.
-        across: whether its ends lie in different sentences of a pair.
+        source, target: names of the two ends of a link, which goes from source to target.
+        across: whether the ends are in different sentences of a pair.
     """
 
     name: str
@@ -38,9 +37,9 @@ _RECORDS = (
     Relation("verb-object", "verb and object", "object", "verb", "obj / dobj links whose governor is a verb"),
     Relation("determiner-noun", "determiner and noun", "determiner", "noun", "det links whose governor is a noun"),
     Relation("noun-pronoun", "pronoun and noun before it", "pronoun", "noun",
-             "each pronoun and the nearest noun before it: a guess at what it stands for, not coreference"),
+             "each pronoun and the nearest noun before it: a heuristic, not coreference"),
     Relation(SAME_WORD, "same word in the other sentence", "first sentence", "second sentence",
-             "words of letters or digits that both sentences of a pair have, in any case", across=True),
+             "words with letters or digits that both sentences of a pair contain, ignoring case", across=True),
 )  # fmt: skip
 RELATIONS = {record.name: record for record in _RECORDS}
 _BY_DEPENDENCY = {
@@ -51,20 +50,20 @@ _BY_DEPENDENCY = {
 
 
 def relation_of(name: str) -> Relation:
-    """A relation by name: one of RELATIONS, or "dep:amod" for any dependency. Raises InputError for others."""
+    """Return a relation by name: one of RELATIONS, or "dep:amod" for any dependency. Raises InputError for others."""
     if name in RELATIONS:
         return RELATIONS[name]
     kind, _, label = name.partition(":")
     if kind == "dep" and label.strip():
         return Relation(name, f"{label} and its governor", label, "governor", f"dependents labelled {label}")
     raise InputError(
-        f'A relation is one of {", ".join(RELATIONS)}, or a dependency such as dep:amod; "{name[:60]}" is none of '
-        "them: choose one."
+        f'A relation must be one of {", ".join(RELATIONS)}, or a dependency such as dep:amod; got "{name[:60]}". '
+        "Choose one."
     )
 
 
 def links(relation: Relation, words: Sequence[TaggedWord]) -> list[Link]:
-    """Links of one text, tagged or of a gold tree. Empty for relations across sentences."""
+    """Return the links in a tagged text; empty for relations across sentences."""
     if relation.across:
         return []
     if relation.name == "noun-pronoun":
@@ -83,7 +82,9 @@ def _is_any(dep: str, labels: Collection[str]) -> bool:
 
 
 def links_across(first: Sequence[TaggedWord], second: Sequence[TaggedWord]) -> list[Link]:
-    """Every (word of the first, word of the second) that are spelled alike but for case and hold a letter or digit."""
+    """Return all pairs of words from the first and second text that are equal ignoring case and have a letter
+    or digit.
+    """
     places: dict[str, list[int]] = {}
     for k, word in enumerate(second):
         places.setdefault(word.text.casefold(), []).append(k)

@@ -1,8 +1,8 @@
-"""The one reader of sentences that people give: a file named in a terminal, an upload, or pasted text.
+"""Reader of sentences from a file, an upload or pasted text.
 
-A table has a first line that names its columns: CSV (commas or semicolons, quoted cells), TSV (quotation marks are
-text), or JSON lines (objects instead of a first line). Anything else is a list with a sentence on each line, or two
-with a tab between them; a file that ends in .csv, .tsv or .jsonl must be a table.
+A table has column names in its first line: CSV (commas or semicolons, quoted cells), TSV (quotation marks are text), or
+JSON Lines (objects instead of a first line). Other text is a list with one sentence on each line, or two separated by a
+tab. A file that ends in .csv, .tsv or .jsonl must be a table.
 """
 
 import csv
@@ -23,7 +23,7 @@ from . import own
 PASTED = "the pasted text"
 ENDINGS = (".csv", ".tsv", ".jsonl")
 SENTENCE, PAIR, LABEL, SCORE, SPLIT = "sentence", "sentence2", "label", "score", "split"
-_PAIRS = {  # names of the column with the sentence -> names of the column with the second sentence
+_PAIRS = {  # names of the sentence column -> names of the second sentence's column
     "sentence": (PAIR,),
     "sentence1": (PAIR,),
     "text": ("pair", PAIR),
@@ -32,18 +32,19 @@ _PAIRS = {  # names of the column with the sentence -> names of the column with 
 }
 _FURTHER = {PAIR, "pair", "hypothesis", LABEL, SCORE, SPLIT, "id", "idx", "index"}
 _NAME = re.compile(r'\s*|"?([a-z_][a-z0-9_]*|(?i:sentence))"?')
-_SEPARATOR_LINE = re.compile(r"sep=(.)")  # Excel reads and writes such a first line
+_SEPARATOR_LINE = re.compile(r"sep=(.)")  # first line written by Excel
 _FORMS = {"\t": "TSV", ";": "CSV with semicolons", ",": "CSV"}
 
 
 @dataclass(frozen=True)
 class SentenceTable:
-    """Sentences as they were given, before labels and splits are checked.
+    """Sentences as given, before labels and splits are checked.
 
     Attributes:
-        read: the columns that are read, under the names that the table uses for them.
-        rows: (number from 0, cells by SENTENCE, PAIR, LABEL, SCORE and SPLIT) of each row that is not empty. Columns
-            that the table lacks are missing.
+        read: names of the columns that are used, as in the table.
+        rows: (zero-based number, cells by SENTENCE, PAIR, LABEL, SCORE and SPLIT) of non-empty rows; columns that the
+            table
+            lacks are missing.
     """
 
     name: str
@@ -54,15 +55,13 @@ class SentenceTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those of SENTENCE, PAIR, LABEL, SCORE and SPLIT that the table has."""
+        """Which of SENTENCE, PAIR, LABEL, SCORE and SPLIT the table has."""
         return tuple(self.rows[0][1]) if self.rows else ()
 
 
 def read_table(text: str, name: str = PASTED) -> SentenceTable:
-    """Read sentences from the text of a file, an upload or a text field.
-
-    Raises:
-        InputError: naming the column, row or line that must be repaired, or because there is no row.
+    """Read sentences from the text of a file, an upload or a text field. Raises InputError, naming the column, row or
+    line.
     """
     if "\0" in text:
         raise InputError(f"{name} must be text; it has a NUL character. Remove it.")
@@ -77,9 +76,9 @@ def read_table(text: str, name: str = PASTED) -> SentenceTable:
     else:
         table = _list(lines, name)
     if not table.rows:
-        where = "" if table.form == "list" else " below its first line"
+        where = "" if table.form == "list" else " below the first line"
         raise InputError(
-            f"Sentences are given as a list with one on each line, or as a table; {name} has none{where}. Add some."
+            f"Sentences must be given as a list with one on each line, or as a table; {name} has none{where}. Add some."
         )
     return table
 
@@ -111,7 +110,7 @@ def _table(text: str, name: str) -> SentenceTable:
 
 
 def _delimiter(header: str) -> str:
-    """The separator that divides the first line into columns of which one has sentences; a comma if none does."""
+    """Return the separator that yields a sentence column in the first line; a comma if none does."""
     named = (mark for mark in _FORMS if mark in header and set(_cells(header, mark)) & set(_PAIRS))
     return next(named, "\t" if "\t" in header else ",")
 
@@ -121,7 +120,7 @@ def _cells(header: str, delimiter: str) -> list[str]:
 
 
 def _names_columns(line: str) -> bool:
-    """Whether the first line of a list names columns: one for sentences, and others that are known or look like names.
+    """Return whether the first line has column names: a sentence column, and others that are known or look like names.
 
     "Text, please." and "Question" are sentences.
     """
@@ -135,17 +134,17 @@ def _names_columns(line: str) -> bool:
 
 
 def _places(columns: Sequence[str], name: str) -> dict[str, int]:
-    """The index of each column that is read, by the name that we use for it."""
+    """Return the index of each used column by its standard name."""
     twice = [column for k, column in enumerate(columns) if column and column in columns[:k]]
     first = next((column for column in _PAIRS if column in columns), None)
     if first is None:
         raise InputError(
-            f"A table needs the column sentence, and label (or score) to be learned; {name} has no "
-            f'"sentence" (it has {", ".join(filter(None, columns))[:120] or "no first line"}). Name its columns so in '
-            "the first line."
+            f'A table must have the column sentence, and label or score for training; {name} has no "sentence" '
+            f"(it has {', '.join(filter(None, columns))[:120] or 'no first line'}). Rename its columns in the "
+            "first line."
         )
     if twice:
-        raise InputError(f'Each column has a name of its own; {name} has "{twice[0]}" twice. Rename one.')
+        raise InputError(f'Column names must be unique; {name} has "{twice[0]}" twice. Rename one.')
     places = {SENTENCE: columns.index(first)}
     second = next((column for column in _PAIRS[first] if column in columns), None)
     if second:
@@ -154,7 +153,7 @@ def _places(columns: Sequence[str], name: str) -> dict[str, int]:
 
 
 def _records(lines: Sequence[str], start: int, delimiter: str, name: str) -> Iterator[list[str]]:
-    """The cells of each row, where a cell may be quoted."""
+    """Yield the cells of each row of a table with quoted cells."""
     stream = io.StringIO("\n".join(lines[start:]), newline="")
     reader = csv.reader(stream, delimiter=delimiter, strict=True)
     while True:
@@ -166,30 +165,30 @@ def _records(lines: Sequence[str], start: int, delimiter: str, name: str) -> Ite
         except csv.Error as error:
             if "field limit" in str(error):
                 raise InputError(
-                    f"A cell may have {csv.field_size_limit():,} characters; line {line} of {name} has a longer one. "
-                    "Shorten it, or close its quotation mark."
+                    f"A cell must have at most {csv.field_size_limit():,} characters; line {line} of {name} has a "
+                    "longer one. Shorten it, or close its quotation mark."
                 ) from error
             raise InputError(
-                f"A cell that begins with a quotation mark ends with one, and marks inside it are doubled; the row "
-                f"that begins in line {line} of {name} breaks that rule. Close the quotation mark, or double it."
+                "A quoted cell must end with a quotation mark, and marks inside must be doubled; the row that "
+                f"begins in line {line} of {name} is invalid. Close the quotation mark, or double it."
             ) from error
 
 
 def _check(record: Sequence[str], columns: int, number: int, name: str, *, is_text: bool) -> None:
     if len(record) > columns:
         raise InputError(
-            f"Every row is complete; row {number + 1} of {name} has more columns than the first line. Put quotation "
-            "marks around a cell that contains the separator, or remove the separator."
+            f"A row must not have more columns than the first line; row {number + 1} of {name} does. Put "
+            "quotation marks around a cell that contains the separator, or remove the separator."
         )
     if is_text and (escaped := next((cell for cell in record if _is_escaped(cell.strip())), None)):
         raise InputError(
-            f"Quotation marks are text in a table with tabs; row {number + 1} of {name} has a cell that is quoted as "
-            f"in CSV ({escaped.strip()[:40]}). Write it without the marks around it, or save the table as CSV."
+            f"Quotation marks are text in a table with tabs; row {number + 1} of {name} has a cell quoted as in "
+            f"CSV ({escaped.strip()[:40]}). Remove the quotation marks, or save the table as CSV."
         )
 
 
 def _is_escaped(cell: str) -> bool:
-    """Whether a program that quotes cells wrote it: all marks between the first and the last are doubled."""
+    """Return whether a cell was quoted by a program: all quotation marks inside are doubled."""
     inner = cell[1:-1]
     return (
         len(cell) > 2
@@ -236,13 +235,14 @@ def _written(value: Any, key: str, where: str) -> str:
     if value is None:
         return ""
     if isinstance(value, float) and value.is_integer():
-        return str(int(value))  # pandas writes whole numbers so where a value is missing
+        return str(int(value))  # pandas writes whole numbers as floats in columns with missing values
     text = value if isinstance(value, str) else json.dumps(value)
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f'A text has whole characters; "{key[:40]}" in {where} has half of a surrogate pair. Write it again.'
+            f'A text must consist of complete characters; "{key[:40]}" in {where} has half of a surrogate pair. '
+            "Correct it."
         ) from error
     return plain_ends(text)
 
@@ -258,59 +258,56 @@ def _parts(line: str, number: int, name: str) -> list[str]:
     parts = [part.strip() for part in line.split("\t")]
     if len(parts) > 2 or not parts[0]:
         raise InputError(
-            f"A line of a list has one sentence, or two with a tab between them; line {number} of {name} "
+            f"A line of a list must have one sentence, or two separated by a tab; line {number} of {name} "
             f"({line[:60]!r}) has {len(parts)} parts. Correct it."
         )
     return parts if len(parts) == 2 and parts[1] else parts[:1]
 
 
-# ---------------------------------------------------------------- sentences or pairs that somebody pasted or uploaded
+# ---------------------------------------------------------------- pasted and uploaded sentences
 
 
 MOST = 5000
 
 
 class Pasted(NamedTuple):
-    """One input: a sentence, and the second one of a pair or None."""
+    """One input: a sentence, with the second one of a pair or None."""
 
     text: str
     pair: str | None = None
 
 
 def read_given(text: str, name: str = PASTED) -> SentenceTable:
-    """The sentences of a text field or of an upload called `name`, at most MOST. Raises InputError."""
+    """Read at most MOST sentences from a text field or upload. Raises InputError."""
     table = read_table(text, name)
     if len(table.rows) > MOST:
-        raise InputError(f"A list may have {MOST:,} sentences; {name} has {len(table.rows):,}. Take a part of it.")
+        raise InputError(
+            f"A list must have at most {MOST:,} sentences; {name} has {len(table.rows):,}. Use a part of it."
+        )
     return table
 
 
 def read_pasted(text: str, name: str = PASTED) -> list[Pasted]:
-    """The inputs of a text field or an upload, to look at: a row without a second sentence is a sentence alone.
-
-    Raises:
-        InputError: there is none, there are more than MOST, or a row cannot be read or has no sentence.
-    """
+    """Read the inputs of a text field or upload. Raises InputError if there are none, too many, or an invalid row."""
     table = read_given(text, name)
     for number, cells in table.rows:
         if not cells[SENTENCE]:
-            raise InputError(f"Every row is complete; row {number + 1} of {name} has no sentence. Repair or remove it.")
+            raise InputError(
+                f"Every row must be complete; row {number + 1} of {name} has no sentence. Correct or remove it."
+            )
     return [Pasted(cells[SENTENCE], cells.get(PAIR) or None) for _, cells in table.rows]
 
 
 def keep_rows(
     lines: str, folder: Path, name: str = "sentences", *, learned: bool = False, source: str = PASTED
 ) -> Path:
-    """Keep a list or table as a file of rows: the task that it is from then on.
-
-    Columns label or score, and split, stay. The same list is the same file.
+    """Save a list or table as a task file and return its path; the same list gives the same file.
 
     Args:
-        folder: where the file will lie.
-        learned: whether a model is to learn from the list; else every row is dev where there are labels and no split.
+        learned: whether a model is trained on the list; otherwise labelled rows without a split are all dev.
 
     Raises:
-        InputError: says what must be repaired.
+        InputError: the list is invalid.
     """
     table = read_given(lines, source)
     own.checked(table, all_dev=not learned)
@@ -329,5 +326,5 @@ def keep_rows(
 
 
 def kept_rows(folder: Path) -> list[Path]:
-    """The lists that were kept in `folder`, the newest first."""
+    """Return the saved lists in `folder`, newest first."""
     return sorted(folder.glob("*.csv"), key=lambda file: file.stat().st_mtime_ns, reverse=True)

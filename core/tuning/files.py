@@ -44,9 +44,6 @@ def _write(part: Path, text: str) -> None:
     part.write_text(text, encoding="utf-8")
 
 
-# ----------------------------------------------------------------
-
-
 def _failed(place: Path, error: OSError) -> CheckpointError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     what = "the disk is full" if full else f"it is not ({error.strerror or error})"

@@ -15,7 +15,7 @@ from ..tasks.glue import Task
 from .batches import Example, by_length, collate
 from .recipe import Recipe, check_initialisation
 
-# ---------------------------------------------------------------- weights of a model held at 0
+# ---------------------------------------------------------------- weights fixed at 0
 
 
 Scope = Literal["global", "layer"]
@@ -80,9 +80,6 @@ def zeroed(model: nn.Module, masks: Masks) -> None:
     with torch.no_grad():
         for name, mask in masks.items():
             values[name].mul_(mask.to(values[name]))
-
-
-# ----------------------------------------------------------------
 
 
 EVALUATED_AT_ONCE = 64  # inputs

@@ -28,7 +28,7 @@ from .model import logits_of, loss_of, predictions
 from .recipe import Recipe
 from .saved_checkpoints import LOG
 
-# ---------------------------------------------------------------- the state of a run under way
+# ---------------------------------------------------------------- state of an unfinished run
 
 
 def save_state(path: Path, state: dict[str, Any]) -> None:
@@ -286,7 +286,7 @@ class Fit:
         self.log, self.best = Log(**state["log"]), state["best"] or None
 
 
-# -------------------- A fine-tuned checkpoint as a folder that opens like any other, with its log and where it
+# ---------------------------------------------------------------- saving a checkpoint
 
 
 def save_tuned(folder: Path, outcome: TrainingOutcome, base: Checkpoint, facts: dict[str, Any]) -> None:

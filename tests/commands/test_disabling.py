@@ -28,11 +28,11 @@ def test_a_sweep_and_another_beside_it(asked):
     assert f"Beyond luck (p < 0.05, corrected over all): {CARRIER}." in said
     assert "points; 1 of 12 changes are beyond luck after correction." in said
     assert "Beside the other sweep: Spearman" in said
-    assert "n = 12 (most harm in both: L2H3" in said
+    assert "n = 12 (most harmful in both: L2H3" in said
     again = json.loads(asked("disable", "--beside", run, "--json"))["rows"][-1]
     assert again["kind"] == "correlation"
     assert again["spearman"] == pytest.approx(1)
-    with pytest.raises(InputError, match=r"'nope' is none\. Stored: "):
+    with pytest.raises(InputError, match=r"got 'nope'\. Choose one of: "):
         asked("disable", "--beside", "nope")
 
 

@@ -76,10 +76,10 @@ def test_change_of_a_given_task_from_rows_of_a_folder(base, tmp_path):
 FINETUNE = ("finetune", config.ENCODER, "--task")
 CHANGE = ("study", "change", config.ENCODER)
 WRONG = {
-    "a task that is none": ([*FINETUNE, "cola"], "A task is one of"),
+    "a task that is none": ([*FINETUNE, "cola"], "A task must be one of"),
     "a setting that is none": ([*FINETUNE, "rte", "--set", "speed=9"], "'speed' is none"),
     "a setting without a value": ([*FINETUNE, "rte", "--set", "epochs"], "written like epochs=1"),
-    "forms that exclude each other": ([*FINETUNE, "rte", "--json", "--latex"], "one form"),
+    "forms that exclude each other": ([*FINETUNE, "rte", "--json", "--latex"], "one output format"),
     "no seeds": ([*FINETUNE, "rte", "--seeds", "0"], "greater than or equal to 1"),
     "nothing after": ([*CHANGE], "Missing argument"),
     "a pair of two families": ([*CHANGE, config.DECODER, "--task", "sst2", "--limit", "2"], "one family and size"),

@@ -72,7 +72,7 @@ def test_a_study_leaves_its_rows_beside_the_held_file(held, study, tmp_path):
     assert done.exit_code == 0, done.output
     printed = json.loads(done.stdout)
     assert printed["rows"]
-    assert "import them on the Jobs page" in done.stderr
+    assert "Import them on the Jobs page" in done.stderr
     let_go()
     with Database(path) as db:
         (waiting,) = exchange.waiting_runs(db).itertuples()

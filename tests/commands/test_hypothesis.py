@@ -71,7 +71,7 @@ def test_the_worked_example_of_the_docs_is_what_comes_of_its_commands(command, t
     assert [words[0] for words in typed] == ["add", "list", "test", "export", "verify"]
     for words in typed:
         said = command(*words)
-    assert said == "crate: 7 criteria are as they were, to 0.0001.\n"
+    assert said == "crate: 7 criteria are unchanged (tolerance 0.0001).\n"
     (row,) = json.loads(command("list", "--json"))["rows"]
     met = [name for name in CRITERIA if row[name.replace(" ", "_")] == "met"]
     assert met == ["seen", "held out", "explained", "specific", "stable", "transfers"]

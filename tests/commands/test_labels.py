@@ -36,8 +36,8 @@ def test_one_label_is_retired_by_its_event(labelled):
 def test_labels_of_no_class_are_retired_at_once(labelled):
     with Database(labelled) as db, db.write() as cursor:
         cursor.execute("UPDATE label_event SET class = 'wavy' WHERE sequence = 2")
-    assert "1 labels retired" in typed("--unknown", SET).stdout
-    assert "0 labels retired" in typed("--unknown", SET).stdout
+    assert "1 labels retracted" in typed("--unknown", SET).stdout
+    assert "0 labels retracted" in typed("--unknown", SET).stdout
 
 
 @pytest.mark.parametrize("arguments", [(), ("tab:1", "--unknown", SET)])

@@ -172,7 +172,7 @@ def test_a_command_stopped_by_ctrl_c_goes_on_when_given_again(tmp_path, held):
     assert process.returncode == 130
     assert "same command again" in said
     again = command(*arguments, "--json", database=database)
-    assert "Going on with job" in again.stderr
+    assert "Resuming job" in again.stderr
     assert json.loads(again.stdout)["rows"][0]["n"] == 8
     assert sum(len(mark.read_text().split()) for mark in folder.glob("ran-*")) <= 9  # only the one in the middle twice
     if holder:

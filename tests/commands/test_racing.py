@@ -46,7 +46,7 @@ def test_a_race_in_place_of_a_sweep(asked):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("disable", "--margin", 0.1), "add --race"),
+        (("disable", "--margin", 0.1), "Add --race"),
         (("disable", "--race", "--margin", 0), "above 0"),
         (("race", "--margin", -0.5), "above 0"),
         (("race", "--limit", 50), "64 rows"),

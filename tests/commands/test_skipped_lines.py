@@ -39,7 +39,7 @@ def test_skipped_lines_stand_beside_the_table(tmp_path, capsys):
 
 
 def test_a_missing_table_is_said_to_be_missing(tmp_path):
-    with pytest.raises(InputError, match="is missing: check its name"):
+    with pytest.raises(InputError, match=r"is missing. Check its name"):
         read_own(str(tmp_path / "mail.csv"))
 
 

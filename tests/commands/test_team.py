@@ -61,7 +61,7 @@ def test_a_person_is_taken_out(folder):
     ("words", "said"),
     [
         (["truth", "--method", "median"], "dawid-skene"),
-        (["truth", "--project", "none"], "named by its title"),
+        (["truth", "--project", "none"], "given by its title"),
         (["erase", "nobody"], "must be the annotator of stored labels"),
         (["export", "a.json"], "--class-set"),
         (["import", "a.json", "--person", "three"], "ID=NAME"),

@@ -81,7 +81,7 @@ def test_300_heads_of_512_tokens_say_what_is_left_out():
     assert len(page.encode()) <= 2_100_000
     header, (kept,) = restored(re.search(r"id='grid-0-maps'>([^<]*)<", page)[1])
     assert "300 heads of 512 tokens do not fit into 2 MB" in header["note"]
-    assert "all other weights are left out" in header["note"]
+    assert "The other weights are not in this file" in header["note"]
     assert len(kept) == 300  # every head is there
 
 
@@ -94,7 +94,7 @@ def test_several_grids_share_the_room_by_their_weights():
 
 
 def test_no_room_at_all_is_one_sentence():
-    with pytest.raises(InputError, match="too little for these"):
+    with pytest.raises(InputError, match="too small for these"):
         pack(Grid([random_pane(2, 2, 20)]), 200)
 
 

@@ -74,14 +74,14 @@ def test_a_picture_that_was_changed_is_neither_drawn_nor_converted_nor_imported(
     assert not drawable(picture)
     finding = Finding("run", "t", "n", "a", "c", pictures=(picture,))
     for draws in (export.html, export.svgs):
-        with pytest.raises(InputError, match="data inline"):
+        with pytest.raises(InputError, match="inline data"):
             draws([finding])
     with Database(tmp_path / "from.duckdb") as db:
         findings.pin(db, finding)
         assert findings.findings(db)[0].pictures == ()  # what an earlier version took is not shown
         exchange.export_all(db, tmp_path / "out")
     with Database(tmp_path / "into.duckdb") as db:
-        with pytest.raises(InputError, match="data inline"):
+        with pytest.raises(InputError, match="inline data"):
             exchange.import_all(db, tmp_path / "out")
         assert findings.findings(db) == []
 
@@ -168,5 +168,5 @@ def test_a_chart_without_end_is_ended_while_others_go_on_and_the_next_is_drawn()
 
 
 def test_a_chart_that_cannot_be_drawn_is_a_sentence():
-    with pytest.raises(InputError, match="could not be drawn as a file"):
+    with pytest.raises(InputError, match="could not be exported"):
         conversion.svgs_of([{"$schema": SCHEMA, "data": {"values": []}, "mark": 7}])

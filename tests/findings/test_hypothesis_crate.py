@@ -75,7 +75,7 @@ def test_a_crate_is_one_that_others_read_and_names_licence_version_and_hashes(te
 
 
 def test_every_number_is_as_it_was_and_a_changed_one_is_named(copied):
-    assert verified(copied) == (0, "copied: 7 criteria are as they were, to 0.0001.\n")
+    assert verified(copied) == (0, "copied: 7 criteria are unchanged (tolerance 0.0001).\n")
 
     def change(body):
         body["batches"][0]["hypotheses"][0]["criteria"][1]["amount"] += 0.001

@@ -40,7 +40,7 @@ def test_links_given_by_the_source_are_kept():
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        (sentence(target=()), "mark one target"),
+        (sentence(target=()), "must have a target"),
         (sentence(target=((40, 50),)), "inside its text of 43"),
         (sentence(target=((5, 5),)), "not be empty"),
         (sentence(Element("A", ((0, 2), (1, 4)))), "must not overlap"),

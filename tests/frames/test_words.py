@@ -39,7 +39,7 @@ def test_a_phrase_that_occurs_twice_is_placed_by_its_number():
     assert place(text, "bit") == (8, 11)
     with pytest.raises(InputError, match=r'occurs 2 times: write "dog#1"'):
         place(text, "dog", "element")
-    with pytest.raises(InputError, match="there is no #3"):
+    with pytest.raises(InputError, match="The number after # must be at most"):
         place(text, "dog#3")
     with pytest.raises(InputError, match='"wolf" is not in'):
         place(text, "wolf", "target")

@@ -65,7 +65,7 @@ def test_an_interrupted_sequence_goes_on_where_it_stopped(tmp_path, folder):
                 api.runner(db).close()
             api.wait(db, job)
 
-        with pytest.raises(JobError, match="ask for the same again"):
+        with pytest.raises(JobError, match="Start the same report again"):
             run_in_turn(db, work, watch=stop_in_the_middle)
         done = int(jobs.jobs(db)["done"].sum())
         assert 2 < done < 10
@@ -83,7 +83,7 @@ def test_an_interrupted_sequence_goes_on_where_it_stopped(tmp_path, folder):
 def test_in_the_app_a_sequence_runs_without_a_page(db, folder):
     ended = []
     state = begin(db, asked(folder, 2, 3, seconds=0.05), ended.extend)
-    with pytest.raises(JobError, match="one is being made"):
+    with pytest.raises(JobError, match="another one is in progress"):
         begin(db, asked(folder, 2), ended.extend)
     assert at_work(db) is state
     until(lambda: state.over)

@@ -79,9 +79,7 @@ def test_a_machine_of_a_cluster_does_the_same_or_says_that_it_lacks_the_reposito
     monkeypatch.setitem(sys.modules, "core.jobs.worker", None)
     for perform in (perform_there, travelled):
         said = perform(*asked)
-        assert said["error"].startswith(
-            f"Workers must find this program and its requirements, but {socket.gethostname()} lacks"
-        )
+        assert said["error"].startswith(f"Workers need this program and its requirements; {socket.gethostname()} lacks")
         assert (said["seconds"], said["worker"]) == (0.0, socket.gethostname())
 
 

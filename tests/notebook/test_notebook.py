@@ -141,7 +141,7 @@ def test_a_layer_whose_attention_was_replaced_is_said(loaded):
             ),
             "needs its tokenizer to read a text; NoneType was given",
         ),
-        ((config.ENCODER,), "Maps are of a text"),
+        ((config.ENCODER,), "text must be given"),
         ((config.ENCODER, " "), "it is empty"),
     ],
 )
@@ -172,7 +172,7 @@ def test_heads_are_means_over_texts_with_intervals_and_what_even_attention_gives
     single = notebook.heads(model, tokenizer, TEXT)
     assert single["low"].isna().all()
     assert (single["n"] == 1).all()
-    with pytest.raises(InputError, match="Heads are scored on texts"):
+    with pytest.raises(InputError, match="texts must be a sentence, a pair, or a list"):
         notebook.heads(model, tokenizer, [])
 
 
@@ -195,7 +195,7 @@ def test_the_atlas_is_a_frame_of_what_is_stored_and_says_when_another_holds_the_
             without = notebook.atlas(config.ENCODER, measure=False)
         holder.communicate("\n")
     assert not without["score"].str.contains("made").any()
-    with pytest.raises(InputError, match="save a loaded model with save_pretrained"):
+    with pytest.raises(InputError, match="Save a loaded model with save_pretrained"):
         notebook.atlas(object())
 
 

@@ -140,7 +140,7 @@ def test_two_checkpoints_follow_each_other_under_one_set_of_controls(page, addre
     visit(page, f"{address}/maps?text={SENTENCE}&beside=atlas-decoder")
     grid = painted(page)
     expect(grid.locator(".column")).to_have_count(2)
-    expect(grid.locator(".note").first).to_contain_text("No difference: maps of equal length")
+    expect(grid.locator(".note").first).to_contain_text("No difference can be shown")
     grid.locator(".allBox").first.focus()
     page.keyboard.press("L")
     page.keyboard.type("1H2")

@@ -55,7 +55,9 @@ def test_a_list_is_pasted_and_chosen(db, place):
     picker = app.multiselect(key=key) if isinstance(chosen, list) else app.selectbox(key=key)
     assert Path(file).name in picker.options  # by its name and not by its folder
     said = " ".join(caption.value for caption in app.caption).replace("\\", "")
-    assert "No job like this has been timed yet" in said or 'has no "label"' in said or "needs a checkpoint" in said
+    assert (
+        "No job like this has been timed yet" in said or 'has no column "label"' in said or "needs a checkpoint" in said
+    )
 
 
 def test_a_table_is_uploaded_with_its_labels(db):
@@ -103,7 +105,7 @@ def test_sentences_without_labels_are_refused_before_the_job(db):
     app.button(key=f"own_{key}_use").click().run()
     (button,) = [button for button in app.button if button.label == "Fine-tune"]
     button.click().run()
-    assert 'has no "label"' in app.error[0].value.replace("\\", "")
+    assert 'has no column "label"' in app.error[0].value.replace("\\", "")
     assert jobs.jobs(db).empty
 
 

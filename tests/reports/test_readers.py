@@ -251,7 +251,7 @@ def test_a_sign_tells_labels_apart(tmp_path, labels):
 @pytest.mark.parametrize("labels", [("not ok", "Not-OK"), ("label_1", "label 1"), ("-1", "\N{MINUS SIGN}1")])
 def test_labels_that_only_spelling_tells_apart_are_refused(tmp_path, labels):
     lines = [f"text {k},{labels[k % 2]}" for k in range(10)]
-    with pytest.raises(InputError, match="Spell them alike"):
+    with pytest.raises(InputError, match="Use the same spelling"):
         read_own(str(written(tmp_path, "rows.csv", "\n".join(["sentence,label", *lines]))))
 
 

@@ -244,7 +244,7 @@ def test_a_runs_file_with_heads_that_no_model_has(tmp_path, row):
     heading = {"atlas_run": 1, "study": "s", "title": "t", "provenance": {"run": "r", "options": {}}}
     file = tmp_path / "bad.jsonl"
     file.write_text(json.dumps(heading) + "\n" + json.dumps({"statistic": "x", "value": 1.0} | row))
-    with Database(tmp_path / "atlas.duckdb") as db, pytest.raises(InputError, match="is a number from 0"):
+    with Database(tmp_path / "atlas.duckdb") as db, pytest.raises(InputError, match="must be from 0"):
         exchange.import_run(db, file)
 
 

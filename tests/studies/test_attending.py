@@ -221,7 +221,7 @@ def test_a_typed_line_is_a_sentence_or_a_pair():
         (statistics, {"queries": 0}, "at least one row"),
         (features, {"texts": [], "tasks": []}, "At least one task"),
         (features, {"texts": [], "tasks": ["sst2"], "limit": -1}, "At least one row"),
-        (dependencies, {"treebank": None}, "Gold trees are read from a treebank"),
+        (dependencies, {"treebank": None}, "A treebank folder must have one file"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_runs(module, changes, says):

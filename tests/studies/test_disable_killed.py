@@ -45,6 +45,6 @@ def test_a_sweep_that_was_killed_goes_on_to_the_same_table(tmp_path):
         assert len(jobs.job_rows(db, job)) == 2  # of four units
     again = CliRunner().invoke(core.__main__.app, asked, env=environment)
     assert again.exit_code == 0, again.output
-    assert f"Going on with job {job}" in again.stderr
+    assert f"Resuming job {job}" in again.stderr
     whole = rows_of("disable", {"checkpoint": str(checkpoint), "data": str(data)})
     assert json.loads(again.stdout)["rows"] == json.loads(json.dumps(whole))

@@ -174,7 +174,7 @@ def test_live_picture_is_short():
         ({"tasks": []}, "at least one of its tasks"),
         ({"seeds": []}, "at least one of its seeds"),
         ({"initialisations": ["xavier"]}, "pretrained, random"),
-        ({"tasks": ["cola"]}, "A task is one of"),
+        ({"tasks": ["cola"]}, "A task must be one of"),
         ({"preset": "fast"}, "A preset is one of"),
         ({"data": "/nowhere"}, "there is none under /nowhere"),
     ],

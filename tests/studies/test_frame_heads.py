@@ -184,7 +184,7 @@ def test_draws_travel_as_text():
         ({"draws": 0}, "at least one draw"),
         ({"longest_sentence": 2}, "relax it"),
         ({"sentences": "/no/such.jsonl"}, "can be read"),
-        ({"core": "coreness"}, "Core elements are chosen"),
+        ({"core": "coreness"}, "The rule for core elements"),
     ],
 )
 def test_bad_options_are_refused_before_anything_runs(changed, said):

@@ -233,7 +233,7 @@ def test_strips_are_rows_and_the_column_of_the_map():
     ("sentence", "said"),
     [
         (AnnotatedSentence("a", TEXT, ((21, 26),)), "needs an element"),
-        (AnnotatedSentence("a", TEXT, ((21, 26),), elements=(Element("x", ((9, 26),)),)), "must not share"),
+        (AnnotatedSentence("a", TEXT, ((21, 26),), elements=(Element("x", ((9, 26),)),)), "must not overlap"),
         (AnnotatedSentence("a", TEXT, ((21, 99),), elements=(Element("x", ((0, 3),)),)), "inside its text"),
     ],
 )

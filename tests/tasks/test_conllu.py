@@ -58,8 +58,8 @@ def test_words_own_their_characters(mini):
     ("old", "new", "says"),
     [
         ("3\tgo\tgo\tVERB", "3 go go VERB", r"10 columns.*line 7 of mini.conllu has"),
-        ("# text = Don't", "# text = Do", r"stand in its text in order.*line 4"),
-        ("VB\t_\t3\taux", "VB\t_\t99\taux", r"has a head in its sentence.*line 5.*names 99"),
+        ("# text = Don't", "# text = Do", r"must occur in its text in order.*line 4"),
+        ("VB\t_\t3\taux", "VB\t_\t99\taux", r"must be a word of its sentence.*line 5.*has 99"),
     ],
 )
 def test_a_broken_line_is_named(mini, old, new, says):

@@ -69,12 +69,12 @@ def test_a_changed_file_is_read_again_and_an_edited_row_is_another_row(written):
         ("sentence,label\na,x\nb,y,z\n", "row 2 of mail.csv has more columns than the first line"),
         ("sentence,label\na,x\nb,x\n", 'mail.csv has 1 ("x")'),
         ("sentence,label\n" + "".join(f"a,{k}\n" for k in range(101)), "mail.csv has 101"),
-        ("sentence,label\na,not ok\nb,Not-OK\n", "has two that do not"),
+        ("sentence,label\na,not ok\nb,Not-OK\n", "Labels must differ in more than case"),
         ("sentence,score\na,7\n", 'row 1 of mail.csv has "7"'),
         ("sentence,score\na,nan\n", 'row 1 of mail.csv has "nan"'),
         ("sentence,label,split\na,x,train\nb,y,test\n", 'row 2 of mail.csv says "test"'),
-        ("sentence,label\na,x\nb,y\n", "has 2 rows and none is dev"),
-        ("sentence,split\na,train\n", "has 1 rows and none is dev"),
+        ("sentence,label\na,x\nb,y\n", "none of the 2 rows"),
+        ("sentence,split\na,train\n", "none of the 1 rows"),
         ("sentence,label,split\na,x,train\nb,y,dev\n", '"y" of mail.csv is only in dev rows'),
         ('sentence,label\n"a,x\n', "the row that begins in line 2 of mail.csv breaks that rule"),
     ],
@@ -106,7 +106,7 @@ def test_rows_that_are_all_dev_are_judged_and_not_learned_from(written):
 
 
 def test_a_file_that_is_not_there_and_one_that_is_no_text(written, tmp_path):
-    with pytest.raises(InputError, match="is missing: check its name"):
+    with pytest.raises(InputError, match=r"is missing. Check its name"):
         task_of(str(tmp_path / "none.csv"))
     (tmp_path / "bytes.csv").write_bytes(b"sentence,label\n\xff\xfe,x\n")
     with pytest.raises(InputError, match=r"byte 16 \(0xFF, line 2\) is not UTF-8"):

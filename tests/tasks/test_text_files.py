@@ -72,7 +72,11 @@ def test_statistics_of_a_file_count_its_windows(story):
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [(b"", "must hold text"), (b"  \n ", "must hold text"), (b"\xff\xfe\xfa", "must be text in UTF-8")],
+    [
+        (b"", "must have visible characters"),
+        (b"  \n ", "must have visible characters"),
+        (b"\xff\xfe\xfa", "must be text in UTF-8"),
+    ],
 )
 def test_what_is_no_text_is_refused_in_a_sentence(content, sentence, tmp_path):
     file = tmp_path / "a.txt"
