@@ -114,9 +114,9 @@ def attends(head: Head, attending: Sequence[int]) -> Head:
     return head
 
 
-def all_heads(layers: int, heads: int) -> list[Head]:
-    """All heads of one set, layer by layer: number layer * heads + head."""
-    return [Head(layer, head) for layer in range(layers) for head in range(heads)]
+def all_heads(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Head]:
+    """The heads of one set, layer by layer. attending: as of `AttentionMaps`."""
+    return [Head(layer, head) for layer in attending or range(layers) for head in range(heads)]
 
 
 def parse_heads(names: str) -> list[Head]:

@@ -120,11 +120,11 @@ class CommonRows:
         backward: bool,
     ):
         heads = checkpoint.sets[0]
-        self.layers, self.heads, self.backward = heads.layers, heads.heads, backward
+        self.layers, self.heads, self.backward = list(heads.numbers), heads.heads, backward
         self.queries = queries
         self.keys = [_membership(group, length) for group, length in zip(groups, lengths, strict=True)]
         self.rows = [
-            torch.empty(self.layers * self.heads, len(chosen), len(group))
+            torch.empty(len(self.layers) * self.heads, len(chosen), len(group))
             for chosen, group in zip(queries, groups, strict=True)
         ]
 
@@ -142,7 +142,8 @@ class CommonRows:
                 rows = rows.masked_fill(torch.arange(rows.shape[-1]) > torch.tensor(queries)[:, None], 0.0)
             if keys is not None or self.backward or weights.shape[-1] > weights.shape[2]:
                 rows = _scaled(rows, queries, backward=self.backward)
-            self.rows[number][layer * self.heads : (layer + 1) * self.heads] = rows
+            at = self.layers.index(layer) * self.heads
+            self.rows[number][at : at + self.heads] = rows
 
 
 def _scaled(rows: Tensor, queries: list[int], *, backward: bool) -> Tensor:
@@ -174,10 +175,10 @@ def take_rows(
         encodings: the inputs, as many and as long as the observer expects.
 
     Returns:
-        One tensor an input, over its drawn queries and common keys; float32, rows sum to 1. Head `head` of layer
-        `layer` is number layer * heads + head.
+        One tensor an input, over its drawn queries and common keys; float32, rows sum to 1. Heads are in the order of
+        `Checkpoint.all_heads`.
     """
-    run(checkpoint, encodings, [observer], layers=range(observer.layers))
+    run(checkpoint, encodings, [observer], layers=observer.layers)
     return observer.rows
 
 

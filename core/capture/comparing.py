@@ -143,8 +143,6 @@ def _observed(
     outputs: list[Tensor] = []
 
     class Keep:
-        takes_hybrids = True
-
         def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
             kept[layer] = weights[0].float().cpu().numpy()
 

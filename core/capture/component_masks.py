@@ -14,7 +14,6 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from ..attention import all_heads
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .blocks import writer
@@ -28,7 +27,7 @@ BATCH_TOKENS = 2048
 
 def every_component(checkpoint: Checkpoint) -> list[Component]:
     """All heads, layer by layer, then all feed-forward blocks."""
-    heads = all_heads(checkpoint.layers, checkpoint.heads)
+    heads = checkpoint.all_heads
     return [*heads, *every_part(checkpoint.layers, ["feedforward"])]
 
 

@@ -23,8 +23,8 @@ def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
     head.
 
     Returns:
-        *Range:* -1 to 1; 1: every token raises itself. None where the family hands over no value or output weights, or
-        the checkpoint's embeddings are not tied.
+        *Range:* -1 to 1; 1: every token raises itself; NaN in layers without attention. None where the family hands
+        over no value or output weights, or the checkpoint's embeddings are not tied.
     """
     model = checkpoint.model
     if not getattr(model.config, "tie_word_embeddings", False):
@@ -35,15 +35,14 @@ def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
         return None
     values, embedding = value_weights(checkpoint), _embedding(model)
     hidden = projections[0].weight.shape[-1]
-    if len(values) != checkpoint.layers or embedding is None or embedding.shape[1] != hidden:
+    if len(values) != len(projections) or embedding is None or embedding.shape[1] != hidden:
         return None
     spread = (embedding.T @ embedding).double().cpu().numpy()
-    return np.array(
-        [
-            [share(out.double().cpu().numpy() @ spread @ value) for out, value in zip(layer.weight, mine, strict=True)]
-            for layer, mine in zip(projections, values, strict=True)
-        ]
-    )
+    copied = np.full((checkpoint.layers, checkpoint.heads), np.nan)
+    for number, layer, mine in zip(checkpoint.sets[0].numbers, projections, values, strict=True):
+        pairs = zip(layer.weight, mine, strict=True)
+        copied[number] = [share(out.double().cpu().numpy() @ spread @ value) for out, value in pairs]
+    return copied
 
 
 def share(circuit: Float[np.ndarray, "dim _"]) -> float:

@@ -95,6 +95,8 @@ def _of_batch(
         logits = checkpoint.model(**model_inputs(checkpoint, some)).logits.float()
         (moved,) = torch.autograd.grad(loss_of(logits, labels), xi)
     moved = moved.double().cpu()
+    for layer in set(range(checkpoint.layers)) - set(checkpoint.sets[0].numbers):
+        moved[layer] = torch.nan
     return Gradients(
         example=moved.sum(-1).abs().sum(1), token=moved.abs().sum((1, 3)), inputs=len(some), tokens=len(some) * length
     )

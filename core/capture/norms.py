@@ -80,7 +80,10 @@ class Contributions:
 
 @dataclass(frozen=True)
 class NormMaps:
-    """Norm-based maps of one input, float32, in units of the attention block's output; 0 and up."""
+    """Norm-based maps of one input, float32, in units of the attention block's output; 0 and up.
+
+    They are NaN in the layers of a hybrid that have no attention.
+    """
 
     heads: Float[np.ndarray, "layer head query key"]
     layers: Float[np.ndarray, "layer query key"]
@@ -103,7 +106,7 @@ def contributions(
     Raises:
         InputError: values or output projections are out of reach, or the maps would not fit into memory.
     """
-    projections = output_projections(checkpoint)
+    projections = dict(zip(checkpoint.sets[0].numbers, output_projections(checkpoint), strict=True))
     for inputs in batches(encodings):
         length = len(encodings[inputs[0]])
         maps = (LAYERS_MAPS + kept_layers) * maps_bytes(len(inputs), checkpoint.heads, length)
@@ -132,20 +135,22 @@ def contributions(
 
 
 def output_projections(checkpoint: Checkpoint) -> list[OutputProjection]:
-    """W_O of every layer. Raises InputError where they cannot be had."""
+    """W_O of every layer that has attention. Raises InputError if they cannot be had."""
     return [_projection(module, checkpoint) for module in _writers(checkpoint)]
 
 
 def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
     """The norm-based maps of one input. Raises InputError as `contributions` does."""
-    heads, layers = [], []
+    length = len(encoding)
+    heads = np.full((checkpoint.layers, checkpoint.heads, length, length), np.nan, dtype=np.float32)
+    layers = np.full((checkpoint.layers, length, length), np.nan, dtype=np.float32)
 
-    def keep(_: int, taken: Contributions, __: list[int]) -> None:
-        heads.append(taken.norms()[0].float().cpu().numpy())
-        layers.append(taken.together()[0].float().cpu().numpy())
+    def keep(layer: int, taken: Contributions, _: list[int]) -> None:
+        heads[layer] = taken.norms()[0].float().cpu().numpy()
+        layers[layer] = taken.together()[0].float().cpu().numpy()
 
     contributions(checkpoint, [encoding], keep, kept_layers=checkpoint.layers)
-    return NormMaps(np.stack(heads), np.stack(layers))
+    return NormMaps(heads, layers)
 
 
 def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: Sequence[Observer]) -> None:

@@ -1,7 +1,8 @@
 """Which module every layer's heads write through (W_O), and the layer around it: seen in a forward, for any family.
 
-The first linear module that runs after a layer's attention, with as many inputs as its heads have outputs, takes what
-the heads put together. So no table of families is needed, and layers that share a module (ALBERT) are found as well.
+The first linear module that runs after a layer's attention and whose input is the heads' outputs side by side takes
+what the heads put together. So no table of families is needed, and layers that share a module (ALBERT) are found as
+well. If a layer scales or normalizes what its heads put out first (Qwen3-Next's gate), it has no such module.
 """
 
 import threading
@@ -21,20 +22,20 @@ _ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), 
 
 
 def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """The module of every layer, in order; none where attention is out of reach or writes through something else."""
+    """The module of every layer that has attention, in order; none if heads are out of reach or write through more."""
     if not is_interceptable(checkpoint) or len(checkpoint.sets) > 1:
         return []
     seen: list[nn.Module] = []
-    waiting: list[int] = []
+    waiting: list[Tensor] = []
     thread = threading.get_ident()
 
     def attended(_: int, output: Tensor, __: Tensor, ___: Tensor | None) -> Tensor:
-        waiting[:] = [output.shape[2] * output.shape[3]]
+        waiting[:] = [output.flatten(2)]
         return output
 
     def before(module: nn.Module, arguments: tuple[Any, ...]) -> None:
         if threading.get_ident() == thread and waiting and arguments:  # other sessions may share the model
-            if arguments[0].shape[-1] == waiting[0]:
+            if torch.equal(arguments[0].reshape(-1), waiting[0].reshape(-1)):
                 seen.append(module)
             waiting.clear()
 
@@ -44,7 +45,7 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
                 stack.callback(module.register_forward_pre_hook(before).remove)
         stack.enter_context(prepared(checkpoint)).mixer = attended
         checkpoint.model(**model_inputs(checkpoint, [_ANY]))
-    return seen if len(seen) == checkpoint.layers else []
+    return seen if len(seen) == checkpoint.calls else []
 
 
 def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:

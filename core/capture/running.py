@@ -100,9 +100,9 @@ Change = Intervention | Knockout | PartChange
 class Observer(Protocol):
     """What reduces maps as they come.
 
-    One with an attribute `takes_sinks` that is True also takes maps whose last key column is a sink; one with
-    `takes_hybrids` also maps of a model in which only some layers have attention; one that is
-    `core.capture.joining.Joining` gets all layers of short inputs at once.
+    One with an attribute `takes_sinks` that is True also takes maps whose last key column is a sink; one that is
+    `Joining` gets all layers of short inputs at once. Of a hybrid only the layers with attention come, under the
+    model's own numbers.
     """
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
@@ -190,8 +190,6 @@ def prepared(
     Raises:
         InterventionError: the family cannot be intervened on, or an intervention is undefined here.
     """
-    if gates is not None:
-        refuse_hybrid(checkpoint)
     touched = list(interventions)
     on_heads = [change for change in touched if not isinstance(change, PartChange)]
     for change in on_heads:
@@ -318,8 +316,6 @@ def _forward(
     handed = MapsOfBatch(observers, inputs, checkpoint.layers if together else 0)
     if checkpoint.family.sinks and not all(getattr(observer, "takes_sinks", False) for observer in observers):
         refuse_sinks(checkpoint)
-    if observers and layers is None and not all(getattr(observer, "takes_hybrids", False) for observer in observers):
-        refuse_hybrid(checkpoint)
     streamer = None if interventions else streamer_for(checkpoint, some, observers, inputs, layers)
     inputs_of_model = model_inputs(checkpoint, some)
     if streamer is not None:
@@ -366,17 +362,6 @@ def _model(checkpoint: Checkpoint, *, whole: bool) -> Any:
 
 def _plain(checkpoint: Checkpoint) -> dict[str, bool]:
     return {"use_cache": False} if checkpoint.causal else {}
-
-
-def refuse_hybrid(checkpoint: Checkpoint) -> None:
-    """Raises InterventionError where only some layers have attention, for statistics of the heads of every layer."""
-    if attending := checkpoint.sets[0].attending:
-        numbers = ", ".join(str(layer + 1) for layer in attending)
-        raise InterventionError(
-            f"This statistic is of the heads of every layer; in {checkpoint.name} ({checkpoint.family.model_type}) "
-            f"only some layers have attention: {numbers}. Look at its maps, change heads of these layers, or choose "
-            "another checkpoint."
-        )
 
 
 def refuse_sinks(checkpoint: Checkpoint) -> None:

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from .. import unit_progress
-from ..attention import Head, all_heads
+from ..attention import Head, all_heads, attends
 from ..errors import InputError
 from ..models.arithmetic import arithmetic
 from ..models.checkpoint import Checkpoint
@@ -77,9 +77,9 @@ class Computing:
     place: int | None = None
 
 
-def every_head(layers: int, heads: int) -> list[Variant]:
-    """Each head of a model as a variant of its own, layer by layer."""
-    return [frozenset({head}) for head in all_heads(layers, heads)]
+def every_head(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Variant]:
+    """Each head of a model as a variant of its own, layer by layer. attending: as of `AttentionMaps`."""
+    return [frozenset({head}) for head in all_heads(layers, heads, attending)]
 
 
 def sweep(
@@ -150,6 +150,8 @@ def _dtype(name: str) -> torch.dtype:
 
 def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Operator) -> Variant:
     wanted = frozenset(component.within(checkpoint.layers, checkpoint.heads) for component in variant)
+    for head in heads_of(wanted):
+        attends(head, checkpoint.attending)
     if not wanted:
         raise InputError("A variant of a sweep changes at least one head; one has none: name heads like L1H2.")
     parts = [component for component in wanted if isinstance(component, LayerBlock)]

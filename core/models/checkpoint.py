@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from jaxtyping import Int
 
+from ..attention import Head, all_heads
 from ..errors import CheckpointError, InputError
 from .encoding import Encoding, Span
 from .family import Family, family_in
@@ -63,6 +64,16 @@ class Checkpoint:
     def heads(self) -> int:
         """Heads a layer, of the first set."""
         return self.sets[0].heads
+
+    @property
+    def attending(self) -> tuple[int, ...]:
+        """The layers of a hybrid that have attention, from 0; () if all layers of the model have it."""
+        return self.sets[0].attending
+
+    @property
+    def all_heads(self) -> list[Head]:
+        """The heads of the first set, layer by layer; none in layers without attention."""
+        return all_heads(self.layers, self.heads, self.attending)
 
     @property
     def calls(self) -> int:

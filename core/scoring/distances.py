@@ -37,11 +37,11 @@ class Group:
     distance: float
 
 
-def groups_of(distances: Float[np.ndarray, "head head"], heads: int, *, within: float) -> list[Group]:
+def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], *, within: float) -> list[Group]:
     """Clusters of two heads or more by average linkage.
 
     Args:
-        distances: between every two heads, layer by layer; symmetric, of any unit.
+        distances: between every two of `heads`; symmetric, of any unit.
         within: two clusters are joined while the mean distance between their heads is at most this share of the mean
             between any two heads.
 
@@ -66,20 +66,20 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: int, *, within: 
     return sorted(groups, key=lambda group: (group.distance, group.heads))
 
 
-def _group(distances: Float[np.ndarray, "head head"], members: np.ndarray, heads: int) -> Group:
+def _group(distances: Float[np.ndarray, "head head"], members: np.ndarray, heads: Sequence[Head]) -> Group:
     between = distances[np.ix_(members, members)].sum(1) / (len(members) - 1)
-    group = [Head(*divmod(int(member), heads)) for member in members]
+    group = [heads[member] for member in members]
     return Group(tuple(group), group[int(between.argmin())], float(between.mean()))
 
 
-def matched(group: Group, layers: int, heads: int, *, draws: int, seed: int) -> list[list[Head]]:
+def matched(group: Group, heads: Sequence[Head], *, draws: int, seed: int) -> list[list[Head]]:
     """Random other heads, as many of each layer as the group has; of any layer where its own has too few left.
 
     Returns:
         One list of heads a draw, in order; empty where fewer heads are left than the group has.
     """
-    chance, matches = np.random.default_rng([seed, *(head.layer * heads + head.head for head in group.heads)]), []
-    outside = set(all_heads(layers, heads)) - set(group.heads)
+    chance, matches = np.random.default_rng([seed, *(heads.index(head) for head in group.heads)]), []
+    outside = set(heads) - set(group.heads)
     for _ in range(draws if len(outside) >= len(group.heads) else 0):
         chosen: list[Head] = []
         for layer in sorted({head.layer for head in group.heads}):
@@ -105,12 +105,19 @@ class HeadDistances:
     One batch's chosen rows are held until its last layer has come.
 
     Args:
+        attending: as of `AttentionMaps`; distances to heads of other layers are NaN.
         queries: rows of each input that are compared, drawn with the seed and the input's number; None: all of them.
     """
 
-    def __init__(self, layers: int, heads: int, *, queries: int | None = None, seed: int = 0):
-        self.layers, self.queries, self.seed = layers, queries, seed
-        self.sums = np.zeros((layers * heads, layers * heads))
+    def __init__(
+        self, layers: int, heads: int, attending: Sequence[int] = (), *, queries: int | None = None, seed: int = 0
+    ):
+        self.queries, self.seed = queries, seed
+        self.last = max(attending, default=layers - 1)
+        seen = np.array([head.layer * heads + head.head for head in all_heads(layers, heads, attending)])
+        self.seen = np.ix_(seen, seen)
+        self.sums = np.full((layers * heads, layers * heads), np.nan)
+        self.sums[self.seen] = 0
         self.rows = 0
         self._held: list[Tensor] = []
         self._rows = torch.empty(0)
@@ -131,7 +138,7 @@ class HeadDistances:
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
         """Compare all heads of all layers, handed over at once."""
-        self.update(self.layers - 1, weights, inputs)
+        self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
         """The drawn rows of long inputs; None where all rows are compared: all of all layers would have to be held."""
@@ -145,9 +152,9 @@ class HeadDistances:
 
     def _hold(self, layer: int, rows: Float[Tensor, "head row key"]) -> None:
         self._held.append(rows)
-        if layer == self.layers - 1:
+        if layer == self.last:
             held, self._held = torch.cat(self._held), []
-            self.sums += js_sums(held).double().cpu().numpy()
+            self.sums[self.seen] += js_sums(held).double().cpu().numpy()
             self.rows += held.shape[1]
 
     def _drawn(self, number: int, length: int) -> list[int]:

@@ -46,15 +46,16 @@ def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray,
 
 
 class MeanPatterns:
-    """Observer: the mean resized map of every head."""
+    """Observer: the mean resized map of every head. attending: as of `AttentionMaps`."""
 
-    def __init__(self, layers: int, heads: int):
+    def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
         self.sums, self.inputs = np.zeros((layers, heads, SIZE, SIZE)), 0
+        self.first = min(attending, default=0)
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Add one layer's maps."""
         self.sums[layer] += resized(weights.double().cpu().numpy()).sum(0)
-        self.inputs += len(inputs) if layer == 0 else 0
+        self.inputs += len(inputs) if layer == self.first else 0
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
         """Of long inputs each query's weight on the parts of the input."""
@@ -64,7 +65,7 @@ class MeanPatterns:
         """Add one layer without its maps."""
         share = parts(sums[0].values.shape[1])
         self.sums[layer] += sum((share / share.sum(0)).T @ layer_sums.values.astype(np.float64) for layer_sums in sums)
-        self.inputs += len(inputs) if layer == 0 else 0
+        self.inputs += len(inputs) if layer == self.first else 0
 
     def result(self) -> Float[np.ndarray, "layer head size size"]:
         """The means; NaN before any input."""

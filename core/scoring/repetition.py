@@ -27,11 +27,15 @@ class OwnAndOthers:
     `sums` holds, by half of the pairs, the sums and the sums of squares of (distance to itself on the pair's other
     input) less (distance to the other head on the same inputs), nats per row of maps. `pairs` counts the pairs of each
     half.
+
+    Args:
+        attending: as of `AttentionMaps`; only heads of these layers are compared, and have places in `sums`.
     """
 
-    def __init__(self, layers: int, heads: int):
-        self.layers, self.heads = layers, heads
-        self.sums, self.pairs = np.zeros((2, 2, layers * heads, layers * heads)), np.zeros(2, dtype=int)
+    def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
+        self.heads, self.attending = heads, list(attending or range(layers))
+        count = len(self.attending) * heads
+        self.sums, self.pairs = np.zeros((2, 2, count, count)), np.zeros(2, dtype=int)
         self._held: dict[int, np.ndarray] = {}
         self._start = self._seen = 0
 
@@ -44,9 +48,9 @@ class OwnAndOthers:
         """Keep one layer's maps at their size; a pair is compared when its last layer has come."""
         for number, maps in zip(inputs, resized(weights.double().cpu().numpy()), strict=True):
             index = self._start + number
-            held = self._held.setdefault(index, np.empty((self.layers, self.heads, SIZE, SIZE)))
-            held[layer] = maps
-        if layer == self.layers - 1:
+            held = self._held.setdefault(index, np.empty((len(self.attending), self.heads, SIZE, SIZE)))
+            held[self.attending.index(layer)] = maps
+        if layer == self.attending[-1]:
             for index in sorted({(self._start + number) // 2 * 2 for number in inputs}):
                 if index in self._held and index + 1 in self._held:
                     self._compare(index // 2, self._held.pop(index), self._held.pop(index + 1))

@@ -5,16 +5,23 @@ import copy
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModelForSequenceClassification
 
 from core.attention import Head
 from core.capture.interventions import Intervention
 from core.capture.outputs import mean_outputs
 from core.capture.running import capture, run
 from core.capture.selfcheck import eager_parts, self_check
-from core.errors import InputError, InterventionError
+from core.errors import InputError
 from core.models.checkpoint import Checkpoint
+from core.scoring.definitions import STATISTICS
+from core.studies.attention.inputs import SourceText
+from core.studies.attention.measures import StatisticsMeasure
+from core.studies.attention.partials import InputOffset
+from core.studies.attention.passes import observe
 from tests.capture.conftest import TEXT
-from tests.families.tiny import tiny_of
+from tests.families.tiny import tiny_config, tiny_of, tokenizer_of
+from tests.studies.through_json import rows_of
 
 ATTENDING = {"jamba": (1, 3), "qwen3_next": (3,)}  # of four layers, counted from 0
 
@@ -49,8 +56,6 @@ def test_an_observer_gets_the_same_layers_in_every_batch(hybrid):
     seen = []
 
     class Keep:
-        takes_hybrids = True
-
         def update(self, layer, weights, inputs):
             seen.append((layer, tuple(inputs)))
 
@@ -78,14 +83,81 @@ def test_a_head_of_a_layer_without_attention_does_not_exist(hybrid):
         capture(hybrid, hybrid.encode(TEXT[0])).of(Head(0, 0))
 
 
-def test_a_statistic_of_every_layer_is_refused_in_one_sentence(hybrid):
-    class Count:
-        def update(self, layer, weights, inputs):
-            raise AssertionError("maps of a hybrid were handed over")
+def statistics_of(checkpoint: Checkpoint) -> StatisticsMeasure:
+    measure = StatisticsMeasure(checkpoint, queries=None, seed=0)
+    observe(checkpoint, None, [SourceText(k, str(k), text, None) for k, text in enumerate(TEXT)], [measure])
+    return measure
 
-    numbers = ", ".join(str(layer + 1) for layer in ATTENDING[hybrid.family.model_type])
-    with pytest.raises(InterventionError, match=f"only some layers have attention: {numbers}"):
-        run(hybrid, [hybrid.encode(TEXT[0])], [Count()])
+
+def test_statistics_are_those_of_the_layers_that_attend(hybrid):
+    attending = list(ATTENDING[hybrid.family.model_type])
+    sums = statistics_of(hybrid).sums(InputOffset("tiny", "pasted", 0))
+    value = sums.means.result().value
+    entropy = list(STATISTICS).index("entropy")
+    by_hand = []
+    for text in TEXT:
+        weights = capture(hybrid, hybrid.encode(text)).weights[attending].astype(np.float64)
+        logs = np.log(np.where(weights > 0, weights, 1))
+        by_hand.append(-(weights * logs).sum(-1)[..., 1:].mean(-1))  # the first query sees one key
+    assert np.allclose(value[attending, :, entropy], np.mean(by_hand, 0), atol=1e-4)
+    assert np.isnan(np.delete(value, attending, 0)).all()
+    assert sums.names == hybrid.all_heads == [Head(layer, head) for layer in attending for head in range(hybrid.heads)]
+
+
+def test_distances_are_between_heads_that_exist(hybrid):
+    sums = statistics_of(hybrid).sums(InputOffset("tiny", "pasted", 0))
+    own = sums.distances[np.ix_(sums.numbers, sums.numbers)]
+    assert (own[~np.eye(len(own), dtype=bool)] > 0).all()
+    assert np.isnan(np.delete(sums.distances, sums.numbers, 0)).all()
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Two classifiers of one hybrid, from different random weights."""
+    made = []
+    for seed in range(2):
+        tokenizer = tokenizer_of("jamba")
+        torch.manual_seed(seed)
+        settings = tiny_config("jamba", len(tokenizer))
+        settings.pad_token_id = 0
+        model = AutoModelForSequenceClassification.from_config(settings)
+        made.append(tmp_path_factory.mktemp("hybrid"))
+        model.save_pretrained(made[-1])
+        tokenizer.save_pretrained(made[-1])
+    return str(made[0]), str(made[1])
+
+
+FEW = {"tasks": ["sst2"], "limit": 3}
+ROWS = {"task": "sst2", "limit": 3}
+STUDIES = {
+    "statistics": FEW,
+    "features": FEW | {"features": ["first", "noun"]},
+    "relations": FEW | {"relations": ["verb-subject"]},
+    "redundancy": FEW,
+    "norms": FEW,
+    "effective": FEW,
+    "match": FEW | {"draws": 19},
+    "change": ROWS,
+    "classify-maps": ROWS,
+    "disable": ROWS,
+    "importance": ROWS,
+    "operators": ROWS | {"operators": ["zero", "disable"]},
+    "patch": ROWS,
+    "gates": ROWS,
+}
+QUICK = {"statistics", "disable"}  # of the others each takes seconds
+
+
+@pytest.mark.parametrize(
+    "study", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in STUDIES]
+)
+def test_studies_give_rows_of_the_heads_that_exist(study, folders):
+    first, other = folders
+    given = {"match": {"checkpoint": first, "compare": other}, "change": {"before": first, "after": [other]}}
+    rows = rows_of(study, given.get(study, {"checkpoint": first}) | STUDIES[study])
+    of_heads = [row for row in rows if row.get("layer") is not None]
+    assert {row["layer"] for row in of_heads} == set(ATTENDING["jamba"])
+    assert all(row.get("value", 0) is not None for row in of_heads)
 
 
 def test_outputs_stand_under_the_layers_own_numbers(hybrid):

@@ -16,6 +16,7 @@ import pydantic.dataclasses
 from jaxtyping import Float
 
 from ... import capture, scoring
+from ...attention import all_heads
 from ...errors import InputError
 from ...scoring import effects
 from ...store.rows import Row
@@ -98,6 +99,7 @@ class Swept:
     grouped: tuple[Variant, ...]
     exact_plain: np.ndarray | None = None
     exact: np.ndarray | None = None
+    attending: tuple[int, ...] = ()
 
     @property
     def in_float32(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -167,7 +169,8 @@ class Disable(Study[DisableOptions, Swept]):
         """All rows, in the task's order."""
         swept = [part for part in partials if len(part.changed)]
         first, columns = swept[0], in_order(swept, ("rows", "gold", "plain", "changed"))
-        whole = Swept(layers=first.layers, heads=first.heads, grouped=first.grouped, **columns)
+        shape: dict[str, Any] = {"layers": first.layers, "heads": first.heads, "attending": first.attending}
+        whole = Swept(grouped=first.grouped, **shape, **columns)
         if first.exact is None:
             return whole
         exact_plain, exact = _exact(partials, whole.rows, len(whole.changed))
@@ -259,7 +262,7 @@ def mixed_precision(low: Differences, exact: Differences) -> Differences:
 
 def check_within(within: float) -> None:
     """Raises InputError for a share that is none."""
-    scoring.distances.groups_of(np.zeros((2, 2)), 2, within=within)
+    scoring.distances.groups_of(np.zeros((2, 2)), all_heads(1, 2), within=within)
 
 
 def group_variants(opened: Opened, data: str | None, *, seed: int, within: float) -> list[Variant]:
@@ -273,7 +276,7 @@ def group_variants(opened: Opened, data: str | None, *, seed: int, within: float
         name = f"{len(group.heads)} like {group.middle}"
         found_variants.append(Variant(name, None, None, tuple(group.heads), TOGETHER, number, group.distance))
         found_variants += [Variant(str(head), None, None, (head,), ALONE, number) for head in group.heads]
-        sets = scoring.distances.matched(group, checkpoint.layers, checkpoint.heads, draws=CONTROLS, seed=seed)
+        sets = scoring.distances.matched(group, checkpoint.all_heads, draws=CONTROLS, seed=seed)
         found_variants += [
             Variant(f"control {k + 1} of {name}", None, None, tuple(head_set), CONTROL, number)
             for k, head_set in enumerate(sets)
@@ -293,9 +296,10 @@ def _measured(opened: Opened, data: str | None, seed: int, within: float) -> "li
     """The same on every worker: they depend on nothing but the weights and the options."""
     checkpoint = opened.checkpoint
     rows = read_rows(opened.task, "train", folder=data, limit=GROUP_ROWS, seed=seed)
-    distances = scoring.distances.HeadDistances(checkpoint.layers, checkpoint.heads, queries=QUERIES, seed=seed)
+    shape = (checkpoint.layers, checkpoint.heads, checkpoint.attending)
+    distances = scoring.distances.HeadDistances(*shape, queries=QUERIES, seed=seed)
     capture.running.run(checkpoint, opened.encoded(rows), [distances.take(range(len(rows)))])
-    return scoring.distances.groups_of(distances.result(), checkpoint.heads, within=within)
+    return scoring.distances.groups_of(distances.result()[distances.seen], checkpoint.all_heads, within=within)
 
 
 class Contrast(TypedDict, total=False):
@@ -368,7 +372,9 @@ def swept_rows(
 ) -> tuple[Swept, str]:
     """Predictions of some rows, plain and under every variant, and the arithmetic that the machine chose."""
     again, grouped = row_slice.float32_variants, _grouped(options, opened)
-    variants = grouped or _variants(options, opened.checkpoint.layers, opened.checkpoint.heads)
+    shape = (opened.checkpoint.layers, opened.checkpoint.heads)
+    attending = opened.checkpoint.attending
+    variants = grouped or _variants(options, *shape, attending)
     sweeps = _Sweeps(options, opened, rows, variants)
     if again:
         plain, changed, dtype = sweeps.of(again, "float32")
@@ -383,8 +389,8 @@ def swept_rows(
         exact_plain, swept, _ = sweeps.of(sampled, "float32")
         exact = _spread(swept, sampled, len(variants))
     gold = np.array([row.label for row in rows])
-    shape = (opened.checkpoint.layers, opened.checkpoint.heads)
-    return Swept(np.array(row_slice.rows), *shape, gold, plain, changed, tuple(grouped), exact_plain, exact), dtype
+    taken = (gold, plain, changed, tuple(grouped), exact_plain, exact, attending)
+    return Swept(np.array(row_slice.rows), *shape, *taken), dtype
 
 
 def near_claims(options: DisableOptions, merged: Swept) -> tuple[int, ...]:
@@ -451,8 +457,8 @@ def _grouped(options: DisableOptions, opened: disabling.Opened) -> list[Variant]
     return group_variants(opened, options.data, seed=options.seed, within=options.within)
 
 
-def _variants(options: DisableOptions, layers: int, heads: int) -> list[Variant]:
-    return disabling.variants_of(options.what, options.heads, layers, heads)
+def _variants(options: DisableOptions, layers: int, heads: int, attending: tuple[int, ...]) -> list[Variant]:
+    return disabling.variants_of(options.what, options.heads, layers, heads, attending)
 
 
 class About(TypedDict):
@@ -484,7 +490,9 @@ class _Table:
         self.about = About(operator=options.operator, what=options.what, task=task.key, n=len(swept.gold))
         ones = np.ones((1, len(swept.gold)))
         self.whole = {name: effects.counted(name, swept.gold, swept.plain[None], ones)[0, 0] for name in self.names}
-        self.variants: Sequence[Variant] = swept.grouped or _variants(options, swept.layers, swept.heads)
+        self.variants: Sequence[Variant] = swept.grouped or _variants(
+            options, swept.layers, swept.heads, swept.attending
+        )
         self.changed = swept.changed
         self.beside: list[Contrasts] = [{} for _ in self.variants]
         if options.what == "duplicates":

@@ -248,13 +248,18 @@ def group_name(heads: Sequence[Component]) -> str:
     return ",".join(str(head) for head in heads)
 
 
-def variants_of(what: str, heads: str, layers: int, width: int) -> list[Variant]:
-    """What is changed together, in the order of the heads. what: one of KINDS but "duplicates"."""
-    all_sets = [[Head(layer, head) for head in range(width)] for layer in range(layers)]
+def variants_of(what: str, heads: str, layers: int, width: int, attending: Sequence[int] = ()) -> list[Variant]:
+    """What is changed together, in the order of the heads.
+
+    Args:
+        what: one of KINDS but "duplicates".
+        attending: as of `AttentionMaps`.
+    """
+    all_sets = [[Head(layer, head) for head in range(width)] for layer in attending or range(layers)]
     if what == "heads":
         return [Variant(str(head), head.layer, head.head, (head,)) for row in all_sets for head in row]
     if what == "layers":
-        return [Variant(f"L{layer + 1}", layer, None, tuple(row)) for layer, row in enumerate(all_sets)]
+        return [Variant(f"L{row[0].layer + 1}", row[0].layer, None, tuple(row)) for row in all_sets]
     if what == "all-but-one":
         return [
             Variant(

@@ -111,7 +111,7 @@ class Importance(Study[ImportanceOptions, Weighed]):
         sweep: dict[str, np.ndarray] = {}
         dtype = checkpoint.dtype
         if options.sweep:
-            heads = capture.sweeping.every_head(checkpoint.layers, checkpoint.heads)
+            heads = capture.sweeping.every_head(checkpoint.layers, checkpoint.heads, checkpoint.attending)
             swept = capture.sweeping.sweep(
                 checkpoint, encodings, heads, options.sweep, computing=capture.sweeping.Computing(dtype=options.dtype)
             )
@@ -145,7 +145,8 @@ class Importance(Study[ImportanceOptions, Weighed]):
         )
         scores = capture.importance.importance(total, reading=options.reading, normalize=options.normalize)  # type: ignore[arg-type]
         raw = capture.importance.importance(total, reading=options.reading, normalize=False)  # type: ignore[arg-type]
-        ranked = sorted(np.ndindex(*scores.shape), key=lambda index: (-float(scores[index]), index))
+        seen = np.argwhere(~np.isnan(merged.example).all(1)[:, None].repeat(scores.shape[1], 1)).tolist()
+        ranked = sorted(map(tuple, seen), key=lambda index: (-float(scores[index]), index))
         heads: list[Result] = [
             ImportantHead(
                 name=str(Head(*index)), layer=index[0], head=index[1], rank=rank + 1, value=float(scores[index]),
@@ -154,7 +155,8 @@ class Importance(Study[ImportanceOptions, Weighed]):
             )
             for rank, index in enumerate(ranked)
         ]  # fmt: skip
-        return heads + (_beside_the_sweep(options, merged, scores.flatten().numpy()) if options.sweep else [])
+        by_place = np.array([float(scores[tuple(at)]) for at in seen])
+        return heads + (_beside_the_sweep(options, merged, by_place) if options.sweep else [])
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         told = []

@@ -86,6 +86,7 @@ class Knocked:
     having: np.ndarray
     moved: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     links: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=int))
+    attending: tuple[int, ...] = ()
 
 
 class KnockoutStudy(Study[KnockoutOptions, Knocked]):
@@ -114,7 +115,7 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
         for kind in options.edges:
             edges = _edges(kind, words, encodings, causal=checkpoint.causal)
             having.append([bool(edges(encoding).any()) for encoding in encodings])
-            for layers in layers_of(checkpoint.layers):
+            for layers in layers_of(checkpoint.layers, checkpoint.attending):
                 cut = capture.interventions.Knockout(edges, frozenset(layers), options.renormalise)
                 logits = capture.running.predict(checkpoint, encodings, interventions=[cut])
                 changed.append(opened.predicted(logits))
@@ -128,6 +129,7 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
             opened.predicted(untouched),
             np.array(changed),
             np.array(having),
+            attending=checkpoint.attending,
         )
         if words:
             partial = replace(partial, moved=np.array(list(moved.values())), links=np.array(links))
@@ -137,14 +139,16 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
         """All rows, in the task's order."""
         words = ("moved", "links") if _of_words(options) else ()
         whole = in_order(partials, ("rows", "gold", "plain", "changed", "having", *words))
-        return Knocked(layers=partials[0].layers, **whole)
+        return Knocked(layers=partials[0].layers, attending=partials[0].attending, **whole)
 
     def results(self, options: KnockoutOptions, merged: Knocked) -> list[Result]:
         """The baseline, then a record per kind of edge and layer (layer None: all layers), then words beside words."""
         task = task_of(options.task)
         how = f"knockout, {'renormalised' if options.renormalise else 'weights set to 0'}"
         cuts = [
-            (number, kind, layers) for number, kind in enumerate(options.edges) for layers in layers_of(merged.layers)
+            (number, kind, layers)
+            for number, kind in enumerate(options.edges)
+            for layers in layers_of(merged.layers, merged.attending)
         ]
         changes = prediction_changes(task, merged.gold, merged.plain, merged.changed, seed=options.seed)
         before = metrics_before(task, merged.gold, merged.plain)
@@ -196,9 +200,10 @@ def _edges(
     return capture.knockout.LinkEdges(dict(zip(encodings, words[kind], strict=True)), causal=causal)
 
 
-def layers_of(layers: int) -> list[list[int]]:
-    """Each layer alone, then all together (where there is more than one)."""
-    return [*([layer] for layer in range(layers)), *([list(range(layers))] if layers > 1 else [])]
+def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
+    """Each layer alone, then all together (if there is more than one). attending: as of `AttentionMaps`."""
+    own = list(attending or range(layers))
+    return [*([layer] for layer in own), *([own] if len(own) > 1 else [])]
 
 
 # ---------------------------------------------------------------- links between two sorts of words

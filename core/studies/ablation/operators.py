@@ -14,7 +14,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture
-from ...attention import Head
+from ...attention import all_heads
 from ...errors import InputError
 from ...scoring.effects import max_t, mean_intervals
 from ...scoring.rank_agreement import operators_agree
@@ -65,6 +65,7 @@ class Effects:
     plain: np.ndarray
     changes: np.ndarray
     fitting: np.ndarray
+    attending: tuple[int, ...] = ()
 
 
 class OperatorsStudy(Study[OperatorsOptions, Effects]):
@@ -94,7 +95,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         opened, rows = disabling.opened(options), disabling.rows_of(options)
         checkpoint, operator = opened.checkpoint, unit.arguments.operator
         encodings, gold = opened.encoded(rows), opened.outputs(rows)
-        heads = capture.sweeping.every_head(checkpoint.layers, checkpoint.heads)
+        heads = capture.sweeping.every_head(checkpoint.layers, checkpoint.heads, checkpoint.attending)
         names = [row.id for row in rows]
         outcomes = [
             capture.losses.effects(
@@ -115,6 +116,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
             plain,
             changes[None],
             _fitting(opened, options) if operator == "constant" else np.zeros((3, 0)),
+            checkpoint.attending,
         )
         return Done(partial, provenance(checkpoint, names, dtype=outcomes[0].dtype))
 
@@ -124,7 +126,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         fitting = next((part.fitting for part in partials if part.fitting.size), first.fitting)
         names = tuple(name for part in partials for name in part.operators)
         changes = np.concatenate([part.changes for part in partials])
-        return Effects(first.layers, first.heads, names, first.plain, changes, fitting)
+        return Effects(first.layers, first.heads, names, first.plain, changes, fitting, first.attending)
 
     def results(self, options: OperatorsOptions, merged: Effects) -> list[Result]:
         """The baseline, a row per head and operator, then a row per pair of operators."""
@@ -174,11 +176,11 @@ def _fitting(opened: disabling.Opened, options: OperatorsOptions) -> np.ndarray:
 def _effects(options: OperatorsOptions, merged: Effects, about: Any) -> list[OperatorEffect]:
     operators, heads, n = merged.changes.shape
     p = max_t(np.zeros(n), merged.changes.reshape(-1, n), seed=options.seed).reshape(operators, heads)
-    results = []
+    results, named = [], all_heads(merged.layers, merged.heads, merged.attending)
     for number, operator in enumerate(merged.operators):
         intervals = mean_intervals(np.zeros(n), merged.changes[number], most=None)
         for head in range(heads):
-            head_name = Head(*divmod(head, merged.heads))
+            head_name = named[head]
             fits = ("fit_mean", "fit_zero", "fit_constant") if operator == "constant" and merged.fitting.size else ()
             effect = OperatorEffect(
                 name=str(head_name), layer=head_name.layer, head=head_name.head, operator=operator,

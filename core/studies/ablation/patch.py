@@ -62,6 +62,7 @@ class PatchPartial:
     first: np.ndarray
     second: np.ndarray
     patched: np.ndarray
+    attending: tuple[int, ...] = ()
 
 
 class PatchStudy(Study[PatchOptions, PatchPartial]):
@@ -92,7 +93,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
         """m of these pairs."""
         opened, all_rows = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
-        variants = disabling.variants_of(options.what, "", checkpoint.layers, checkpoint.heads)
+        variants = disabling.variants_of(options.what, "", checkpoint.layers, checkpoint.heads, checkpoint.attending)
         texts = [
             made_of(options.kind, row, options.seed + row_number, checkpoint.tokenizer.mask_token)
             for row, row_number in zip(rows, unit.arguments.rows, strict=True)
@@ -110,6 +111,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
         partial = PatchPartial(
             np.array(unit.arguments.rows), checkpoint.layers, checkpoint.heads,
             np.array([text is not None for text in texts]), first, second, patched,
+            checkpoint.attending,
         )  # fmt: skip
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
@@ -120,7 +122,8 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
         whole = {
             name: np.concatenate([getattr(part, name) for part in partials], axis=-1)[..., order] for name in names
         }
-        return PatchPartial(layers=partials[0].layers, heads=partials[0].heads, **whole)
+        first = partials[0]
+        return PatchPartial(layers=first.layers, heads=first.heads, attending=first.attending, **whole)
 
     def results(self, options: PatchOptions, merged: PatchPartial) -> list[Patched]:
         """A record per component: the share it brings back with its interval and corrected p."""
@@ -133,7 +136,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
             merged.first[made], merged.second[made], merged.patched[:, made], floor=options.floor, seed=options.seed
         )
         body, task = [], task_of(options.task).key
-        variants = disabling.variants_of(options.what, "", merged.layers, merged.heads)
+        variants = disabling.variants_of(options.what, "", merged.layers, merged.heads, merged.attending)
         for k, variant in enumerate(variants):
             low, high, p = (
                 None if np.isnan(column[k]) else float(column[k]) for column in (shares.low, shares.high, shares.p)

@@ -12,7 +12,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture
-from ...attention import Head, all_heads
+from ...attention import Head
 from ...errors import InputError
 from ...scoring import effects
 from ...store.rows import Row
@@ -178,7 +178,7 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
 def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
     """All heads, the first to go first; learned: the rows that find the order."""
     checkpoint = opened.checkpoint
-    heads = all_heads(checkpoint.layers, checkpoint.heads)
+    heads = checkpoint.all_heads
     if name.startswith("random"):
         seed = [options.seed, int(name.split()[1])]
         return [heads[k] for k in np.random.default_rng(seed).permutation(len(heads))]

@@ -120,6 +120,7 @@ class Taken:
     first_order: np.ndarray
     fast: bool
     rounds: int
+    attending: tuple[int, ...] = ()
 
 
 class RaceStudy(Study[RaceOptions, Taken]):
@@ -161,7 +162,9 @@ class RaceStudy(Study[RaceOptions, Taken]):
         """The effects that this round wants of these rows."""
         race_round, opened, all_rows = unit.arguments, disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in race_round.rows]
-        variants = disabling.variants_of(options.what, options.heads, checkpoint.layers, checkpoint.heads)
+        variants = disabling.variants_of(
+            options.what, options.heads, checkpoint.layers, checkpoint.heads, checkpoint.attending
+        )
         taken, sources = (
             _empty(race_round, checkpoint, len(variants), rows),
             references.sources(options.operator, opened, options),
@@ -288,7 +291,8 @@ class Race:
     @cached_property
     def variants(self) -> list[Variant]:
         """What races, in the order of the heads."""
-        return variants_of(self.options.what, self.options.heads, self.taken.layers, self.taken.heads)
+        taken = self.taken
+        return variants_of(self.options.what, self.options.heads, taken.layers, taken.heads, taken.attending)
 
     @cached_property
     def rules(self) -> Rules:
@@ -383,7 +387,8 @@ def merge_all(parts: Sequence[Taken]) -> Taken:
             arrays[name][..., where] = np.where(np.isnan(values), arrays[name][..., where], values)
     first = parts[0]
     fast, rounds = all(part.fast for part in parts), max(part.rounds for part in parts)
-    return Taken(rows=places, layers=first.layers, heads=first.heads, fast=fast, rounds=rounds, **arrays)
+    shape: dict[str, Any] = {"layers": first.layers, "heads": first.heads, "attending": first.attending}
+    return Taken(rows=places, fast=fast, rounds=rounds, **shape, **arrays)
 
 
 # ---------------------------------------------------------------- units and passes
@@ -442,7 +447,7 @@ def _empty(race_round: Round, checkpoint: "Checkpoint", variants: int, rows: Seq
     gold, loss, plain = np.array([float(row.label) for row in rows]), *(np.full(len(rows), np.nan) for _ in range(2))
     return Taken(
         np.array(race_round.rows), checkpoint.layers, checkpoint.heads, gold, loss, plain, changed, exact, first_order,
-        fast=True, rounds=race_round.number,
+        fast=True, rounds=race_round.number, attending=checkpoint.attending,
     )  # fmt: skip
 
 

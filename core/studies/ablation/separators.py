@@ -66,6 +66,7 @@ class Slopes:
     gold: np.ndarray
     plain: np.ndarray
     changed: np.ndarray
+    attending: tuple[int, ...] = ()
 
 
 class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
@@ -93,21 +94,21 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
                     checkpoint, encodings, interventions=[capture.interventions.Knockout(edges, frozenset(layers))]
                 )
             )
-            for layers in layers_of(checkpoint.layers)
+            for layers in layers_of(checkpoint.layers, checkpoint.attending)
         ]
         partial = Slopes(
             np.array(unit.arguments.rows), checkpoint.layers, slopes.to_separator.numpy(), slopes.to_other.numpy(),
             slopes.weight.numpy(), capture.separators.separator_norms(checkpoint, encodings).numpy(),
             np.array([len(encoding.separators) / len(encoding) for encoding in encodings]),
             np.array([row.label for row in rows]),
-            opened.predicted(capture.running.predict(checkpoint, encodings)), np.array(changed),
+            opened.predicted(capture.running.predict(checkpoint, encodings)), np.array(changed), checkpoint.attending,
         )  # fmt: skip
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def merge(self, options: SeparatorsOptions, partials: Sequence[Slopes]) -> Slopes:
         """All rows, in the task's order."""
         names = ("rows", "to_separator", "to_other", "weight", "norm", "share", "gold", "plain", "changed")
-        return Slopes(layers=partials[0].layers, **in_order(partials, names))
+        return Slopes(layers=partials[0].layers, attending=partials[0].attending, **in_order(partials, names))
 
     def results(self, options: SeparatorsOptions, merged: Slopes) -> list[Result]:
         """The baseline; a record per layer with the ratio of gradients and what cutting does; one for all layers."""
@@ -115,10 +116,12 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
         before = metrics_before(task, merged.gold, merged.plain)
         changes = prediction_changes(task, merged.gold, merged.plain, merged.changed, seed=options.seed)
         results: list[Result] = [Untouched(task=task.key, n=len(merged.gold), metrics=before)]
-        for k, (layers, change) in enumerate(zip(layers_of(merged.layers), changes, strict=True)):
-            name = f"L{layers[0] + 1}" if len(layers) == 1 else "all layers"
-            layer = k if k < merged.layers else None
-            facts = gradient_facts(merged, k) if k < merged.layers else {}
+        cuts = layers_of(merged.layers, merged.attending)
+        for k, (layers, change) in enumerate(zip(cuts, changes, strict=True)):
+            is_layer = k < max(1, len(cuts) - 1)  # the last one is of all layers
+            layer = layers[0] if is_layer else None
+            name = "all layers" if layer is None else f"L{layer + 1}"
+            facts = {} if layer is None else gradient_facts(merged, layer)
             results.append(SeparatorLayer(name=name, layer=layer, task=task.key, **facts, **change))
         return results
 

@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import numpy as np
-
 from ... import studies
 from ...store.rows import Row
 from ..contract import Done, Study, Unit
@@ -107,7 +105,7 @@ def of_heads(
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)
-    return [at_head(about, value, *cell) for cell in np.ndindex(sums.layers, sums.heads)]
+    return [at_head(about, value, *head) for head in sums.names]
 
 
 def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) -> S:

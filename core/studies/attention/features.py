@@ -138,7 +138,7 @@ def scores_of(sums: FeatureSums) -> list[Score]:
             scores.append(score_of(Score, sums, *key, note="no input has this feature"))
             continue
         about = score_of(Score, sums, *key)
-        for cell in np.ndindex(p.shape):
+        for cell in sums.names:
             score = beside_null(at_head(about, value, *cell), effect, *cell)
             scores.append(replace(contrasted(score, contrast, *cell), p=float(p[cell]), q=float(q[cell])))
     return scores
@@ -157,7 +157,6 @@ def difference_scores(first: FeatureSums, second: FeatureSums) -> list[Score]:
             p = value.p_either()[..., 0]
             q = q_values(p)
             scores += [
-                replace(at_head(about, value, *cell), p=float(p[cell]), q=float(q[cell]))
-                for cell in np.ndindex(p.shape)
+                replace(at_head(about, value, *cell), p=float(p[cell]), q=float(q[cell])) for cell in first.names
             ]
     return scores

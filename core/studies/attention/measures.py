@@ -137,7 +137,7 @@ class FeatureMeasure:
     tags = True
 
     def __init__(self, checkpoint: Checkpoint, features: Sequence[str], *, seed: int):
-        self.causal, self.seed = checkpoint.causal, seed
+        self.causal, self.attending, self.seed = checkpoint.causal, checkpoint.attending, seed
         self.features = [feature_of(name) for name in dict.fromkeys(features)]
         self._finder = FeatureFinder(self.features)
         names = [feature.name for feature in self.features]
@@ -167,7 +167,7 @@ class FeatureMeasure:
     def sums(self, at: InputOffset) -> FeatureSums:
         """The sums over all inputs so far; at: which inputs they are of."""
         means, names = self.attention.means, tuple(feature.name for feature in self.features)
-        return FeatureSums(at, *means.sums.shape[1:3], self.causal, means, names)
+        return FeatureSums(at, *means.sums.shape[1:3], self.causal, means, names, attending=self.attending)
 
 
 def features_again(sums: FeatureSums) -> FeatureAttention:
@@ -187,7 +187,7 @@ class RelationMeasure:
     tags = True
 
     def __init__(self, checkpoint: Checkpoint, relations: Sequence[Relation]):
-        self.causal, self.relations = checkpoint.causal, list(relations)
+        self.causal, self.attending, self.relations = checkpoint.causal, checkpoint.attending, list(relations)
         self.attention = RelationAttention(
             checkpoint.layers,
             checkpoint.heads,
@@ -215,7 +215,7 @@ class RelationMeasure:
         attention, names = self.attention, tuple(relation.name for relation in self.relations)
         distances = tuple(dict(counter) for counter in attention.distances)
         shape = attention.means.sums.shape[1:3]
-        return RelationSums(at, *shape, self.causal, attention.means, names, distances)
+        return RelationSums(at, *shape, self.causal, attention.means, names, distances, attending=self.attending)
 
 
 def relations_again(sums: RelationSums, relations: Sequence[Relation]) -> RelationAttention:
@@ -290,10 +290,10 @@ class StatisticsMeasure:
     tags = False
 
     def __init__(self, checkpoint: Checkpoint, *, queries: int | None, seed: int):
-        self.causal = checkpoint.causal
+        self.causal, self.attending = checkpoint.causal, checkpoint.attending
         layers, heads = checkpoint.layers, checkpoint.heads
         self.statistics = HeadStatistics(layers, heads, causal=checkpoint.causal)
-        self.distances = HeadDistances(layers, heads, queries=queries, seed=seed)
+        self.distances = HeadDistances(layers, heads, self.attending, queries=queries, seed=seed)
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Say where each input's special tokens are."""
@@ -313,7 +313,9 @@ class StatisticsMeasure:
         """The sums over all inputs so far; at: which inputs they are of."""
         means, distances = self.statistics.means, self.distances
         shape = means.sums.shape[1:3]
-        return StatisticsSums(at, *shape, self.causal, means, distances.sums, int(distances.rows))
+        return StatisticsSums(
+            at, *shape, self.causal, means, distances.sums, int(distances.rows), attending=self.attending
+        )
 
 
 def distances_again(sums: StatisticsSums) -> HeadDistances:
@@ -332,10 +334,11 @@ class PatternMeasure:
         """random: of how many draws of random weights repeated patterns are counted beside the checkpoint's; 0: of
         none, and none of the checkpoint's."""
         self.checkpoint, self.seed = checkpoint, seed
-        self.distances = HeadDistances(checkpoint.layers, checkpoint.heads, queries=queries, seed=seed)
-        self.patterns = MeanPatterns(checkpoint.layers, checkpoint.heads)
+        shape = (checkpoint.layers, checkpoint.heads, checkpoint.attending)
+        self.distances = HeadDistances(*shape, queries=queries, seed=seed)
+        self.patterns = MeanPatterns(*shape)
         sets = range(random + 1 if random else 0)
-        self.repeats = [OwnAndOthers(checkpoint.layers, checkpoint.heads) for _ in sets]
+        self.repeats = [OwnAndOthers(*shape) for _ in sets]
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Say which inputs come; random weights see them at once."""
@@ -352,8 +355,9 @@ class PatternMeasure:
         shape = (checkpoint.layers, checkpoint.heads, checkpoint.causal)
         nothing = Means(checkpoint.layers, checkpoint.heads, 0)
         sums = PatternSums(
-            at, *shape, nothing, distances.sums, int(distances.rows), patterns.sums, int(patterns.inputs)
-        )
+            at, *shape, nothing, distances.sums, int(distances.rows), patterns.sums, int(patterns.inputs),
+            attending=checkpoint.attending,
+        )  # fmt: skip
         if not self.repeats:
             return sums
         return replace(sums, nearer=np.array([one.sums for one in self.repeats]), pairs=self.repeats[0].pairs)
@@ -406,7 +410,8 @@ class EffectiveMeasure:
     def sums(self, at: InputOffset) -> EffectiveSums:
         """The sums over all inputs so far; at: which inputs they are of."""
         shape = self.means.sums.shape[1:3]
-        return EffectiveSums(at, *shape, self.checkpoint.causal, self.means, self.by_length, self.squares)
+        more = (self.by_length, self.squares)
+        return EffectiveSums(at, *shape, self.checkpoint.causal, self.means, *more, attending=self.checkpoint.attending)
 
 
 def both_maps(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:

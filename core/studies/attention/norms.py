@@ -160,5 +160,6 @@ class NormMeasure:
         """The sums over all inputs so far; at: which inputs they are of."""
         shape = (self.checkpoint.layers, self.checkpoint.heads)
         return NormSums(
-            at, *shape, self.checkpoint.causal, self.means, self.features.sums(at), self.statistics.sums(at)
-        )
+            at, *shape, self.checkpoint.causal, self.means, self.features.sums(at), self.statistics.sums(at),
+            attending=self.checkpoint.attending,
+        )  # fmt: skip

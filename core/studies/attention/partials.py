@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from ...attention import Head, all_heads
 from ...scoring.intervals import Means
 
 
@@ -20,13 +21,28 @@ class InputOffset:
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over some inputs of a model with `layers` layers of `heads` heads."""
+    """Sums over some inputs of a model with `layers` layers of `heads` heads.
+
+    Attributes:
+        attending: as of `AttentionMaps`.
+    """
 
     at: InputOffset
     layers: int
     heads: int
     causal: bool
     means: Means
+    attending: tuple[int, ...] = field(default=(), kw_only=True)
+
+    @property
+    def names(self) -> list[Head]:
+        """The heads that exist, layer by layer."""
+        return all_heads(self.layers, self.heads, self.attending)
+
+    @property
+    def numbers(self) -> list[int]:
+        """Their numbers among the heads of all layers."""
+        return [head.layer * self.heads + head.head for head in self.names]
 
     def plus(self: "S", other: "S") -> "S":
         """The sums of both; the other has seen other inputs of the same task and checkpoint."""

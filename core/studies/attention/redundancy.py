@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import pydantic.dataclasses
 
 from ... import scoring, studies
-from ...attention import Head
 from ...errors import InputError
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
@@ -99,17 +99,17 @@ STUDY = Redundancy()
 
 def alike(sums: PatternSums, *, groups: int) -> list[Result]:
     """Each head with its scores, then the groups."""
-    distances = sums.distances / max(sums.rows, 1)
+    distances = _distances(sums) / max(sums.rows, 1)
     if len(distances) < 2 or not sums.rows:
         return []
     others, apart = scoring.mean_patterns.nearest(distances)
-    patterns = sums.patterns / max(sums.inputs, 1)
-    grouping = scoring.mean_patterns.grouped(patterns.reshape(-1, *patterns.shape[2:]), groups=groups)
+    patterns = (sums.patterns / max(sums.inputs, 1)).reshape(-1, *sums.patterns.shape[2:])[sums.numbers]
+    grouping = scoring.mean_patterns.grouped(patterns, groups=groups)
     results: list[Result] = []
     for number in range(len(distances)):
         where = _facts(sums) | _head(sums, number)
         group, clear = int(grouping.group[number]) + 1, float(grouping.clear[number])
-        other = str(Head(*divmod(others[number], sums.heads)))
+        other = str(sums.names[others[number]])
         results += [
             AlikeHead(**where, value=float(apart[number]), n=sums.rows, other=other, group=group, clear=clear),
             GroupMember(**where, statistic="group", value=float(group), n=sums.inputs),
@@ -122,14 +122,19 @@ def alike(sums: PatternSums, *, groups: int) -> list[Result]:
     return results
 
 
+def _distances(sums: PatternSums) -> np.ndarray:
+    """Between the heads that exist."""
+    return sums.distances[np.ix_(sums.numbers, sums.numbers)]
+
+
 def _facts(sums: PatternSums) -> Row:
     """The columns that say of what a row is."""
     return {"checkpoint": sums.at.checkpoint, "task": sums.at.task}
 
 
 def _head(sums: PatternSums, number: int) -> Row:
-    """The columns that name a head by its number."""
-    head = Head(*divmod(number, sums.heads))
+    """The columns that name a head by its number among those that exist."""
+    head = sums.names[number]
     return {"layer": head.layer, "head": head.head, "name": str(head)}
 
 
@@ -143,7 +148,7 @@ def repeated(sums: PatternSums) -> list[Result]:
     results: list[Result] = [
         RepeatedHead(
             **about, **_head(sums, number), value=float(mine.value[number]), low=float(mine.low[number]),
-            high=float(mine.high[number]), n=mine.pairs, other=str(Head(*divmod(int(mine.other[number]), sums.heads))),
+            high=float(mine.high[number]), n=mine.pairs, other=str(sums.names[int(mine.other[number])]),
         )
         for number in range(len(mine.value))
     ]  # fmt: skip
@@ -160,13 +165,13 @@ def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[Likenes
     """Of each pair of checkpoint and task of one shape, whether the same heads are alike in both."""
     results = []
     for first, other in combinations(pieces, 2):
-        if (first.layers, first.heads) != (other.layers, other.heads) or not (first.rows and other.rows):
+        if first.names != other.names or not (first.rows and other.rows):
             continue
         agreement = scoring.mean_patterns.redundancy_agreement(
-            first.distances / first.rows,
-            other.distances / other.rows,
+            _distances(first) / first.rows,
+            _distances(other) / other.rows,
             seed=seed,
-            layer=[number // first.heads for number in range(first.layers * first.heads)],
+            layer=[head.layer for head in first.names],
         )
         change = "task" if first.at.checkpoint == other.at.checkpoint else "checkpoint"
         change = "both" if change == "checkpoint" and first.at.task != other.at.task else change
@@ -174,7 +179,7 @@ def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[Likenes
             LikenessKept(
                 between=change, **_facts(first), other_checkpoint=other.at.checkpoint, other_task=other.at.task,
                 r=agreement.r, low=agreement.low, high=agreement.high, p=agreement.p, pairs=agreement.pairs,
-                n=first.layers * first.heads,
+                n=len(first.names),
             )
         )  # fmt: skip
     return results

@@ -94,7 +94,7 @@ class Relations(Attending[RelationsOptions, RelationSums]):
             about, number = score_of(RelationScore, sums, direction, name), sums.relations.index(name)
             if not relations[number].across:  # where no distance means anything
                 about = _with_distances(about, visible(sums.distances[number], direction, causal=sums.causal))
-            for cell in np.ndindex(p.shape):
+            for cell in sums.names:
                 score = beside_null(at_head(about, weight, *cell, most=1.0), quantities["excess"], *cell)
                 right, low, high = ends(quantities["accuracy"], *cell, most=1.0)
                 score = replace(

@@ -135,13 +135,13 @@ class Roles(Attending[RolesOptions, RoleSums]):
                     note = "not without the sink" if whole.weight.n[0] else "no input has such tokens"
                     scores.append(replace(about, n=0, note=note))
                     continue
-                for head in np.ndindex(sums.layers, sums.heads):
+                for head in sums.names:
                     score = beside_null(at_head(about, value, *head), effect, *head)
                     scores.append(replace(score, q=float(q[role][head]), has=bool(q[role][head] < SURE)))
         copying = score_of(RoleScore, sums, "copying")
         return scores + [
-            replace(copying, layer=layer, head=head, value=float(value))
-            for (layer, head), value in np.ndenumerate(sums.copying)
+            replace(copying, layer=head.layer, head=head.head, value=float(sums.copying[head]))
+            for head in (sums.names if sums.copying.size else ())
         ]
 
     def facts(self, scores: HeadScores) -> list[Fact]:
@@ -251,7 +251,8 @@ class RoleMeasure:
     def sums(self, at: InputOffset) -> RoleSums:
         """The sums over all inputs so far, and copying scores; at: which inputs they are of."""
         shape = (self.checkpoint.layers, self.checkpoint.heads)
-        return RoleSums(at, *shape, self.checkpoint.causal, self.roles.means, self.copying)
+        made = (self.roles.means, self.copying)
+        return RoleSums(at, *shape, self.checkpoint.causal, *made, attending=self.checkpoint.attending)
 
 
 class _Pairs:

@@ -91,18 +91,18 @@ STUDY = Statistics()
 
 
 def _places(sums: StatisticsSums, whole: StatisticEstimate, seed: int) -> list[PlaceScore]:
-    distances = studies.attention.measures.distances_again(sums).result()
+    distances = studies.attention.measures.distances_again(sums).result()[np.ix_(sums.numbers, sums.numbers)]
     if np.isnan(distances).any() or len(distances) < 2:
         return []
     places, stress = scoring.distances.picture(distances, seed=seed)
-    others, kinds = distances.sum(1) / (len(distances) - 1), kinds_of(whole)
+    others, kinds = distances.sum(1) / (len(distances) - 1), [kinds_of(whole)[k] for k in sums.numbers]
     about = replace(score_of(PlaceScore, sums, "place"), n=int(whole.n.max()), queries=sums.rows, stress=stress)
     return [
         replace(
             about, layer=layer, head=head, value=float(others[number]), x=float(places[number, 0]),
             y=float(places[number, 1]), kind=kinds[number], sum=float(others[number] * sums.rows),
         )
-        for number, (layer, head) in enumerate(np.ndindex(sums.layers, sums.heads))
+        for number, (layer, head) in enumerate(sums.names)
     ]  # fmt: skip
 
 

@@ -82,6 +82,7 @@ class GatePartial:
     down: np.ndarray | None = None
     effects: np.ndarray | None = None
     gradient: np.ndarray | None = None
+    attending: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -191,10 +192,11 @@ def fits(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow
     gates = capture.gating.fit_gates(
         checkpoint, opened.encoded(rows), opened.outputs(rows), capture.gating.GateFits(both[0], both[1], prices),
         steps=options.steps,
-    ).flatten(1).numpy()  # fmt: skip
+    )[:, list(checkpoint.sets[0].numbers)].flatten(1).numpy()  # fmt: skip
     up, down = gates[: len(stage.fits)], gates[len(stage.fits) :]
     margin = margin_of(options, np.array([row.label for row in rows]))
-    return GatePartial(*shape, margin, price=stage.price, fits=np.array(stage.fits), up=up, down=down)
+    fitted = {"fits": np.array(stage.fits), "up": up, "down": down}
+    return GatePartial(*shape, margin, price=stage.price, attending=checkpoint.attending, **fitted)
 
 
 def margin_of(options: GatesOptions, gold: np.ndarray) -> float:
@@ -221,24 +223,25 @@ def path(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow
         margin * torch.tensor(PRICES),
     )
     gates = capture.gating.fit_gates(checkpoint, encodings, labels, fitted, steps=options.steps)
+    numbers = list(checkpoint.sets[0].numbers)
     tried = torch.cat([(gates > 0.5).to(gates), torch.ones_like(gates[:1])])
     losses = capture.gating.gated_losses(checkpoint, encodings, labels, tried)
     return GatePartial(
-        checkpoint.layers, checkpoint.heads, margin, path_gates=gates.flatten(1).numpy(), path_losses=losses.numpy()
-    )
+        checkpoint.layers, checkpoint.heads, margin, path_gates=gates[:, numbers].flatten(1).numpy(),
+        path_losses=losses.numpy(), attending=checkpoint.attending,
+    )  # fmt: skip
 
 
 def judged(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow], stage: Stage) -> GatePartial:
     """Exact effects on the loss of rows that fitted nothing: every head, the classes together, random heads."""
     checkpoint = opened.checkpoint
-    layers, heads = checkpoint.layers, checkpoint.heads
+    heads_of_all = checkpoint.all_heads
     encodings, labels = opened.encoded(rows), opened.outputs(rows)
-    chosen = [set(range(k, k + 1)) for k in range(layers * heads)]
+    chosen = [set(range(k, k + 1)) for k in range(len(heads_of_all))]
     for number, removed in enumerate((stage.irrelevant, stage.interfering)):
         generator = np.random.default_rng([options.seed, number])
-        drawn = [set(generator.permutation(layers * heads)[: len(removed)].tolist()) for _ in range(RANDOM_SETS)]
+        drawn = [set(generator.permutation(len(heads_of_all))[: len(removed)].tolist()) for _ in range(RANDOM_SETS)]
         chosen += [set(removed), *drawn]
-    heads_of_all = all_heads(layers, heads)
     variants = [frozenset(heads_of_all[k] for k in removed) for removed in chosen]
     empty = np.array([not variant for variant in variants])
     labelled = capture.losses.LabelledRows(encodings, labels, [row.id for row in rows])
@@ -246,9 +249,10 @@ def judged(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskR
     effects = np.full((len(variants), len(rows)), np.nan)
     effects[~empty] = exact.numpy()
     sums = capture.importance.gradients(checkpoint, encodings, labels)
-    gradient = capture.importance.importance(sums).flatten().numpy()
+    gradient = capture.importance.importance(sums)[list(checkpoint.sets[0].numbers)].flatten().numpy()
     margin = margin_of(options, np.array([row.label for row in rows]))
-    return GatePartial(layers, heads, margin, effects=effects, gradient=gradient)
+    shape = (checkpoint.layers, checkpoint.heads)
+    return GatePartial(*shape, margin, effects=effects, gradient=gradient, attending=checkpoint.attending)
 
 
 # ---------------------------------------------------------------- result records
@@ -282,7 +286,8 @@ def results(partial: "GatePartial", prices: Sequence[float], *, seed: int) -> li
     assert partial.down is not None  # noqa: S101
     assert partial.effects is not None  # noqa: S101
     assert partial.gradient is not None  # noqa: S101
-    count = partial.layers * partial.heads
+    every = all_heads(partial.layers, partial.heads, partial.attending)
+    count = len(every)
     shares = class_shares(partial.up, partial.down)
     claimed, up, down = classes_of(shares), partial.up.mean(0), partial.down.mean(0)
     alone = effects.mean_intervals(np.zeros(partial.effects.shape[1]), partial.effects[:count], most=None)
@@ -294,7 +299,7 @@ def results(partial: "GatePartial", prices: Sequence[float], *, seed: int) -> li
             effect=float(partial.effects[k].mean()), low=alone[k].low, high=alone[k].high,
             gradient=float(partial.gradient[k]), fits=len(partial.up), n=partial.effects.shape[1],
         )
-        for k, head in enumerate(all_heads(partial.layers, partial.heads))
+        for k, head in enumerate(every)
     ]  # fmt: skip
     ways = {
         "gate": up + down,
@@ -348,7 +353,7 @@ def _path(partial: "GatePartial", prices: Sequence[float]) -> list[Result]:
 
 def _checks(partial: "GatePartial", claimed: Sequence[str]) -> list[Result]:
     assert partial.effects is not None  # noqa: S101 - all stages are there
-    every, rows = all_heads(partial.layers, partial.heads), partial.effects.shape[1]
+    every, rows = all_heads(partial.layers, partial.heads, partial.attending), partial.effects.shape[1]
     sets = partial.effects[len(every) :].reshape(len(TOGETHER), -1, rows)
     body: list[Result] = []
     for name, (own_set, *drawn) in zip(TOGETHER, sets, strict=True):

@@ -94,6 +94,7 @@ class PairPartial:
     together: np.ndarray
     lost_alone: np.ndarray
     lost_together: np.ndarray
+    attending: tuple[int, ...] = ()
 
 
 class Pairs(Study[PairsOptions, PairPartial]):
@@ -128,7 +129,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
     def run(self, options: PairsOptions, unit: Unit) -> Done[PairPartial]:
         """Exact effects of these rows."""
         opened, pair_rows = disabling.opened(options), unit.arguments
-        count = opened.checkpoint.layers * opened.checkpoint.heads
+        count = len(opened.checkpoint.all_heads)
         all_rows, numbers = disabling.rows_of(options), pair_rows.rows
         if pair_rows.chooses:
             all_rows = disabling.rows_of(options, split="train", limit=CHOOSING_ROWS) if count > ALL_PAIRS else []
@@ -141,7 +142,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
         alone, together, lost_alone, lost_together = partial
         whole = PairPartial(
             np.array(numbers, dtype=int), opened.checkpoint.layers, opened.checkpoint.heads, pair_rows.chooses, pairs,
-            sampled, alone, together, lost_alone, lost_together,
+            sampled, alone, together, lost_alone, lost_together, opened.checkpoint.attending,
         )  # fmt: skip
         return Done(whole, provenance(opened.checkpoint, [row.id for row in rows]))
 
@@ -151,7 +152,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
         whole = in_order(judging, ("rows", "alone", "together", "lost_alone", "lost_together"))
         first = judging[0]
         return PairPartial(layers=first.layers, heads=first.heads, chooses=first.chooses, pairs=first.pairs,
-                           sampled=first.sampled, **whole)  # fmt: skip
+                           sampled=first.sampled, attending=first.attending, **whole)  # fmt: skip
 
     def results(self, options: PairsOptions, merged: PairPartial) -> list[Result]:
         """A record a pair, strongest first; what the choice missed."""
@@ -200,7 +201,7 @@ def measured(
         shapes.
     """
     checkpoint = opened.checkpoint
-    heads = all_heads(checkpoint.layers, checkpoint.heads)
+    heads = checkpoint.all_heads
     variants = [frozenset({head}) for head in heads] + [frozenset({heads[a], heads[b]}) for a, b in pairs.tolist()]
     source = references.sources(options.operator, opened, options)[0]
     swept = capture.sweeping.sweep(checkpoint, opened.encoded(rows), variants, options.operator, source=source)
@@ -235,7 +236,7 @@ def table(options: PairsOptions, merged: PairPartial) -> list[Result]:
     p = effects.max_t(nothing, tested, seed=options.seed)
     ends = effects.mean_intervals(nothing, tested, most=None)
     alone, both = merged.alone.mean(1), merged.together.mean(1)
-    names = [str(head) for head in all_heads(merged.layers, merged.heads)]
+    names = [str(head) for head in all_heads(merged.layers, merged.heads, merged.attending)]
     records = []
     for k, (a, b) in enumerate(merged.pairs.tolist()):
         mean = float(tested[k].mean())

@@ -15,7 +15,6 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture
-from ...attention import all_heads
 from ...errors import InputError
 from ...scoring import effects
 from ...scoring.circuits import antithetic_orders, sets_along, shapley_values
@@ -86,6 +85,7 @@ class ShapleyPartial:
     alone: np.ndarray
     gradients: np.ndarray
     kept: np.ndarray | None = None
+    attending: tuple[int, ...] = ()
 
 
 class Shapley(Study[ShapleyOptions, ShapleyPartial]):
@@ -169,7 +169,7 @@ def values_of(
 ) -> ShapleyPartial:
     """Shapley values of every row, each along orders of its own."""
     checkpoint = opened.checkpoint
-    all_of_heads = all_heads(checkpoint.layers, checkpoint.heads)
+    all_of_heads = checkpoint.all_heads
     source, columns = references.sources(options.operator, opened, options)[0], []
     for row, row_number in zip(rows, places, strict=True):
         orders = antithetic_orders(len(all_of_heads), options.orders, np.random.default_rng([options.seed, row_number]))
@@ -192,7 +192,7 @@ def values_of(
     whole, none, values, alone = (np.array(part, dtype=float) for part in zip(*columns, strict=True))
     return ShapleyPartial(
         np.array(places), checkpoint.layers, checkpoint.heads, whole, none, values.T, alone.T,
-        sums.example.flatten().numpy(),
+        sums.example[list(checkpoint.sets[0].numbers)].flatten().numpy(), attending=checkpoint.attending,
     )  # fmt: skip
 
 
@@ -201,7 +201,7 @@ def along_orders(
 ) -> ShapleyPartial:
     """The logit difference of rows that made no order, heads taken out one after another in each order."""
     checkpoint = opened.checkpoint
-    all_of_heads = all_heads(checkpoint.layers, checkpoint.heads)
+    all_of_heads = checkpoint.all_heads
     sets = [frozenset(all_of_heads[k] for k in order[: step + 1]) for order in ranked for step in range(len(order))]
     source = references.sources(options.operator, opened, options)[0]
     swept = capture.sweeping.sweep(checkpoint, opened.encoded(rows), sets, options.operator, source=source)
@@ -211,7 +211,7 @@ def along_orders(
     empty = np.zeros((len(all_of_heads), 0))
     return ShapleyPartial(
         np.zeros(0, dtype=int), checkpoint.layers, checkpoint.heads, empty[0], empty[0], empty, empty,
-        np.zeros(len(all_of_heads)), losses,
+        np.zeros(len(all_of_heads)), losses, checkpoint.attending,
     )  # fmt: skip
 
 
@@ -235,7 +235,7 @@ def weakest_first(partial: "ShapleyPartial") -> tuple[tuple[int, ...], ...]:
 
 def _gradient(partial: "ShapleyPartial") -> np.ndarray:
     """Michel et al.'s importance: each layer's divided by its l2 norm."""
-    by_layer = (partial.gradients / len(partial.rows)).reshape(partial.layers, partial.heads)
+    by_layer = (partial.gradients / len(partial.rows)).reshape(-1, partial.heads)
     return (by_layer / (np.linalg.norm(by_layer, axis=1, keepdims=True) + 1e-20)).flatten()
 
 
@@ -251,7 +251,7 @@ def all_results(partial: "ShapleyPartial", *, orders: int, operator: str, seed: 
             value=float(means[k]), low=ends[k].low, high=ends[k].high, rank=ranks[k], effect=float(alone[k]),
             gradient=float(gradient[k]), orders=orders, operator=operator, n=n,
         )
-        for k, head in enumerate(all_heads(partial.layers, partial.heads))
+        for k, head in enumerate(all_heads(partial.layers, partial.heads, partial.attending))
     ]  # fmt: skip
     ways = {"Shapley value": means, "gradient": gradient, "effect": alone}
     body: list[Result] = [*sorted(heads, key=lambda head: head.rank)]

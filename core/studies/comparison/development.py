@@ -133,7 +133,9 @@ class Development(Study[DevelopmentOptions, Stages]):
             last = models.opening.open_checkpoint(stage.last, dtype=options.dtype)
             room = studies.comparison.head_similarity
             common = room.common_inputs(last, checkpoint, inputs, queries=8, seed=options.seed)
-            at = scoring.counterparts.matching(room.compared(last, checkpoint, common)).match
+            match = scoring.counterparts.matching(room.compared(last, checkpoint, common)).match
+            numbers = np.array([head.layer * checkpoint.heads + head.head for head in checkpoint.all_heads])
+            at[numbers] = numbers[match]
         measured = StageScores(
             stage.order, stage.label, checkpoint.weights_hash, tuple(scores), value, low, high, at, n
         )
@@ -221,6 +223,8 @@ def curve_points(stage: StageScores) -> list[CurvePoint]:
     for number, score in enumerate(stage.scores):
         for head, index in enumerate(stage.at.tolist()):
             layer_at, head_at = divmod(index, heads)
+            if np.isnan(stage.value[:, layer_at]).all():
+                continue  # a layer without attention
             ends = [float(end[number, layer_at, head_at]) for end in (stage.value, stage.low, stage.high)]
             value, low, high = (None if end != end else end for end in ends)
             records.append(

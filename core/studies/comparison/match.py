@@ -14,6 +14,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import scoring, studies
+from ...attention import Head
 from ...errors import InputError
 from ...store.rows import Row
 from ...store.runs import Provenance
@@ -77,6 +78,8 @@ class Compared:
         inputs: how many, by group. *Shape:* (group,), int.
         keys: "tokens" or "words".
         backward: whether keys behind the query are left out, because one of the two cannot see them.
+        layers: the layers with attention of the first checkpoint, from 0; (): all.
+        other_layers: the same of the other checkpoint.
     """
 
     sums: np.ndarray
@@ -88,6 +91,18 @@ class Compared:
     weights_hash: str
     compare_hash: str
     compare: str
+    layers: tuple[int, ...] = ()
+    other_layers: tuple[int, ...] = ()
+
+    def head_of(self, number: int) -> Head:
+        """The head of the first checkpoint with this number among `sums`."""
+        layer, head = divmod(number, self.heads)
+        return Head(self.layers[layer] if self.layers else layer, head)
+
+    def other_of(self, number: int) -> Head:
+        """The head of the other checkpoint with this number."""
+        layer, head = divmod(number, self.others)
+        return Head(self.other_layers[layer] if self.other_layers else layer, head)
 
 
 @dataclass(frozen=True)
@@ -251,7 +266,7 @@ def _compared(
     return (
         Compared(
             sums.sums, sums.inputs, sets[0].heads, sets[1].heads, shared.keys, shared.backward,
-            first.weights_hash, other.weights_hash, piece.compare,
+            first.weights_hash, other.weights_hash, piece.compare, tuple(sets[0].numbers), tuple(sets[1].numbers),
         ),
     )  # fmt: skip
 
@@ -283,17 +298,18 @@ def counterparts(options: MatchOptions, merged: MatchPartial) -> list[Counterpar
         width = float(widths[number, match]) if match >= 0 else float("nan")
         ends = (None, None) if value is None or width != width else (max(0.0, value - width), min(1.0, value + width))
         mine = None if match < 0 or np.isnan(p[number]) else float(p[number])
-        layer, head = divmod(number, whole.heads)
+        mine_at, match_at = whole.head_of(number), whole.other_of(match)
+        best_at = whole.other_of(best)
         records.append(
             Counterpart(
-                checkpoint=options.checkpoint, compare=whole.compare, layer=layer, head=head,
-                match_layer=match // whole.others if match >= 0 else None,
-                match_head=match % whole.others if match >= 0 else None,
+                checkpoint=options.checkpoint, compare=whole.compare, layer=mine_at.layer, head=mine_at.head,
+                match_layer=match_at.layer if match >= 0 else None,
+                match_head=match_at.head if match >= 0 else None,
                 similarity=value, low=ends[0], high=ends[1],
                 margin=_number(matches.margin[number]), margin_low=_number(matches.low[number]),
                 margin_high=_number(matches.high[number]), p=mine, agrees=bool(matches.agrees[number]),
                 matched=bool(found[number]),
-                best_layer=best // whole.others, best_head=best % whole.others, best=float(similarity[number, best]),
+                best_layer=best_at.layer, best_head=best_at.head, best=float(similarity[number, best]),
                 n=sums.n,
             )
         )  # fmt: skip

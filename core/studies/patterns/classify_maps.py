@@ -304,6 +304,7 @@ def _heads(piece: ClassifiedChunk, about: Any) -> list[ClassRow]:
     """Each head's majority class, how often it has it, and its count of every class; then its share of each class."""
     names, inputs = piece.names, len(piece.classes)
     counts = np.stack([(piece.classes == k).sum(0) for k in range(len(names))])
+    heads = np.argwhere(counts.any(0)).tolist()  # in layers that have attention
     majority = [
         HeadClass(
             **about,
@@ -315,14 +316,14 @@ def _heads(piece: ClassifiedChunk, about: Any) -> list[ClassRow]:
             statistic="class",
             **_share_of(int(counts[:, layer, head].max()), inputs),
         )
-        for layer, head in np.ndindex(*counts.shape[1:])
+        for layer, head in heads
     ]
     shares = [
         HeadClassShare(
             **about, layer=layer, head=head, name=name, feature=name, **_share_of(int(counts[k, layer, head]), inputs)
         )
         for k, name in enumerate(names)
-        for layer, head in np.ndindex(*counts.shape[1:])
+        for layer, head in heads
     ]
     return [*majority, *shares]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture, studies
-from ...attention import Head, all_heads
+from ...attention import Head
 from ...errors import InputError
 from ...store import labels
 from ...store.database import Database
@@ -215,7 +215,7 @@ def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> I
             f"Maps are drawn from inputs of at most {options.longest} word pieces; none of "
             f"{len(encodings)} is that short: raise the limit or choose another task."
         )
-    heads = all_heads(checkpoint.layers, checkpoint.heads)
+    heads = checkpoint.all_heads
     chosen: dict[int, list[Head]] = {}
     planned = plan(fitting, heads, count=options.count, per_input=options.per_input, seed=options.seed)
     for number, head in planned:

@@ -123,7 +123,7 @@ class WordMaps:
             queries, keys = self.sides[number]
             between = np.matmul(np.matmul(queries.T, maps[row]), keys)
             self.layers.setdefault(number, []).append(between)
-            if layer == self.checkpoint.layers - 1:
+            if layer == self.checkpoint.sets[0].numbers[-1]:
                 self.stored.put(number, np.concatenate(self.layers.pop(number)).astype(np.float16))
 
 
@@ -140,7 +140,7 @@ def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
     """Maps [layer x head, place, place] of every sentence, on disk."""
-    heads = checkpoint.layers * checkpoint.heads
+    heads = len(checkpoint.all_heads)
     shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in part.sentences]
 
     def compute(folder: Path) -> None:

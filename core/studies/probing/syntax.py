@@ -99,6 +99,11 @@ class SingleHeads:
     whole: np.ndarray
     best: tuple[int, int]
     rooted: np.ndarray
+    layers: tuple[int, ...] = ()
+
+    def head_of(self, layer: int, head: int) -> Head:
+        """The head at a place of the arrays, under its layer's own number."""
+        return Head(self.layers[layer] if self.layers else layer, head)
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         heads: tuple[SingleHeads, ...] = ()
         if not random:
             parsed = [*baselines(parts[0], parts[2]), *parsed]
-            heads = (single_heads(with_words[1], with_words[2], checkpoint.layers, checkpoint.heads),)
+            heads = (single_heads(with_words[1], with_words[2], checkpoint.all_heads),)
         train, dev, test = (len(part.sentences) for part in parts)
         ids = [f"test-{k}" for k in range(test)]
         out = () if random else tuple(left_out)
@@ -359,8 +364,12 @@ def draw(sentence: object, scores: np.ndarray) -> TreeExample:
 # ---------------------------------------------------------------- single heads
 
 
-def single_heads(dev: "Sentences", test: "Sentences", layers: int, heads: int) -> SingleHeads:
-    """Undirected spanning trees of every head; the best of dev also rooted and directed, on test."""
+def single_heads(dev: "Sentences", test: "Sentences", heads: Sequence[Head]) -> SingleHeads:
+    """Undirected spanning trees of every head; the best of dev also rooted and directed, on test.
+
+    Args:
+        heads: in the order of the maps.
+    """
     dev_joined, dev_governed, _ = _spanned(dev)
     joined, governed, whole = _spanned(test)
     best = int(dev_joined.sum(1).argmax())
@@ -370,10 +379,11 @@ def single_heads(dev: "Sentences", test: "Sentences", layers: int, heads: int) -
         root = int(np.flatnonzero(gold == np.arange(len(gold)))[0])
         counted = test.scored[number] & (gold != np.arange(len(gold)))
         rooted.append(scoring.trees.attached(gold, scoring.trees.rooted_tree(weights, root), counted))
-    shape = (layers, heads, -1)
+    layers = tuple(dict.fromkeys(head.layer for head in heads))
+    shape = (len(layers), len(heads) // len(layers), -1)
     return SingleHeads(
         dev_joined.reshape(shape), dev_governed, joined.reshape(shape), governed, whole.reshape(shape),
-        (best // heads, best % heads), np.array(rooted, dtype=np.int32),
+        divmod(best, shape[1]), np.array(rooted, dtype=np.int32), layers,
     )  # fmt: skip
 
 
@@ -407,9 +417,9 @@ def _head_trees(heads: SingleHeads, seed: int) -> list[HeadTree]:
     results = []
     dev = heads.dev_joined.sum(-1) / max(1, int(heads.dev_governed.sum()))
     for layer, head in np.ndindex(dev.shape):
-        share = share_of(heads.joined[layer, head], heads.governed, seed=seed)
+        share, own = share_of(heads.joined[layer, head], heads.governed, seed=seed), heads.head_of(layer, head)
         tree = HeadTree(
-            statistic="undirected UAS", name=str(Head(layer, head)), layer=layer, head=head, **share.fields(),
+            statistic="undirected UAS", name=str(own), layer=own.layer, head=own.head, **share.fields(),
             dev=float(dev[layer, head]), whole_trees=float(heads.whole[layer, head].mean()),
         )  # fmt: skip
         results.append(tree)
@@ -421,7 +431,7 @@ def _best_head(heads: SingleHeads, together: Parsed, seed: int) -> list[Result]:
     layer, head = heads.best
     own = heads.joined[layer, head]
     rooted = share_of(heads.rooted, heads.governed, seed=seed)
-    name = str(Head(layer, head))
+    name = str(heads.head_of(layer, head))
     best = BestHeadTree(
         name=name, note="undirected UAS of its spanning tree; chosen on dev",
         **share_of(own, heads.governed, seed=seed).fields(), whole_trees=float(heads.whole[layer, head].mean()),

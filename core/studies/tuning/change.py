@@ -261,10 +261,10 @@ class _Kept:
     """The maps of one batch, until the other model's are compared with them."""
 
     def __init__(self) -> None:
-        self.maps: list[Any] = []
+        self.maps: dict[int, Any] = {}
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        self.maps.append(weights.clone())
+        self.maps[layer] = weights.clone()
 
 
 class _Against:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -106,7 +107,7 @@ def opened(name: str) -> Any:
 
 
 def _picture(moved: Any, heads: list[Head]) -> None:
-    model_heads = all_heads(*moved.shape)
+    model_heads = [head for head in all_heads(*moved.shape) if np.isfinite(moved[head])]  # of layers with attention
     rows = [
         {"layer": head.layer, "head": head.head, "moved": float(moved[head.layer, head.head])} for head in model_heads
     ]

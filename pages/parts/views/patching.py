@@ -61,11 +61,12 @@ def _heads(inputs: TwoInputs) -> None:
     with right:
         st.markdown("**Exact** (every head patched in turn)")
         with st.spinner("Patching every head ..."):
-            swept = capture.patching.patch(
-                checkpoint, pairs, capture.sweeping.every_head(checkpoint.layers, checkpoint.heads), before
-            )
+            every = capture.sweeping.every_head(checkpoint.layers, checkpoint.heads, checkpoint.attending)
+            swept = capture.patching.patch(checkpoint, pairs, every, before)
         moved = (difference.of(swept.patched) - difference.second).numpy()[:, 0] / full_difference
-        _picture(moved.reshape(checkpoint.layers, checkpoint.heads), "share brought back")
+        shares = np.full((checkpoint.layers, checkpoint.heads), np.nan)
+        shares[list(checkpoint.sets[0].numbers)] = moved.reshape(-1, checkpoint.heads)
+        _picture(shares, "share brought back")
     st.caption(plain(f"n = 1 pair, so there is no interval: the view of a task's rows has one · {inputs.name}"))
 
 
