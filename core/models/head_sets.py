@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from ..errors import CheckpointError
-from .family import INTERFACE, Family
+from .family import INTERFACE, Family, family_in
 
 Windows = tuple[int | None, ...]
 
@@ -110,9 +110,15 @@ def windows_of(config: Any) -> Windows:
     """How many keys a query of each layer sees at most, itself among them; None where it sees all, () if all layers do.
 
     Read from the config as transformers' own masks do: `layer_types` beside `sliding_window`, ModernBERT's
-    `local_attention` (half on each side), GPT-Neo's `attention_layers` beside `window_size`.
+    `local_attention` (half on each side), GPT-Neo's `attention_layers` beside `window_size`, and configs with values by
+    layer (NeoMME), where an encoder sees `sliding_window` keys on each side.
     """
     layers = int(config.num_hidden_layers)
+    if getattr(config, "is_heterogeneous", False):
+        windows = [getattr(own, "sliding_window", None) for own in config.per_layer_config]
+        sides = 1 if family_in(config).causal else 2
+        found = tuple(None if window is None else sides * window + sides - 1 for window in windows)
+        return found if any(window is not None for window in found) else ()
     if config.model_type == "modernbert":
         wide = 2 * (int(config.local_attention) // 2) + 1
         local = ["sliding" in kind for kind in config.layer_types]

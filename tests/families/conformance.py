@@ -34,7 +34,7 @@ ALL = "all"  # interventions
 AT_SOFTMAX = "disable, zero, fixed patterns, cut edges, gates"
 ABLATION = "disabling a head changes the output"
 # of architectures whose tiny model cannot be made here: optional packages, or no class that AutoModel finds
-NOT_BUILT = re.compile(r"requires the \w+ library|Could not find \w+ neither in")
+NOT_BUILT = re.compile(r"requires the \w+ library|Could not find \w+ neither in|Unrecognized configuration class")
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def outcome_of(family: str) -> Outcome:
     except Exception as error:  # each config and model class fails with classes of its own
         found = f"{type(error).__name__}: {_line(error)}"
         if NOT_BUILT.search(found):
-            return Outcome(family, why=found, built=False)
+            return Outcome(family, why=found.partition(" Model type should be")[0], built=False)
         return Outcome(family, wrong=f"no model: {found}")
     try:
         reach = reach_of(checkpoint)
@@ -86,7 +86,10 @@ def outcome_of(family: str) -> Outcome:
         return Outcome(family, why=_line(error))
     except Exception as error:
         return Outcome(family, wrong=f"{type(error).__name__}: {_line(error)}")
-    failed = {finding.name: finding.seen for finding in self_check(checkpoint) if not finding.passed}
+    try:
+        failed = {finding.name: finding.seen for finding in self_check(checkpoint) if not finding.passed}
+    except Exception as error:
+        return Outcome(family, maps=True, wrong=f"{type(error).__name__}: {_line(error)}")
     if reach == "outputs":
         refused = failed.pop(ABLATION, "")
         wrong = "" if f"cannot be changed in {family}" in refused else f"not refused by name: {refused or 'nothing'}"

@@ -70,6 +70,7 @@ _MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1,
 OVERRIDES: dict[str, dict[str, Any]] = {  # where sizes hang together
     "albert": {"inner_group_num": 2},
     "bamba": {"attn_layer_indices": [1, 3]},
+    "chameleon": {"vocabulary_map": {"<image>": 3}},
     "codegen": {"rotary_dim": 4},
     "dbrx": {
         "attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 10000.0},
@@ -91,20 +92,22 @@ OVERRIDES: dict[str, dict[str, Any]] = {  # where sizes hang together
     "glm5_next_text": {"num_key_value_heads": HEADS, "qk_rope_head_dim": 0},
     "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
     "gptj": {"rotary_dim": 4},
+    "gradium_phonon_tts": {"flow_head_config": {"condition_dim": 32}},
     "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba", "attention"]},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False},
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv", "full_attention"]},
-    "neomme": {"head_dim": 16},
+    "neomme": {"head_dim": 16, "layer_types": ["full_attention", "sliding_attention"] * 2, "sliding_window": 4},
     "mamba2": {"num_heads": 8, "head_dim": 8, "expand": 2},
     "qwen4_exp_text": {
         "indexer_n_heads": HEADS,
-        "indexer_kv_heads": 2,
+        "indexer_kv_heads": 1,
         "indexer_head_dim": 8,
         "indexer_budget": 64,
         "indexer_compress_ratio": 4,
     },
     "reformer": {"axial_pos_embds": False},
     "xmod": {"languages": ["en_XX"], "default_language": "en_XX"},
+    "zamba2": {"layers_block_type": ["mamba", "hybrid"] * 2},
     "zaya": {"num_experts_per_tok": 1},
     **{name: {"rope_parameters": _MROPE} for name in ("qwen2_vl_text", "qwen2_5_vl_text")},
     **{
@@ -154,7 +157,10 @@ def tiny_config(model_type: str, vocabulary: int) -> Any:
         if name in ("initializer_range", "init_std"):
             options[name] = 0.2  # wide enough that attention is not uniform
     options |= OVERRIDES.get(model_type, {})
-    return kind(**options)
+    config = kind(**options)
+    if getattr(config, "is_encoder_decoder", False) and getattr(config, "decoder_start_token_id", None) is None:
+        config.decoder_start_token_id = 0
+    return config
 
 
 def tokenizer_of(model_type: str) -> Any:
