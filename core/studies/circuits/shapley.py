@@ -15,6 +15,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture
+from ...attention import all_heads
 from ...errors import InputError
 from ...scoring import effects
 from ...scoring.circuits import antithetic_orders, sets_along, shapley_values
