@@ -15,7 +15,7 @@ from ..studies.frames.distance_null import distance_null
 from ..studies.frames.frame_lookup import LinkReading, links_for, picture
 from ..studies.options import Checkpoint
 from ..studies.records import Result
-from .output import Form, cell, show_rows, tell_table
+from .output import Form, cell, show_rows, tell, tell_table
 from .study_commands import of_record
 
 
@@ -55,6 +55,8 @@ def heads(asked: HeadsOptions, form: Form) -> None:
     """
     marked = asked.annotated
     opened = models.opening.open_checkpoint(asked.checkpoint, revision=asked.revision)
+    for note in opened.notes:
+        tell(note, err=True)
     encoding = opened.encode(asked.sentence)
     ranking = picture(
         capture.running.capture(opened, encoding),

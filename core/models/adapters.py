@@ -7,13 +7,12 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-import torch
-from safetensors.torch import load_file
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import CheckpointError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 OTHER_WEIGHTS = ("adapter_model.bin", "adapter.safetensors", "pytorch_adapter.bin", "adapters.safetensors")
@@ -105,7 +104,7 @@ def _settings(folder: Path, name: str) -> dict[str, Any]:
     return told
 
 
-def classes_of(weights: dict[str, Tensor]) -> int | None:
+def classes_of(weights: "dict[str, Tensor]") -> int | None:
     """How many classes the classification head has that was saved with an adapter; None where none was saved."""
     for key, value in weights.items():
         if value.ndim == 2 and key.endswith(("score.weight", "classifier.weight", "classifier.out_proj.weight")):
@@ -113,8 +112,10 @@ def classes_of(weights: dict[str, Tensor]) -> int | None:
     return None
 
 
-def read_weights(adapter: Adapter, name: str) -> dict[str, Tensor]:
+def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
     """The adapter's tensors by the name of what they change in the model."""
+    from safetensors.torch import load_file  # with torch, which who only asks for the base need not wait for
+
     try:
         weights = load_file(adapter.file)
     except Exception as error:  # the library's own class, and those of the system
@@ -122,7 +123,7 @@ def read_weights(adapter: Adapter, name: str) -> dict[str, Tensor]:
     return {key.removeprefix(_BEFORE): value.float() for key, value in weights.items()}
 
 
-def merge(model: nn.Module, adapter: Adapter, weights: dict[str, Tensor], name: str) -> set[str]:
+def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", name: str) -> set[str]:
     """Add an adapter to a model's weights, in place.
 
     Args:
@@ -134,6 +135,9 @@ def merge(model: nn.Module, adapter: Adapter, weights: dict[str, Tensor], name: 
     Raises:
         CheckpointError: a tensor that no weight of the model takes.
     """
+    import torch  # as in `read_weights`
+    from torch import nn
+
     own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
 
     def parameter(asked: str) -> str | None:

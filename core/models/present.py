@@ -6,6 +6,7 @@ from pathlib import Path
 
 from .. import config
 from ..errors import CheckpointError
+from .adapters import adapter_in
 from .weights import HEAD_FILE, hash_of_files, marks_of, weight_files
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?")
@@ -21,7 +22,11 @@ def present_weights(name: str) -> str | None:
         folder = _folder(name)
         if folder is None or not config.within(folder):
             return None
-        files = tuple(weight_files(folder, name, HEAD_FILE))
+        adapter = adapter_in(folder, name)
+        base = model_folder(folder, name)
+        if base is None:
+            return None
+        files = (*weight_files(base, name, HEAD_FILE), *([adapter.file] if adapter else []))
         return hash_of_files(files, marks_of(files))
     except (OSError, ValueError, RuntimeError, CheckpointError):  # no such folder, user or weights: opening it says so
         return None
@@ -37,9 +42,21 @@ def stamp_of(name: str) -> int:
         folder = _local(name)
         if folder is None or not config.within(folder):
             return 0
-        return hash(marks_of(sorted(file for file in folder.iterdir() if file.is_file())))
-    except (OSError, ValueError, RuntimeError):  # no such folder or user: opening it says so
+        folders = dict.fromkeys((folder, model_folder(folder, name) or folder))
+        return hash(marks_of(sorted(file for one in folders for file in one.iterdir() if file.is_file())))
+    except (OSError, ValueError, RuntimeError, CheckpointError):  # no such folder or user: opening it says so
         return 0
+
+
+def model_folder(folder: Path, name: str) -> Path | None:
+    """The folder with the config of a checkpoint: its own, or that of the base of a LoRA adapter.
+
+    None if the base is not on this machine. Raises CheckpointError for an adapter that cannot be read.
+    """
+    if (adapter := adapter_in(folder, name)) is None:
+        return folder
+    base = adapter.base_beside() or _folder(adapter.base)
+    return base if base is not None and config.within(base) else None
 
 
 def _folder(name: str) -> Path | None:

@@ -1,6 +1,7 @@
 """Public reports about checkpoints that open wrongly: the right maps, or one sentence."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,8 @@ from core.frames.records import place, places
 from core.models.checkpoint import Checkpoint
 from core.models.kinds import saved_head
 from core.models.opening import open_checkpoint
+from core.models.present import present_weights, stamp_of
+from pages.parts.widgets import context_bar
 from tests.capture.conftest import SHARED, SIZES, TEXT, built, byte_level, tiny, wordpiece, writer
 from tests.reports.checkpoints import (
     byte_bpe,
@@ -132,7 +135,19 @@ def test_a_lora_adapter_is_added_to_the_weights_of_its_base(tmp_path, family, pa
     torch.testing.assert_close(opened.model.get_parameter(own), expected)
     assert opened.weights_hash != plain.weights_hash
     assert saved_head(str(folder)) == "none"
+    assert present_weights(str(folder)) == opened.weights_hash
     assert all(finding.passed for finding in self_check(opened))
+
+
+def test_pages_know_the_heads_of_an_adapter_and_notice_a_changed_base(tmp_path):
+    base = saved(tiny("bert"), tmp_path / "base")
+    folder = adapter(tmp_path / "adapter", "somewhere/base", low_rank(f"bert.{LAYER}.query", 32, 32))
+    assert context_bar.heads_of(str(folder)) == context_bar.heads_of(str(base)) != []
+    stamp = stamp_of(str(folder))
+    with_weights(base, {"new": torch.zeros(1)})
+    assert stamp_of(str(folder)) != stamp
+    shutil.rmtree(base)
+    assert (present_weights(str(folder)), context_bar.heads_of(str(folder))) == (None, [])
 
 
 def test_a_classification_head_that_was_saved_with_an_adapter_is_used(tmp_path):

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from core.models.encoding import Encoding
     from core.models.opening import HeadKind
 
+NOTES = "checkpoint_notes"  # places of the context bar, by checkpoint, for what opening it noticed
 SMALL_MODEL = 30_000_000  # parameters; a sentence through a smaller one is milliseconds of work
 READER = Person("", "viewer")
 MODELS_SHARE = 0.4  # of the machine's memory, for open models together; the bundled ones take 30 MB each
@@ -66,6 +67,9 @@ def checkpoint(name: str, head: "HeadKind" = "none") -> "Checkpoint":
         opened = open_checkpoint(plain_name, revision, head, tell)
         placeholder.empty()
     _share_cores(opened)
+    place = st.session_state.get(NOTES, {}).get(name)
+    if place is not None and opened.notes:
+        place.caption(f":material/info: {plain(' '.join(opened.notes))}")
     return opened
 
 

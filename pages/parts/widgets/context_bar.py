@@ -11,8 +11,9 @@ from core import config
 from core.attention import all_heads
 from core.errors import AtlasError
 from core.models.config_files import heads_in, layers_in, read_config
+from core.models.present import model_folder
 from core.tasks.glue import TASKS
-from pages.parts.shell import context, history, url
+from pages.parts.shell import context, history, resources, url
 from pages.parts.shell.context import CUT, FIELDS
 from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import View
@@ -37,6 +38,9 @@ def show_bar(view: View) -> None:
         usual["checkpoint"] = config.ENCODER  # it asks for a word
     with st.container(horizontal=True, vertical_alignment="center", key="context", gap="small"):
         picked = {name: _FIELDS[name](usual) for name in shown}
+    st.session_state[resources.NOTES] = {
+        picked[name]: st.empty() for name in ("checkpoint", "beside") if picked.get(name, NO_SECOND) != NO_SECOND
+    }
     chosen = {name: None if picked[name] == usual[name] else picked[name] for name in shown}
     if chosen.get("text") is not None and "pair" in shown:
         chosen["pair"] = picked["pair"]
@@ -171,10 +175,12 @@ def _width(name: str) -> int:
 def heads_of(name: str) -> list[str]:
     """The heads of a checkpoint that is here, by name, read from its config; none where it cannot be read."""
     for folder in (config.BUNDLED_MODELS / name, Path(name).expanduser()):
-        file = folder / "config.json"
         try:
+            if not folder.is_dir() or not config.within(folder):
+                continue
+            file = (model_folder(folder, name) or folder) / "config.json"
             if file.is_file() and config.within(file):
-                return _heads_in(folder, file.stat().st_mtime_ns)
+                return _heads_in(file.parent, file.stat().st_mtime_ns)
         except (OSError, ValueError, RuntimeError, AtlasError):
             continue
     return []
