@@ -147,8 +147,9 @@ def refuse_unread(
         raise CheckpointError(f"The positions of {name} are relative (position_embedding_type). {_WHAT_TO_DO[2][1]}")
     if not weights:
         return ()
-    first = f", {weights[0][:80]} first" if len(weights) > 1 else f" ({weights[0][:80]})"
-    return (f"{len(weights)} weights outside the embeddings and layers are not used{first}.",)
+    if len(weights) == 1:
+        return (f"One weight outside the embeddings and layers is not used ({weights[0][:80]}).",)
+    return (f"{len(weights)} weights outside the embeddings and layers are not used, {weights[0][:80]} first.",)
 
 
 def _is_buffer(key: str, tensors: Mapping[str, tuple[str, tuple[int, ...]]]) -> bool:

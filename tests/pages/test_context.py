@@ -2,13 +2,16 @@
 
 import pytest
 import streamlit as st
+import torch
 
 from pages.parts.shell import context, history, resources
 from pages.parts.shell.page_table import PAGES, VIEWS_ROOM
 from pages.parts.shell.short_names import BETWEEN_NAMES, short_names, short_titles
 from pages.parts.views import workbench
 from pages.parts.widgets.context_bar import FIELDS_OF
+from tests.capture.conftest import tiny
 from tests.pages.opening import opened, switched
+from tests.reports.checkpoints import saved, with_weights
 
 
 @pytest.fixture(autouse=True)
@@ -213,3 +216,24 @@ def test_an_annotator_by_role_is_led_to_labelling(monkeypatch):
     assert app.title[0].value == "Annotate"
     assert sidebar_of(app) == ["Annotate"]
     assert "all_pages" not in [button.key for button in app.button]
+
+
+def test_maps_are_drawn_from_the_checkpoint_of_the_link():
+    app = opened("annotate/label", checkpoint="atlas-decoder")
+    assert app.selectbox(key="draw_checkpoint").value == "atlas-decoder"
+
+
+def test_what_opening_a_checkpoint_noticed_stands_under_the_chooser(tmp_path):
+    folder = saved(tiny("bert"), tmp_path / "with-a-pooler")
+    with_weights(folder, {"cls.predictions.bias": torch.zeros(7)})
+    app = opened("maps", checkpoint=str(folder), text="The old dog sleeps.", pair="")
+    assert "One weight outside the embeddings and layers is not used (cls.predictions.bias)." in said(app)
+    assert "not used" not in said(opened("maps", text="The old dog sleeps."))
+
+
+def test_a_mask_is_not_asked_for_where_it_was_typed(tmp_path):
+    folder = saved(tiny("bert"), tmp_path / "without-a-head")
+    link = {"checkpoint": str(folder), "heads": "L1H1", "mode": "One sentence"}
+    app = opened("interventions/ablation", text="The old [MASK] sat.", **link)
+    assert "was saved without a head that predicts words" in said(app)
+    assert "type [MASK]" not in said(app)
