@@ -1,18 +1,24 @@
 """How long a job will take, from the time that one like it took; and what a stopped one has done, kept as a result."""
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from safetensors import SafetensorError, safe_open
 
 from .. import config
 from ..errors import AtlasError, JobError
+from ..models.config_files import heads_in, layers_in, read_config
+from ..models.present import model_folder
 from ..store import jobs as store
 from ..store import runs
 from ..store.database import Database
@@ -27,7 +33,14 @@ from .api import must_start
 from .records import Answer, one_job, progress
 from .worker import merged, summarize
 
-EVERY_PASS = 400_000  # weights whose products take as long as all else of a pass (of 32 rows, on one core)
+EVERY_TOKEN = 400_000  # multiplications that take as long as all else of a token: Python's calls, tags, tables
+EVERY_WEIGHT = 40  # multiplications that take as long as one attention weight: its softmax, and what is read off it
+USUAL_TOKENS = 32  # of an example, where its text is not known
+LETTERS = 4.5  # of a token of English
+SAMPLED_ROWS = 200  # whose letters are counted
+EMBEDDINGS = re.compile(r"embed|(^|\.)(wte|wpe)\.|shared\.weight|lm_head|predictions")
+RECORDED_RATE = 4e10  # multiplications a second and core of the machine that made the record that ships
+ONE_BY_ONE = ("disable", "operators", "race", "patch", "prune", "crossed", "crossed-scores", "crossed-prune")
 
 
 @dataclass(frozen=True)
@@ -85,6 +98,20 @@ class Extent(Result):
         counts = [self._of_task(task) for task in tasks]
         return None if None in counts else sum(count or 0 for count in counts)
 
+    @property
+    def tokens(self) -> float | None:
+        """Tokens of an example on average, by its letters; None where its text is not known before the job."""
+        texts = [text if isinstance(text, str) else " ".join(part or "" for part in text) for text in self.texts or ()]
+        for task in () if texts else (self.tasks or [self.task]):
+            if task is None or (self.data and not is_own(task)):
+                return None
+            try:
+                rows = read_rows(task, self.split or "dev", limit=min(self.limit or SAMPLED_ROWS, SAMPLED_ROWS))
+            except AtlasError:  # the job will say so
+                return None
+            texts += [f"{row.text} {row.pair or ''}" for row in rows]
+        return 3 + sum(map(len, texts)) / len(texts) / LETTERS if texts else None
+
     def _of_task(self, task: str | None) -> int | None:
         """The rows of a bundled sample or a file of one's own, at most `limit`; of others `limit`."""
         if task is None or (self.data and not is_own(task)):
@@ -95,16 +122,46 @@ class Extent(Result):
             return self.limit
 
 
-def estimate_duration(db: Database, study: str, options: Mapping[str, Any]) -> DurationEstimate | None:
+@dataclass(frozen=True)
+class ModelSize:
+    """What the time of a checkpoint depends on. weights: outside its embeddings."""
+
+    weights: int
+    layers: int
+    heads: int
+
+    def work(self, tokens: float) -> float:
+        """Multiplications that an example of so many tokens takes, with what takes as long."""
+        maps = EVERY_WEIGHT * self.layers * self.heads * tokens
+        return tokens * (self.weights + EVERY_TOKEN + maps)
+
+
+@cache
+def machine_rate() -> float:
+    """Multiplications a second of one core of this machine, by a small matrix product, measured once a process."""
+    rows, square = np.ones((256, 512), dtype=np.float32), np.ones((512, 512), dtype=np.float32)
+    took = []
+    for _ in range(8):
+        start = time.thread_time()
+        rows @ square
+        took.append(time.thread_time() - start)
+    return rows.size * len(square) / max(min(took), 1e-6)
+
+
+def estimate_duration(
+    db: Database, study: str, options: Mapping[str, Any], *, rate: Callable[[], float] = machine_rate
+) -> DurationEstimate | None:
     """How long a job will take, by the most similar earlier run of the study that was timed.
 
     That run's seconds, times the ratio of what the study counts, else of rows, else (where rows are not known) of
-    tasks, checkpoints, initialisations and seeds; scaled by the number of weights where both checkpoints are on this
-    machine.
+    tasks, checkpoints, initialisations and seeds. If both checkpoints are on this machine, the ratio of their work is
+    taken into account: weights outside the embeddings, tokens of an example, and heads. Seconds of the record that
+    ships are those of another machine, so they are multiplied by the ratio of both machines' rates.
 
     Args:
         db: whose runs are looked through, beside the record that ships.
         options: of the job, by name; the earlier run with most of them alike is taken, the newest of several.
+        rate: multiplications a second of this machine.
 
     Returns:
         The estimate; None where no run of the study was timed.
@@ -121,8 +178,10 @@ def estimate_duration(db: Database, study: str, options: Mapping[str, Any]) -> D
             if not factor:
                 factor, rows = _times(options, before, row.row_ids if isinstance(row.row_ids, str) else None)
                 counts = "rows"
-            seconds *= factor * _scale(options, before)
-            return DurationEstimate(seconds, rows, row.title, row.created, row.source == "yours", counts)
+            here, counted = row.source == "yours", counts == "tokens"
+            seconds *= factor * _scale(study, options, before, counted=counted)
+            seconds *= 1 if here else RECORDED_RATE / rate()
+            return DurationEstimate(seconds, rows, row.title, row.created, here, counts)
     return None
 
 
@@ -191,7 +250,11 @@ def _amounts(study: str, options: Mapping[str, Any], before: Mapping[str, Any]) 
 def _together(checkpoint: str, asked: Mapping[str, Mapping[str, Any]]) -> float:
     usual = sum(ROW_SECONDS.values()) / len(ROW_SECONDS)
     seconds = [ROW_SECONDS.get(study, usual) * (Extent.of(given).rows or 1) for study, given in asked.items()]
-    return sum(seconds) * _scale({"checkpoint": checkpoint}, {"checkpoint": config.CLASSIFIER})
+    shares = [
+        _scale(study, {"checkpoint": checkpoint}, {"checkpoint": config.CLASSIFIER}) * took
+        for study, took in zip(asked, seconds, strict=True)
+    ]
+    return sum(shares)
 
 
 def _times(options: Mapping[str, Any], before: Mapping[str, Any], row_ids: str | None) -> tuple[float, int | None]:
@@ -210,27 +273,57 @@ def _alike(before: Mapping[str, Any], options: Mapping[str, Any]) -> int:
     return sum(before.get(name) == value for name, value in options.items())
 
 
-def _scale(options: Mapping[str, Any], before: Mapping[str, Any]) -> float:
-    """How many times as long a token takes: by the number of weights, and what a pass costs however few they are."""
-    sizes = [_weights(Extent.of(asked).first_checkpoint) for asked in (options, before)]
-    return (sizes[0] + EVERY_PASS) / (sizes[1] + EVERY_PASS) if all(sizes) else 1.0
+def _scale(study: str, options: Mapping[str, Any], before: Mapping[str, Any], *, counted: bool = False) -> float:
+    """How many times as long an example takes as in an earlier run; 1 where a checkpoint is not on this machine.
+
+    Args:
+        counted: whether tokens are counted elsewhere, so that only a token's time is compared.
+    """
+    sizes = [_size(Extent.of(asked).first_checkpoint) for asked in (options, before)]
+    tokens = [None if counted else Extent.of(asked).tokens for asked in (options, before)]
+    if None in sizes:
+        return 1.0
+    if None in tokens:
+        tokens = [USUAL_TOKENS, USUAL_TOKENS]
+    work = [
+        size.work(length) * _passes(study, asked, size)
+        for size, length, asked in zip(sizes, tokens, (options, before), strict=True)
+        if size is not None and length is not None
+    ]
+    return work[0] / work[1]
 
 
-def _weights(name: str | None) -> int:
-    """How many weights a checkpoint has: of a folder, or of the bundled one that its name begins with; 0 if unknown."""
+def _passes(study: str, options: Mapping[str, Any], size: ModelSize) -> int:
+    """How many times an example goes through the model: once without each head, or each layer, in a sweep."""
+    if study not in ONE_BY_ONE and not (study == "importance" and options.get("sweep")):
+        return 1
+    what = options.get("what", "heads")
+    heads = size.heads if what in ("heads", "all-but-one", "duplicates") else 1
+    return 1 if what == "groups" else max(1, size.layers * heads)
+
+
+def _size(name: str | None) -> ModelSize | None:
+    """The size of a checkpoint: of a folder, or of the bundled one that its name begins with; None if unknown."""
     if not name:
-        return 0
+        return None
     bundled = next((model for model in (config.ENCODER, config.DECODER) if Path(name).name.startswith(model)), name)
-    folders = (Path(name).expanduser(), config.PROJECT / name, config.BUNDLED_MODELS / bundled)
-    try:
-        readable = [folder for folder in folders if config.within(folder)]
-        counts = (sum(_weights_in(file) for file in folder.glob("*.safetensors")) for folder in readable)
-        return next((count for count in counts if count), 0)
-    except (OSError, ValueError, RuntimeError, SafetensorError):
-        return 0
+    packaged = config.packaged_checkpoints().get(name)
+    for folder in (packaged, Path(name).expanduser(), config.PROJECT / name, config.BUNDLED_MODELS / bundled):
+        try:
+            if folder is None or not config.within(folder):
+                continue
+            base = model_folder(folder, name) or folder
+            weights = sum(_weights_in(file) for file in base.glob("*.safetensors"))
+            if weights:
+                told = read_config(base, name) if (base / "config.json").is_file() else {}
+                return ModelSize(weights, layers_in(told), heads_in(told))
+        except (OSError, ValueError, RuntimeError, SafetensorError, AtlasError):
+            continue
+    return None
 
 
 def _weights_in(file: Path) -> int:
-    """The numbers in a safetensors file, by its header alone."""
+    """The numbers in a safetensors file outside embeddings, by its header alone."""
     with safe_open(file, framework="numpy") as opened:
-        return sum(prod(opened.get_slice(name).get_shape()) for name in opened.keys())  # noqa: SIM118 - no mapping
+        names = [name for name in opened.keys() if not EMBEDDINGS.search(name)]  # noqa: SIM118 - no mapping
+        return sum(prod(opened.get_slice(name).get_shape()) for name in names)

@@ -1,12 +1,23 @@
 """The time a job will take, and what a stopped one has done."""
 
+import json
+
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
 from core import config
 from core.errors import JobError
-from core.jobs.duration_estimate import Extent, estimate_duration, foreseen_together, keep_partial
+from core.jobs.duration_estimate import (
+    EVERY_TOKEN,
+    EVERY_WEIGHT,
+    RECORDED_RATE,
+    Extent,
+    estimate_duration,
+    foreseen_together,
+    keep_partial,
+    machine_rate,
+)
 from core.jobs.worker import complete, divide, run_unit
 from core.store import jobs, runs
 from core.store.database import Database
@@ -120,6 +131,81 @@ def test_a_small_checkpoint_of_ones_own_takes_no_less_than_its_passes(db, tmp_pa
     assert estimate_duration(db, "finetune", TUNING | {"checkpoint": tiny}).seconds == pytest.approx(10.0)  # and not 1
     (tmp_path / "tiny" / "model.safetensors").write_bytes(b"no weights")
     assert estimate_duration(db, "finetune", TUNING | {"checkpoint": tiny}).seconds == pytest.approx(100.0)
+
+
+def bert(folder, layers, heads, width, vocabulary=8192):
+    """The shapes of a BERT of this size without its weights: a file of headers is as good, and holds nothing."""
+    folder.mkdir()
+    inner, shapes = 4 * width, {"embeddings.word_embeddings.weight": (vocabulary, width)}
+    for layer in range(layers):
+        shapes |= {f"encoder.layer.{layer}.{part}.weight": (width, width) for part in ("query", "key", "value", "out")}
+        shapes |= {
+            f"encoder.layer.{layer}.up.weight": (inner, width),
+            f"encoder.layer.{layer}.down.weight": (width, inner),
+        }
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        header[name] = {"dtype": "I8", "shape": shape, "data_offsets": [end, end := end + int(np.prod(shape))]}
+    text = json.dumps(header).encode()
+    with (folder / "model.safetensors").open("wb") as stream:
+        stream.write(len(text).to_bytes(8, "little") + text)
+        stream.truncate(8 + len(text) + end)  # a hole: no disk is taken
+    told = {"model_type": "bert", "num_hidden_layers": layers, "num_attention_heads": heads}
+    (folder / "config.json").write_text(json.dumps(told))
+    return str(folder)
+
+
+# layers, heads, width: 5, 33, 110 and 335 million parameters with their own vocabularies
+SIZES = [(6, 6, 192), (12, 12, 384), (12, 12, 768), (24, 16, 1024)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_time_scales_with_weights_outside_embeddings_and_with_heads(db, tmp_path, size):
+    before, after = bert(tmp_path / "before", 6, 6, 192), bert(tmp_path / "after", *size, vocabulary=50_000)
+    texts = ["word " * 27] * 4  # 33 tokens by their letters
+    timed(db, 10.0, kept=4, checkpoint=before, texts=texts)
+
+    def work(layers, heads, width):
+        return 12 * layers * width**2 + EVERY_TOKEN + EVERY_WEIGHT * layers * heads * 33
+
+    found = estimate_duration(db, "statistics", {"checkpoint": after, "texts": texts})
+    assert found.seconds == pytest.approx(10 * work(*size) / work(6, 6, 192))
+
+
+def test_time_of_long_texts_grows_with_their_square_where_maps_outweigh_weights(db, tmp_path):
+    checkpoint = bert(tmp_path / "model", 12, 12, 64)
+    timed(db, 1.0, kept=1, checkpoint=checkpoint, texts=["word " * 1800])
+    twice = estimate_duration(db, "statistics", {"checkpoint": checkpoint, "texts": ["word " * 3600]})
+    assert 3.5 < twice.seconds < 4
+
+
+def test_a_sweep_takes_a_pass_for_each_head_or_layer(db, tmp_path):
+    before, after = bert(tmp_path / "before", 6, 6, 192), bert(tmp_path / "after", 6, 12, 192)
+    timed(db, 8.0, "disable", checkpoint=before, task="sst2", limit=50)
+    heads, layers = (
+        estimate_duration(db, "disable", {"checkpoint": after, "task": "sst2", "limit": 50, "what": what})
+        for what in ("heads", "layers")
+    )
+    assert heads.seconds == pytest.approx(16, rel=0.05)  # twice the heads, and slightly more for their maps
+    assert layers.seconds == pytest.approx(heads.seconds / 12)
+
+
+def test_seconds_of_the_record_are_scaled_by_the_rate_of_this_machine(db, tmp_path, monkeypatch):
+    checkpoint = bert(tmp_path / "model", 6, 6, 192)
+    timed(db, 10.0, checkpoint=checkpoint, limit=50)
+    known = runs.known_runs(db, "statistics").assign(source="shipped", seconds=10.0)
+    monkeypatch.setattr(runs, "known_runs", lambda db, study: known)
+    asked = {"checkpoint": checkpoint, "limit": 50}
+    slower = estimate_duration(db, "statistics", asked, rate=lambda: RECORDED_RATE / 3)
+    assert slower.seconds == pytest.approx(30.0)
+
+
+def test_the_rate_of_a_machine_is_measured_once():
+    machine_rate.cache_clear()
+    first = machine_rate()
+    assert 1e8 < first < 1e14  # a processor of any make
+    assert machine_rate() == first
+    assert machine_rate.cache_info().misses == 1
 
 
 def test_what_a_stopped_job_has_done_is_a_result_with_its_own_n(db):
