@@ -145,7 +145,7 @@ def test_generated_reference_has_every_command_and_every_public_name():
         assert f"# {' '.join(path)}\n" in text, path
     assert "| `--limit` | `500` |" in text
     public = sys.modules.get("core.notebook") or __import__("core.notebook", fromlist=["core"])
-    named = re.findall(r"autofunction:: \S+\.(\w+)\n", site.interface())
+    named = re.findall(r"auto\w+:: \S+\.(\w+)\n", site.interface())
     assert sorted(named) == sorted(public.__all__)
 
 

@@ -7,12 +7,10 @@ from typing import Annotated
 
 from rich.table import Table
 
-from .. import capture, models
-from ..errors import InputError
+from .. import models
 from ..frames.records import AnnotatedSentence, Element, place
 from ..studies.contract import Flag
-from ..studies.frames.distance_null import distance_null
-from ..studies.frames.frame_lookup import LinkReading, links_for, picture
+from ..studies.frames.frame_lookup import LinkReading, look_up
 from ..studies.options import Checkpoint
 from ..studies.records import Result
 from .output import Form, cell, show_rows, tell, tell_table
@@ -57,19 +55,7 @@ def heads(asked: HeadsOptions, form: Form) -> None:
     opened = models.opening.open_checkpoint(asked.checkpoint, revision=asked.revision)
     for note in opened.notes:
         tell(note, err=True)
-    encoding = opened.encode(asked.sentence)
-    ranking = picture(
-        capture.running.capture(opened, encoding),
-        encoding,
-        links_for(encoding, marked),
-        LinkReading(asked.direction, asked.pairing, asked.without_first),
-        null=lambda: distance_null(opened),
-    )
-    if not ranking.visible:
-        raise InputError(
-            "At least one key must be at or before its query in a decoder; here every key is later. Use "
-            "--direction later_to_earlier."
-        )
+    encoding, ranking = look_up(opened, marked, LinkReading(asked.direction, asked.pairing, asked.without_first))
     beside = (
         f"{ranking.borrowed} positions in the bundled sentences"
         if ranking.borrowed

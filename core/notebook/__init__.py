@@ -1,24 +1,31 @@
-"""Notebook interface: attention maps as a widget, and head scores as data frames.
+"""Attention Atlas in notebooks and scripts.
 
-show(model, tokenizer, "The cat sat."), or show("atlas-encoder", "The cat sat.")
-heads(model, tokenizer, texts)
-atlas("atlas-encoder", task="sst2")
-why(model, tokenizer, "The cat sat.", "L2H5"), and why_maps with the same arguments as a widget
-counterparts("atlas-encoder", "FOLDER")
-hypothesis("atlas-encoder", "L1H1", "offset", {"offset": "first"})
-circuit_graph("circuit.json") as a NetworkX graph, and circuit_edges("circuit.json") as a frame
+    import attention_atlas as atlas      # in a clone: from core import notebook as atlas
+    model = atlas.open("atlas-encoder")  # or atlas.open(model, tokenizer)
+    model.show("The cat sat on the mat.")
+    model.scores(["The cat sat.", "It purred."])
+    atlas.study("ablation", "atlas-encoder-sst2", task="sst2", limit=100)
+
+Numbers come as pandas data frames. Layers and heads are counted from 0 in them; names like "L1H1" count from 1.
 """
 
-from .showing import (
-    atlas,
-    circuit_edges,
-    circuit_graph,
-    counterparts,
-    heads,
-    hypothesis,
-    show,
-    why,
-    why_maps,
-)
+from ..errors import AtlasError
+from .labels import PatternClassifier, labels, train_classifier
+from .model import Model, open
+from .running import studies, study
+from .showing import MapsWidget, circuit_edges, circuit_graph, show_maps
 
-__all__ = ["atlas", "circuit_edges", "circuit_graph", "counterparts", "heads", "hypothesis", "show", "why", "why_maps"]
+__all__ = [
+    "AtlasError",
+    "MapsWidget",
+    "Model",
+    "PatternClassifier",
+    "circuit_edges",
+    "circuit_graph",
+    "labels",
+    "open",
+    "show_maps",
+    "studies",
+    "study",
+    "train_classifier",
+]

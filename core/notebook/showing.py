@@ -1,10 +1,15 @@
 """The notebook functions: the map workbench as a widget, and data frames of heads, counterparts and circuits."""
 
+import atexit
 import copy
+import hashlib
 import json
+import shutil
+import tempfile
+import threading
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +18,10 @@ import anywidget
 import networkx as nx
 import numpy as np
 import pandas as pd
+import torch
 import traitlets
+from torch import nn
+from tqdm.auto import tqdm
 
 from .. import models
 from ..atlas import scores as stored_scores
@@ -27,6 +35,7 @@ from ..drawing.panes import Pane, header_of, scored_pane, telling_head
 from ..drawing.payload import as_bytes, packed, workbench_script, workbench_style
 from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
+from ..models.classifier import POOLING_KEY
 from ..models.encoding import Encoding
 from ..scoring.intervals import Means
 from ..scoring.registry import HEAD_SCORES, even_scores, map_scores
@@ -45,47 +54,39 @@ from ..studies.hypotheses.records import Criterion
 from ..studies.hypotheses.registering import Proposal, batch_of, options_of, register
 from ..writing import write_whole
 
-# ---------------------------------------------------------------- loaded models
-
-
 # ---------------------------------------------------------------- head scores
 
 
 Text = str | tuple[str, str]
 
 
-def heads(model: Any, tokenizer: Any = None, texts: Text | Sequence[Text] = ()) -> pd.DataFrame:
+def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFrame:
     """Score every head on your texts.
 
     Args:
-        model, tokenizer: as for `show`.
         texts: a sentence, a pair (tuple of two), or a list of them.
 
     Returns:
         One row for each head and score: layer, head (zero-based), name, score, value (mean over texts), low and high
-            (95 % CI;
-        NaN for too few texts), baseline (mean under uniform attention), n (texts).
+        (95 % CI; NaN for too few texts), baseline (mean under uniform attention), n (texts).
 
     Raises:
-        CheckpointError, InputError: the model cannot be opened or captured; there is no text.
+        CheckpointError, InputError: the model cannot be captured; there is no text.
     """
-    if isinstance(model, str) and not hasattr(tokenizer, "convert_ids_to_tokens") and tokenizer is not None:
-        tokenizer, texts = None, tokenizer
-    rows = _model_objects_rows(texts)
-    checkpoint = checkpoint_of(model, tokenizer)
+    rows = rows_of(texts)
     names = list(HEAD_SCORES)
     means = Means(checkpoint.layers, checkpoint.heads, len(names))
     evenly = Means(checkpoint.layers, checkpoint.heads, len(names))
-    for number, (text, pair) in enumerate(rows):
+    for number, (text, pair) in enumerate(tqdm(rows, desc="texts", leave=False, disable=len(rows) < 2)):
         encoding = encode(checkpoint, text, pair)
-        maps = maps_of(checkpoint, encoding)
+        maps = capture(checkpoint, encoding)
         places: dict[str, Any] = {"first": encoding.first, "separators": encoding.separators}
         for kept, scores in ((means, map_scores(maps, **places)), (evenly, even_scores(maps, **places))):
             _take(kept, _stacked(scores, maps), number)
     return _frame(means, evenly, names)
 
 
-def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
+def known_scores(checkpoint: str, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
     """Return all scores of all heads of a checkpoint: stored, bundled, or measured now.
 
     If the app holds the database, stored results are omitted with a warning.
@@ -99,14 +100,8 @@ def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> 
         `frame.pivot(index="layer", columns="head", values="value")` on one score.
 
     Raises:
-        CheckpointError: from measuring.
-        InputError: `checkpoint` is not a text; also from measuring.
+        CheckpointError, InputError: from measuring.
     """
-    if not isinstance(checkpoint, str):
-        raise InputError(
-            f"checkpoint must be a name, folder or hub ID; got {type(checkpoint).__name__}. Save a loaded model "
-            "with save_pretrained and give the folder, or use heads(model, tokenizer, texts)."
-        )
     path = settings().database.expanduser()
     if not path.is_file():
         return stored_scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
@@ -118,13 +113,13 @@ def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> 
         return stored_scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
 
 
-def _model_objects_rows(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:
+def rows_of(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:
+    """Return texts as pairs of a text and its second text. Raises InputError."""
     some = [texts] if isinstance(texts, (str, tuple)) else list(texts)
     rows = [(row, None) if isinstance(row, str) else row for row in some]
     if not rows or not all(isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], str) for row in rows):
         raise InputError(
-            f"texts must be a sentence, a pair, or a list of them; got {str(texts)[:80]!r}. Use heads(model, "
-            "tokenizer, texts)."
+            f"texts must be a sentence, a pair, or a list of them; got {str(texts)[:80]!r}. Give one of these."
         )
     return rows
 
@@ -162,20 +157,27 @@ def _frame(means: Means, evenly: Means, names: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+# ---------------------------------------------------------------- loaded models
+
+
+_SAVING = threading.Lock()
+
+
 def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
-    """Return a checkpoint for a loaded model with its tokenizer, or open one by name or folder.
+    """A checkpoint that runs a copy of a loaded model. The copy shares the weights and has modes and an attention
+    function of its own, so that another thread may use the model meanwhile.
 
     Args:
-        model: from from_pretrained, or a name or folder.
-        tokenizer: of a loaded model; ignored otherwise.
+        model: an object that from_pretrained returned.
+        tokenizer: of the model.
+
+    Returns:
+        The checkpoint in eval mode; it is named after what the model was loaded from, otherwise after its family.
 
     Raises:
-        CheckpointError: `model` is not a text Transformer of the transformers library, or its tokenizer is missing or
-            has
-            tokens without an embedding.
+        CheckpointError: `model` is no Transformer of the transformers library that reads text, or its tokenizer is
+            missing or has tokens without an embedding.
     """
-    if isinstance(model, str):
-        return models.opening.open_checkpoint(model)
     kind = getattr(getattr(model, "config", None), "model_type", None)
     if not kind or not hasattr(model, "set_attn_implementation"):
         raise CheckpointError(
@@ -185,38 +187,69 @@ def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
     if tokenizer is None or not hasattr(tokenizer, "convert_ids_to_tokens"):
         raise CheckpointError(
             f"tokenizer must be the tokenizer of the loaded model; got {type(tokenizer).__name__}. Use "
-            "show(model, tokenizer, text)."
+            "open(model, tokenizer)."
         )
     name = str(getattr(model.config, "_name_or_path", "") or kind)
     models.refusals.refuse_no_text(model.config, name)
     models.refusals.refuse_other_vocabulary(model, tokenizer, name)
-    return Checkpoint(name, model, tokenizer)
+    shared = _sharing_weights(model, name).eval()
+    if hasattr(shared.config, POOLING_KEY):  # of a folder of ours: a head of transformers does not read it
+        delattr(shared.config, POOLING_KEY)
+    return Checkpoint(name, shared, tokenizer)
 
 
-@contextmanager
-def borrowed(checkpoint: Checkpoint) -> Iterator[None]:
-    """Put the model into eval mode in the block, and restore its modes and attention implementation afterwards."""
-    model = checkpoint.model
-    training = [module for module in model.modules() if module.training]
-    before = model.config._attn_implementation
-    model.eval()
+def _sharing_weights(model: Any, name: str) -> Any:
+    """A copy of a model that has the same tensors, not copies of them. Raises CheckpointError."""
+    tensors = [tensor for module in model.modules() for tensor in _tensors_of(module)]
     try:
-        yield
-    finally:
-        if model.config._attn_implementation != before:
-            model.set_attn_implementation(before)
-        for module in training:
-            module.training = True
+        return copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
+    except (TypeError, RuntimeError) as error:
+        raise CheckpointError(
+            f"{name} cannot be copied ({str(error)[:120]}), so it cannot run without being changed. Save it with "
+            "save_pretrained, and open the folder."
+        ) from error
 
 
-def maps_of(checkpoint: Checkpoint, encoding: Encoding) -> AttentionMaps:
-    """Capture all maps of one input; the model's state is restored.
+def _tensors_of(module: nn.Module) -> Iterator[torch.Tensor]:
+    yield from module.parameters(recurse=False)
+    yield from module.buffers(recurse=False)
+    yield from (value for value in vars(module).values() if isinstance(value, torch.Tensor))
+
+
+@cache
+def _saved_models() -> Path:
+    """A temporary folder of this process, removed at its end."""
+    folder = Path(tempfile.mkdtemp(prefix="attention-atlas-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def saved_copy(model: Any, tokenizer: Any) -> Path:
+    """The folder of a saved copy of a loaded model as it is now; a model that has not changed is saved once.
 
     Raises:
-        CheckpointError: some layers bypass transformers' attention interface (for example, a replaced forward).
+        CheckpointError: as `checkpoint_of`, or the model cannot be saved.
     """
-    with borrowed(checkpoint):
-        return capture(checkpoint, encoding)
+    checkpoint = checkpoint_of(model, tokenizer)
+    digest = hashlib.sha256(checkpoint.model.config.to_json_string().encode())
+    for name, tensor in checkpoint.model.state_dict().items():
+        raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        digest.update(name.encode() + raw.numpy().tobytes())
+    folder = _saved_models() / f"{Path(checkpoint.name).name}-{digest.hexdigest()[:12]}"
+    with _SAVING:
+        if not (folder / "config.json").is_file():
+            part = folder.with_name(folder.name + ".part")
+            try:
+                checkpoint.model.save_pretrained(part)
+                tokenizer.save_pretrained(part)
+            except Exception as error:  # each family and tokenizer fails with its own classes
+                shutil.rmtree(part, ignore_errors=True)
+                raise CheckpointError(
+                    f"A study runs on a saved copy of {checkpoint.name}, which could not be written "
+                    f"({str(error)[:120]}). Save the model yourself, and open the folder."
+                ) from error
+            part.rename(folder)
+    return folder
 
 
 def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: int | None = None) -> Encoding:
@@ -349,44 +382,114 @@ class MapsWidget(anywidget.AnyWidget):
         return Path(file)
 
 
-def show(
-    model: Any,
-    tokenizer: Any = None,
-    text: str | None = None,
+def shown(
+    checkpoint: Checkpoint,
+    text: str,
     pair: str | None = None,
     *,
     words: bool = False,
     height: int = 560,
     most: int = PIECES_SHOWN,
+    has_command: bool = False,
 ) -> MapsWidget:
-    """Show every head of a model on a sentence or pair as an interactive widget.
+    """Every head of a checkpoint on a sentence or pair, as the app draws them.
 
     Args:
-        model: from from_pretrained, with its tokenizer; or a checkpoint name or folder, with the text as second
-            argument. The
-            model's state is restored afterwards.
-        tokenizer: of the model; None with a name or folder.
-        most: tokens; longer inputs are truncated, and the widget says so.
+        most: tokens; longer inputs are cut, and the widget says so.
+        has_command: whether a command of the terminal gives these maps again.
 
     Raises:
-        CheckpointError, InputError: the model cannot be opened or captured; there is no text.
+        CheckpointError, InputError: the model cannot be seen into; there is no text.
     """
-    if isinstance(model, str) and isinstance(tokenizer, str):
-        tokenizer, text, pair = None, tokenizer, text if text is not None else pair
     if not isinstance(text, str):
-        raise InputError("text must be given. Use show(model, tokenizer, text), or show(name, text).")
-    checkpoint = checkpoint_of(model, tokenizer)
+        raise InputError(f"text must be a sentence; got {type(text).__name__}. Give a text.")
     if words:
         must_have_words(checkpoint)
     encoding = encode(checkpoint, text, pair, most=most)
-    maps = maps_of(checkpoint, encoding)
+    maps = capture(checkpoint, encoding)
     maps = word_maps(maps, encoding) if words else maps
     first, separators = special_positions_of(encoding, words=words)
     pane = scored_pane(checkpoint.name, maps, first=first, separators=separators)
     cut = f"The last {encoding.cut} tokens were truncated; {len(encoding)} are shown." if encoding.cut else ""
     source = MapsSource(checkpoint.name, text, pair, checkpoint.weights_hash, words)
-    source = source.with_command() if isinstance(model, str) else source
+    source = source.with_command() if has_command else source
     return MapsWidget([pane], source, head=telling_head(pane.scores or {}), note=cut, height=height)
+
+
+SHAPES = (
+    "Attention weights must be an array of the shape (layer, head, query, key), or (head, query, key) for one layer, "
+    "with as many tokens as queries"
+)
+
+
+def show_maps(
+    weights: Any,
+    tokens: Sequence[Any] | None = None,
+    *,
+    key_tokens: Sequence[Any] | None = None,
+    causal: bool | None = None,
+    title: str = "arrays",
+    height: int = 560,
+) -> MapsWidget:
+    """Attention weights from any source as the app draws them.
+
+    Args:
+        weights: of NumPy or torch; the attentions that a model of transformers returns for one input; or the NPZ file
+            that the command `maps` writes, which has tokens of its own. Each row sums to 1.
+        tokens: a label for each query.
+        key_tokens: a label for each key, if keys are not the queries.
+        causal: whether queries see no later key; None: if all of these weights are 0.
+
+    Raises:
+        InputError: shapes, numbers of tokens or sums of rows do not fit.
+    """
+    if isinstance(weights, str | Path):
+        weights, tokens, key_tokens = _of_file(Path(weights), tokens, key_tokens)
+    array = _as_array(weights)
+    array = array[None] if array.ndim == 3 else array
+    queries = [str(token) for token in (() if tokens is None else tokens)]
+    keys = None if key_tokens is None else [str(token) for token in key_tokens]
+    square = keys is None or keys == queries
+    sizes = (len(queries), len(queries) if square else len(keys or ()))
+    if array.ndim != 4 or array.size == 0 or array.shape[2:] != sizes:
+        shape = tuple(weights.shape) if hasattr(weights, "shape") else array.shape
+        raise InputError(
+            f"{SHAPES}; got the shape {shape} and {len(queries)} tokens. Give one input without padding, and "
+            "key_tokens if keys are not the queries."
+        )
+    later = np.triu(np.ones(array.shape[2:], dtype=bool), 1)
+    decoder = causal if causal is not None else bool(square and array.shape[2] > 1 and not array[..., later].any())
+    maps = AttentionMaps(array, tuple(queries), (0,) * len(queries), decoder, None if square else tuple(keys or ()))
+    pane = scored_pane(title, maps, first=None, separators=())
+    return MapsWidget([pane], MapsSource(title, " ".join(queries)), head=telling_head(pane.scores or {}), height=height)
+
+
+def _as_array(weights: Any) -> np.ndarray:
+    """Weights as float32. Raises InputError."""
+    layers = list(weights) if isinstance(weights, list | tuple) else None
+    try:
+        if layers is not None:
+            return np.stack([array[0] if array.ndim == 4 else array for array in map(_as_array, layers)])
+        if hasattr(weights, "detach"):
+            weights = weights.detach().cpu().float().numpy()
+        array = np.asarray(weights, dtype=np.float32)
+    except (ValueError, TypeError, IndexError) as error:
+        raise InputError(f"{SHAPES}; got {type(weights).__name__}. Give numbers of NumPy or torch.") from error
+    if array.ndim == 5 and 1 in array.shape[:2]:  # a batch of one input
+        array = array[:, 0] if array.shape[1] == 1 else array[0]
+    return array
+
+
+def _of_file(file: Path, tokens: Any, key_tokens: Any) -> tuple[np.ndarray, Any, Any]:
+    """Weights and tokens of an NPZ file of the terminal. Raises InputError."""
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            read = {name: stored[name] for name in ("weights", "tokens", "key_tokens") if name in stored}
+            return read["weights"], read.get("tokens", tokens), read.get("key_tokens", key_tokens)
+    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"Maps are read from an NPZ file that the command `maps` wrote; {file} is none. Name another file."
+        ) from error
 
 
 @cache
@@ -395,9 +498,6 @@ def script_text() -> str:
     colours = {mode: theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")}
     data = f"\nconst STYLE = {json.dumps(workbench_style())};\nconst COLOURS = {json.dumps(colours)};\n"
     return workbench_script() + data + (HERE / "in_notebook.js").read_text(encoding="utf-8")
-
-
-# ---------------------------------------------------------------- decomposed attention scores
 
 
 # ---------------------------------------------------------------- circuits
@@ -451,7 +551,7 @@ def _rows(rows: Rows | str | Path) -> Rows:
 def counterparts(
     checkpoint: str, compare: str, texts: Sequence[str] = (), *, task: str = "sst2", limit: int = 200, draws: int = 99
 ) -> pd.DataFrame:
-    """Find each head's counterpart in another checkpoint, like `python -m core study match`.
+    """Find each head's counterpart in another checkpoint, like the study `match`.
 
     Args:
         texts: sentences; otherwise examples of the task.
@@ -474,11 +574,10 @@ def counterparts(
 LARGEST = 5  # terms shown for a cell
 
 
-def why(model: Any, tokenizer: Any, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
+def why(checkpoint: Checkpoint, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
     """Decompose where a head attends: the largest terms of the score of every token's strongest key.
 
     Args:
-        model, tokenizer: as for `show`.
         head: "L2H5", or a Head.
         pair: second text, or None.
 
@@ -490,7 +589,7 @@ def why(model: Any, tokenizer: Any, text: str, head: str | Head, *, pair: str | 
     Raises:
         CheckpointError, InputError, InterventionError: the model, head or family cannot be decomposed.
     """
-    _, chosen, scores = _taken_apart(model, tokenizer, text, head, pair)
+    _, chosen, scores = _taken_apart(checkpoint, text, head, pair)
     rows = []
     for query, token in enumerate(scores.encoding.tokens):
         key = int(scores.inputs.weights[0, chosen.head, query].argmax())
@@ -511,8 +610,7 @@ def why(model: Any, tokenizer: Any, text: str, head: str | Head, *, pair: str | 
 
 
 def why_maps(
-    model: Any,
-    tokenizer: Any,
+    checkpoint: Checkpoint,
     text: str,
     head: str | Head,
     *,
@@ -524,7 +622,7 @@ def why_maps(
 
     Arguments and errors as for `why`.
     """
-    checkpoint, chosen, scores = _taken_apart(model, tokenizer, text, head, pair)
+    checkpoint, chosen, scores = _taken_apart(checkpoint, text, head, pair)
     maps = {f"{chosen}": scores.inputs.weights[0, chosen.head]}
     maps |= {
         f"{group} only, on the {side} side": scores.map_of(chosen.head, group, side) for group in scores.groups(side)
@@ -542,12 +640,11 @@ def why_maps(
 
 
 def _taken_apart(
-    model: Any, tokenizer: Any, text: str, head: str | Head, pair: str | None
+    checkpoint: Checkpoint, text: str, head: str | Head, pair: str | None
 ) -> tuple[Checkpoint, Head, LayerScores]:
-    checkpoint = _exact(checkpoint_of(model, tokenizer))
+    checkpoint = _exact(checkpoint)
     chosen = head if isinstance(head, Head) else Head.parse(head)
-    with borrowed(checkpoint):
-        scores = layer_scores(checkpoint, encode(checkpoint, text, pair), chosen.layer, part=chosen.part)
+    scores = layer_scores(checkpoint, encode(checkpoint, text, pair), chosen.layer, part=chosen.part)
     scores.check(chosen.head, 0, 0)
     return checkpoint, chosen, scores
 

@@ -149,10 +149,16 @@ def interface() -> str:
     """The notebook API: exactly the names that are public."""
     import core.notebook as public
 
-    names = sorted(public.__all__)
-    module = public.__name__
-    heading = f"# Notebook API\n\n`from {module} import {', '.join(names)}`\n"
-    parts = [f"```{{eval-rst}}\n.. autofunction:: {module}.{name}\n```\n" for name in names]
+    heading = (
+        "# Notebook API\n\nAn installed package is imported by `import attention_atlas as atlas`, and a clone by "
+        "`from core import notebook as atlas`.\nBoth have these names.\n"
+    )
+    parts = []
+    for name in sorted(public.__all__):
+        kind, members = (
+            ("autoclass", "\n   :members:") if isinstance(getattr(public, name), type) else ("autofunction", "")
+        )
+        parts.append(f"```{{eval-rst}}\n.. {kind}:: {public.__name__}.{name}{members}\n```\n")
     return heading + "\n" + "\n".join(parts)
 
 

@@ -17,7 +17,7 @@ from tests.pages.browsing import PROJECT, answers_with, free_port, until
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 LONG = 180_000  # ms; JupyterLab's first page and the kernel's imports on a busy machine
 CELLS = (
-    "from core.notebook import show\nwidget = show('atlas-encoder', 'The cat sat.')\nwidget",
+    "from core import notebook as atlas\nwidget = atlas.open('atlas-encoder').show('The cat sat.')\nwidget",
     "print('chosen', widget.view.get('head'))",
     "widget.view = {'head': 'L2H3'}",
 )

@@ -16,6 +16,7 @@ from core.capture.words import word_maps
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
 from core.models.present import present_weights
+from core.notebook.showing import known_scores
 from core.scoring.registry import head_scores
 from core.store import runs
 from core.store.database import Database
@@ -53,13 +54,13 @@ def test_a_loaded_model_shows_its_maps_whatever_attention_somebody_switched_to(l
     model.train()
     model.encoder.layer[0].eval()
     before = [module.training for module in model.modules()]
-    seen, header = weights_of(notebook.show(model, tokenizer, TEXT, PAIR))
+    seen, header = weights_of(notebook.open(model, tokenizer).show(TEXT, PAIR))
     np.testing.assert_allclose(seen, expected[0].weights, atol=1e-4)
     assert header["panes"][0]["tokens"] == list(expected[0].tokens)
     assert model.config._attn_implementation == implementation
     assert [module.training for module in model.modules()] == before
     model.set_attn_implementation("sdpa")  # and once more after a switch between two calls
-    again, _ = weights_of(notebook.show(model, tokenizer, TEXT, PAIR))
+    again, _ = weights_of(notebook.open(model, tokenizer).show(TEXT, PAIR))
     np.testing.assert_array_equal(again, seen)
 
 
@@ -73,14 +74,14 @@ def test_an_error_while_it_runs_leaves_the_model_as_it_was(loaded, monkeypatch):
 
     monkeypatch.setattr("core.notebook.showing.capture", broken)
     with pytest.raises(RuntimeError, match="stop"):
-        notebook.show(model, tokenizer, TEXT)
+        notebook.open(model, tokenizer).show(TEXT)
     assert model.training
     assert model.config._attn_implementation == "eager"
 
 
 def test_a_name_is_opened_and_words_are_shown(expected, tmp_path):
     maps, opened = expected
-    widget = notebook.show(config.ENCODER, TEXT, PAIR, words=True)
+    widget = notebook.open(config.ENCODER).show(TEXT, PAIR, words=True)
     seen, header = weights_of(widget)
     wanted = word_maps(maps, opened.encode(TEXT, PAIR))
     np.testing.assert_allclose(seen, wanted.weights, atol=1e-4)
@@ -92,7 +93,7 @@ def test_a_name_is_opened_and_words_are_shown(expected, tmp_path):
 
 
 def test_what_was_cut_is_said():
-    _, header = weights_of(notebook.show(config.ENCODER, "word " * 60, most=20))
+    _, header = weights_of(notebook.open(config.ENCODER).show("word " * 60, most=20))
     assert header["note"].startswith("The last ")
     assert "20 are shown" in header["note"]
 
@@ -108,7 +109,7 @@ def without_offsets():
 def test_a_tokenizer_without_offsets_shows_pieces_and_says_why_no_words(without_offsets):
     model, tokenizer = without_offsets
     assert not tokenizer.is_fast
-    seen, header = weights_of(notebook.show(model, tokenizer, "cats", "purr"))
+    seen, header = weights_of(notebook.open(model, tokenizer).show("cats", "purr"))
     given = tokenizer("cats", "purr", return_tensors="pt")
     assert header["panes"][0]["length"] == given["input_ids"].shape[1]
     with torch.no_grad():
@@ -116,9 +117,9 @@ def test_a_tokenizer_without_offsets_shows_pieces_and_says_why_no_words(without_
         eager = torch.stack(model(**given, output_attentions=True).attentions)[:, 0].numpy()
     np.testing.assert_allclose(seen, eager, atol=1e-4)
     with pytest.raises(CheckpointError, match="need a tokenizer with character offsets; ByT5Tokenizer has none"):
-        notebook.show(model, tokenizer, "cats", words=True)
+        notebook.open(model, tokenizer).show("cats", words=True)
     with pytest.raises(InputError, match="it is empty"):
-        notebook.show(model, tokenizer, " ")
+        notebook.open(model, tokenizer).show(" ")
 
 
 def test_a_layer_whose_attention_was_replaced_is_said(loaded):
@@ -126,35 +127,36 @@ def test_a_layer_whose_attention_was_replaced_is_said(loaded):
     layer = model.encoder.layer[1].attention
     layer.forward = lambda states, *_, **__: (states, None)
     with pytest.raises(CheckpointError, match=r"of the 6 layers of .* 5 did"):
-        notebook.show(model, tokenizer, TEXT)
+        notebook.open(model, tokenizer).show(TEXT)
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((object(), None, "text"), "object is none: give the object that from_pretrained returned"),
+        ((object(), None), "got object. Give the object that from_pretrained returned"),
         (
-            (
-                BertModel(BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)),
-                None,
-                "text",
-            ),
-            "needs its tokenizer to read a text; NoneType was given",
+            (BertModel(BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)), None),
+            "tokenizer must be the tokenizer of the loaded model; got NoneType",
         ),
-        ((config.ENCODER,), "text must be given"),
-        ((config.ENCODER, " "), "it is empty"),
     ],
 )
-def test_bad_input_is_one_sentence(arguments, sentence):
-    with pytest.raises((CheckpointError, InputError), match=sentence):
-        notebook.show(*arguments)
+def test_what_is_no_model_is_one_sentence(arguments, sentence):
+    with pytest.raises(CheckpointError, match=sentence):
+        notebook.open(*arguments)
+
+
+def test_what_is_no_text_is_one_sentence():
+    with pytest.raises(InputError, match="it is empty"):
+        notebook.open(config.ENCODER).show(" ")
+    with pytest.raises(InputError, match="text must be a sentence; got NoneType"):
+        notebook.open(config.ENCODER).show(None)
 
 
 def test_heads_are_means_over_texts_with_intervals_and_what_even_attention_gives(loaded, expected):
     model, tokenizer = loaded
     texts = ["The cat sat.", (TEXT, PAIR), "It purred all night.", "Rain fell.", "Nobody saw it go."] * 3
     texts = [one if isinstance(one, tuple) else f"{one} {k}" for k, one in enumerate(texts)]
-    found = notebook.heads(model, tokenizer, texts)
+    found = notebook.open(model, tokenizer).scores(texts)
     assert len(found) == 36 * 5
     assert list(found.columns) == ["layer", "head", "name", "score", "value", "low", "high", "baseline", "n"]
     opened, values, even = expected[1], [], []
@@ -169,11 +171,11 @@ def test_heads_are_means_over_texts_with_intervals_and_what_even_attention_gives
     assert mine["baseline"] == pytest.approx(np.mean(even), abs=1e-6)
     assert mine["low"] < mine["value"] < mine["high"]
     assert mine["n"] == 15
-    single = notebook.heads(model, tokenizer, TEXT)
+    single = notebook.open(model, tokenizer).scores(TEXT)
     assert single["low"].isna().all()
     assert (single["n"] == 1).all()
     with pytest.raises(InputError, match="texts must be a sentence, a pair, or a list"):
-        notebook.heads(model, tokenizer, [])
+        notebook.open(model, tokenizer).scores([])
 
 
 def test_the_atlas_is_a_frame_of_what_is_stored_and_says_when_another_holds_the_database(tmp_path, monkeypatch):
@@ -183,7 +185,7 @@ def test_the_atlas_is_a_frame_of_what_is_stored_and_says_when_another_holds_the_
     with Database(tmp_path / "atlas.duckdb") as db:
         run = runs.record_run(db, "statistics", {}, about)
         runs.store_rows(db, run, [row])
-    mine = notebook.atlas(config.ENCODER, measure=False)
+    mine = known_scores(config.ENCODER, measure=False)
     (one,) = mine[mine["score"].str.contains("made")].to_dict("records")
     assert (one["layer"], one["head"], one["value"], one["low"], one["high"], one["n"]) == (2, 1, 0.25, 0.2, 0.3, 9)
     held = str(tmp_path / "atlas.duckdb")
@@ -192,11 +194,9 @@ def test_the_atlas_is_a_frame_of_what_is_stored_and_says_when_another_holds_the_
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "1\n"
         with pytest.warns(UserWarning, match="is left out: it is held by process"):
-            without = notebook.atlas(config.ENCODER, measure=False)
+            without = known_scores(config.ENCODER, measure=False)
         holder.communicate("\n")
     assert not without["score"].str.contains("made").any()
-    with pytest.raises(InputError, match="Save a loaded model with save_pretrained"):
-        notebook.atlas(object())
 
 
 @pytest.mark.slow  # 5 CPU seconds: tags words and runs a study on both sets of rows
@@ -223,7 +223,7 @@ def test_a_hypothesis_is_registered_tested_and_kept_as_the_docs_say(tmp_path, mo
     assert not set(behind.values()) & set(scored)  # these do not replace the atlas's scores of more rows
     assert (one.hypothesis, kept) == (found["hypothesis"].iloc[0], found["state"].to_dict())
     with pytest.raises(InputError, match="rows that it was not thought of on"):
-        notebook.hypothesis("atlas-encoder", "L1H1", "offset", {"offset": "first"}, thought="sst2", judged="sst2")
+        notebook.open("atlas-encoder").hypothesis("L1H1", "offset", {"offset": "first"}, thought="sst2", judged="sst2")
 
 
 @pytest.mark.slow  # 8 CPU seconds of imports; import-linter has it of all of core
@@ -234,7 +234,7 @@ def test_the_notebook_never_imports_streamlit():
 
 
 def test_why_says_what_decides_the_strongest_cell_of_every_token():
-    found = notebook.why("atlas-encoder", None, "The cat sat on the mat.", "L2H5")
+    found = notebook.open("atlas-encoder").why("The cat sat on the mat.", "L2H5")
     cells = found.groupby(["query", "key"])
     assert len(cells) == found["query"].nunique() == found["query"].max() + 1
     assert (cells["value"].sum() - cells["score"].first()).abs().max() < 1e-4
@@ -242,10 +242,10 @@ def test_why_says_what_decides_the_strongest_cell_of_every_token():
 
 
 def test_why_maps_stand_beside_the_heads_own_and_are_its_in_a_head_of_places():
-    widget = notebook.why_maps("atlas-encoder", None, "The cat sat on the mat.", "L2H5")
+    widget = notebook.open("atlas-encoder").why_maps("The cat sat on the mat.", "L2H5")
     maps = {pane.title: np.frombuffer(pane.weights, "<u2").astype(float) / 65535 for pane in widget.panes}
     own, places = maps["L2H5 as it is"], maps["by position in the key alone"]
     assert np.corrcoef(own, places)[0, 1] > 0.9 > np.corrcoef(own, maps["by token in the key alone"])[0, 1]
     assert widget.payload
     with pytest.raises(InputError, match="head 1 to 6 here; 9"):
-        notebook.why_maps("atlas-encoder", None, "The cat.", "L2H9")
+        notebook.open("atlas-encoder").why_maps("The cat.", "L2H9")

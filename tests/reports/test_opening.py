@@ -278,7 +278,7 @@ def test_a_pair_has_type_0_throughout_where_the_model_has_one_type(types):
     assert set(roberta.encode(*TWO).segments) == {0}
     assert {one for one in roberta.encode(*TWO).sentence if one is not None} == {0, 1}
     assert all(finding.passed for finding in self_check(roberta))
-    shown = notebook.show(roberta.model, roberta.tokenizer, *TWO)
+    shown = notebook.open(roberta.model, roberta.tokenizer).show(*TWO)
     assert shown.panes
 
 
@@ -373,12 +373,12 @@ def test_a_token_without_an_embedding_is_a_sentence():
     gpt2 = writer("gpt2")
     tokenizer = AutoTokenizer.from_pretrained("data/models/atlas-decoder")
     with pytest.raises(CheckpointError, match="resize_token_embeddings"):
-        notebook.show(gpt2.model, tokenizer, "A cat sat.")
+        notebook.open(gpt2.model, tokenizer).show("A cat sat.")
 
 
 def test_a_model_of_images_is_a_sentence_in_a_notebook():
     with pytest.raises(CheckpointError, match="must read text"):
-        notebook.show(ViTModel(ViTConfig(**SIZES, image_size=32)), wordpiece(), "A cat.")
+        notebook.open(ViTModel(ViTConfig(**SIZES, image_size=32)), wordpiece())
 
 
 @pytest.mark.parametrize("left", [1, 3])
@@ -392,7 +392,7 @@ def test_heads_that_somebody_pruned_by_hand_are_a_sentence(left):
     attention.self.num_attention_heads, attention.self.all_head_size = left, 8 * left
     attention.output.dense.weight = torch.nn.Parameter(attention.output.dense.weight[:, : 8 * left])
     with pytest.raises(CheckpointError, match=f"layer 2 has {left}"):
-        notebook.show(bert.model, bert.tokenizer, "A cat sat.")
+        notebook.open(bert.model, bert.tokenizer).show("A cat sat.")
 
 
 # ---------------------------------------------------------------- CJK: bertviz#6, #40, flashtext#113

@@ -134,9 +134,9 @@ def test_what_ships_is_as_it_was_made():
 
 @pytest.fixture(scope="module")
 def widget():
-    from core.notebook.showing import show
+    from core import notebook
 
-    return show(config.ENCODER, "A </script><script>alert(1)</script> sentence.", height=300)
+    return notebook.open(config.ENCODER).show("A </script><script>alert(1)</script> sentence.", height=300)
 
 
 SCRIPT = "</script><script>alert(1)</script>"

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from ... import capture
 from ...attention import AttentionMaps, Head
 from ...errors import InputError
 from ...frames.lexicon import Lexicon, lemmas
 from ...frames.records import AnnotatedSentence, Span, Spans, check_apart
 from ...scoring.links import Links, pairs_of, relation_score, shifted, without_key
 from ...tasks.language import TaggedSentence, TaggedWord
-from .distance_null import DistanceNull
+from .distance_null import DistanceNull, distance_null
 from .frame_partials import links_in_pieces, positions
 
 APART = 3  # words that may stand between the parts of a unit of several words ("gave it up")
@@ -206,6 +207,25 @@ def picture(
         tuple(sorted({key for _, key in pairs})),
         borrowed,
     )
+
+
+def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) -> tuple[Any, LinkPicture]:
+    """The encoding of a marked sentence, and how the heads of an opened checkpoint attend along its links. Raises
+    InputError where none can."""
+    encoding = checkpoint.encode(marked.text)
+    ranking = picture(
+        capture.running.capture(checkpoint, encoding),
+        encoding,
+        links_for(encoding, marked),
+        reading,
+        null=lambda: distance_null(checkpoint),
+    )
+    if not ranking.visible:
+        raise InputError(
+            "At least one key must be at or before its query in a decoder; here every key is later. Use the direction "
+            "later_to_earlier."
+        )
+    return encoding, ranking
 
 
 def headline(links: LinkPicture, element: str, target: str, by: str = "difference") -> str:

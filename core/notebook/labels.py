@@ -1,0 +1,134 @@
+"""Labels of maps as a data frame, and a pattern classifier that is trained on them."""
+
+import base64
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..codebook.registry import shipped_set
+from ..config import settings
+from ..errors import InputError
+from ..patterns.classifier_registry import bundled_labels, bundled_weights
+from ..patterns.snapshot import from_file, snapshot, write
+from ..patterns.training import Classifier
+from ..store import label_files
+from ..store import labels as stored_labels
+from ..store.database import Database
+from ..studies.patterns.records import ClassScore, FinalClassifier, HeldOutScore
+from ..writing import write_whole
+from .running import study
+
+FIRST = ("map_id", "class", "annotator", "checkpoint", "task", "row_id", "layer", "head")
+
+
+def labels(db: str | Path | None = None, class_set: str = "bert", *, bundled: bool = False) -> pd.DataFrame:
+    """The labels of a database that hold now, a row each, with the weights of their maps.
+
+    Args:
+        db: the database file; None for the app's own.
+        bundled: the labels that come with the project, instead of a database.
+
+    Raises:
+        LockedError: the app holds the database. InputError: there is no such file.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bundled.duckdb" if bundled else Path(db or settings().database).expanduser()
+        if not bundled and not path.is_file():
+            raise InputError(f"Labels are read from a database; there is none at {path}. Give the path of one.")
+        with Database(path) as opened:
+            if bundled:
+                bundled_labels(opened, class_set)
+            holding = set(stored_labels.labels(opened, class_set)["event"])
+            rows, maps, history = [], {}, None
+            for row in label_files.exported(opened, class_set):
+                history = history or row["class_events"]
+                if row["weights"] is not None:
+                    maps[row["map_id"]] = {"weights": row["weights"], "map_stored": row["map_stored"]}
+                if row["event"] in holding:
+                    rows.append(row | maps[row["map_id"]] | {"class_events": history})
+    frame = pd.DataFrame(rows, columns=label_files.COLUMNS.names)
+    return frame[[*FIRST, *(name for name in frame.columns if name not in FIRST)]]
+
+
+@dataclass(frozen=True)
+class PatternClassifier:
+    """A trained classifier of attention maps.
+
+    Attributes:
+        class_set: whose classes it tells apart.
+        scores: one row for each kind of held-out maps: macro F1 with its 95 % interval, and calibration.
+        per_class: precision, recall and F1 of each class on held-out maps.
+    """
+
+    class_set: str
+    classifier: Classifier
+    scores: pd.DataFrame
+    per_class: pd.DataFrame
+
+    def save(self, file: str | Path) -> Path:
+        """Write it as a .safetensors file, which `patterns evaluate --classifier` and `classify` read."""
+        write_whole(Path(file), self.classifier.as_bytes())
+        return Path(file)
+
+
+def train_classifier(
+    labels: pd.DataFrame | str | Path,
+    class_set: str = "bert",
+    *,
+    kind: str = "trees",
+    progress: bool = True,
+    **options: Any,
+) -> PatternClassifier:
+    """Train a pattern classifier as the page does, and measure it on checkpoints, heads and inputs that it never saw.
+
+    Args:
+        labels: of the function `labels`, or a file that `labels export` wrote.
+        kind: trees, paper, replication, baseline or both.
+        options: of the training, such as folds=5 or seed=0.
+
+    Raises:
+        InputError: too few labels, or labels that name no class of the set.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        if isinstance(labels, pd.DataFrame):
+            with Database(Path(folder) / "labels.duckdb") as db:
+                report = label_files.import_rows(db, map(_row, labels.to_dict("records")), "notebook")
+                if report.refused:
+                    number, reason = report.refused[0]
+                    raise InputError(f"Every label must be usable to train on it; row {number} is not: {reason}")
+                kept = snapshot(db, class_set)
+        else:
+            kept = from_file(Path(labels).expanduser(), class_set)
+        log = Path(folder) / "log"
+        log.mkdir()
+        options |= {"snapshot": str(write(kept, Path(folder))), "log": str(log), "kind": kind}
+        frame = study("train-patterns", progress=progress, **options)
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    (final,) = FinalClassifier.among(rows)
+    return PatternClassifier(
+        class_set,
+        Classifier.from_bytes(base64.b64decode(final.weights)),
+        pd.DataFrame([score.as_row() for score in HeldOutScore.among(rows)]),
+        pd.DataFrame([score.as_row() for score in ClassScore.among(rows)]),
+    )
+
+
+def _row(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """A row of the frame as a file would have it: what is missing is None."""
+    return {str(k): None if v is pd.NaT or (isinstance(v, float) and v != v) else v for k, v in row.items()}
+
+
+def classifier_of(given: PatternClassifier | str | Path | None, class_set: str | None, *, causal: bool) -> Classifier:
+    """The classifier that was given, or the bundled one. Raises InputError."""
+    if isinstance(given, PatternClassifier):
+        return given.classifier
+    if given is None:
+        return Classifier.from_bytes(bundled_weights(class_set or shipped_set(causal=causal).name))
+    try:
+        return Classifier.from_bytes(Path(given).expanduser().read_bytes())
+    except OSError as error:
+        raise InputError(f"A classifier is read from a file; {given} cannot be opened. Correct its name.") from error

@@ -1,0 +1,72 @@
+"""`study`: one experiment in this process, as a data frame."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from ..errors import InputError
+from ..jobs.worker import merged
+from ..store.rows import plain
+from ..studies import preflight
+from ..studies.contract import as_json
+from ..studies.lookup import find_study, study_modules
+
+ALSO = {"ablation": "disable"}  # public names of studies
+OPTIONS = {"method": "operator"}  # public names of options
+
+
+def study(name: str, model: Any = None, *, progress: bool = True, **options: Any) -> pd.DataFrame:
+    """Run an experiment here, and return its rows.
+
+    Args:
+        name: of the study, as `attention-atlas study --help` lists them; "ablation" ablates every head in turn.
+        model: what `open` returned, or a name, folder or hub id.
+        progress: whether a bar is shown.
+        options: of the study; a value may be what `open` returned, too.
+
+    Returns:
+        The rows, which the command prints too. `attrs` has the study, its options and the provenance.
+
+    Raises:
+        InputError: naming an option that the study does not have, or a value that it cannot have.
+        AtlasError: what the study itself refuses.
+    """
+    chosen = find_study(ALSO.get(name, name).replace("_", "-"))
+    given = {OPTIONS.get(key, key): value for key, value in options.items()}
+    given |= {} if model is None else {"checkpoint": model}
+    names = {value.folder: value.name for value in given.values() if _is_opened(value)}
+    given = {key: value.folder if _is_opened(value) else str(value) if isinstance(value, Path) else value
+             for key, value in given.items()}  # fmt: skip
+    read = chosen.read(given)
+    preflight.check_runnable(chosen, as_json(read))
+    preflight.check_paths(chosen, read)
+    partials, provenance, units = [], [], chosen.units(read)
+    if not units:
+        raise InputError(f"The study {chosen.name} must have something to do; these options leave nothing. Widen them.")
+    with tqdm(total=len(units), desc=chosen.name, leave=False, disable=not progress) as bar:
+        while units:
+            for unit in units:
+                done = chosen.run(read, unit)
+                partials.append(done.partial)
+                provenance.append({k: v for k, v in done.provenance.as_row().items() if v is not None})
+                bar.update()
+            units = chosen.more(read, partials)
+            bar.total += len(units)
+    frame = pd.DataFrame([plain(row) for row in chosen.summarize(read, partials)])
+    for column in ("checkpoint", "compare", "before", "after"):
+        if column in frame:
+            frame[column] = frame[column].replace(names)
+    frame.attrs = {"study": chosen.name, "options": as_json(read), "provenance": merged(provenance)}
+    return frame
+
+
+def _is_opened(value: Any) -> bool:
+    return hasattr(value, "folder") and hasattr(value, "checkpoint")
+
+
+def studies() -> Sequence[str]:
+    """The names that `study` takes."""
+    return sorted({*study_modules(), *ALSO})
