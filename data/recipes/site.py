@@ -12,6 +12,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from typer.main import get_command
+
+from core import __main__ as terminal
+from core import notebook as public
+from core.studies.lookup import find_study, study_modules
 from data.recipes import results
 from data.recipes.results import table
 
@@ -76,17 +81,13 @@ def write_pages(folder: Path = DOCS) -> list[Path]:
 
 def commands() -> str:
     """Every command with its arguments and options."""
-    from typer.main import get_command
-
-    import core.__main__
-
     parts = [
         "# Commands and options\n",
         "Every command prints its results as a table, or as `--json`, `--csv` or `--latex`.",
         "[From a terminal](../how-to/terminal.md) has the exit status and the forms of the output.\n",
     ]
     group = None
-    for path, command in leaves(get_command(core.__main__.app)):
+    for path, command in leaves(get_command(terminal.app)):
         if (path[0] != group and len(path) > 1) or len(path) == 1:
             parts.append(f"\n## {path[0]}\n")
         group = path[0]
@@ -126,8 +127,6 @@ def _options(command: Any) -> Iterator[tuple[str, ...]]:
 
 def columns() -> str:
     """The columns of each study's rows, by kind of row."""
-    from core.studies.lookup import find_study, study_modules
-
     parts = [
         "# Columns of results\n",
         "A study stores its results as rows. The column `kind` names what a row describes.",
@@ -147,8 +146,6 @@ def columns() -> str:
 
 def interface() -> str:
     """The notebook API: exactly the names that are public."""
-    import core.notebook as public
-
     heading = (
         "# Notebook API\n\nAn installed package is imported by `import attention_atlas as atlas`, and a clone by "
         "`from core import notebook as atlas`.\nBoth have these names.\n"
