@@ -139,6 +139,11 @@ def test_links_out_of_docs_become_pages_of_the_site_or_plain_names():
     assert site.rewritten("[a](https://x.org/b)", "README.md", "index.md") == "[a](https://x.org/b)"
 
 
+def test_generated_pages_are_not_committed():
+    listed = subprocess.run(["git", "ls-files", "docs"], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert not {f"docs/{name}" for name in site.PAGES} & set(listed.stdout.split())
+
+
 def test_generated_reference_has_every_command_and_every_public_name():
     text = site.commands()
     for path in COMMANDS:
