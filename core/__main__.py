@@ -14,12 +14,12 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
     os._exit(130)
 
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch comes: spinning threads starve on a busy machine
-STOPPED = "Stopped: give the same command again to do it from its start."
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # for torch: spinning threads starve on a busy machine
+STOPPED = "Stopped. Run the same command again to start over."
 if (__name__ == "__main__" or Path(sys.argv[0]).stem == "attention-atlas") and signal.getsignal(
     signal.SIGINT
 ) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, _interrupted)  # while what follows is imported, Ctrl-C is a sentence as well
+    signal.signal(signal.SIGINT, _interrupted)  # so that Ctrl-C during the imports below prints a message as well
 
 # ruff: noqa: E402 - the first line of `main` gives Ctrl-C back to the commands
 import typer
@@ -50,7 +50,7 @@ app = typer.Typer(
     help="Attention Atlas: what attention heads do, and whether it matters.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=INSTALLED,  # a shell completes names of programs, and `python -m core` is none
+    add_completion=INSTALLED,  # shells complete program names, which `python -m core` is not
 )
 
 
@@ -60,7 +60,7 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
-study = typer.Typer(help="Run one experiment and print its rows.", no_args_is_help=True)
+study = typer.Typer(help="Run a study and print its rows.", no_args_is_help=True)
 app.add_typer(study, name="study")
 app.command("app")(app_of_pages)
 app.command("check")(check)
@@ -81,7 +81,7 @@ study.command("shares")(shares)
 for experiment in map(find_study, sorted(study_modules())):
     if experiment.typed_after is not None:
         group = study if experiment.typed_after else app
-        group.command()(command(experiment, OWN.get(experiment.name)))  # called as its function, with dashes
+        group.command()(command(experiment, OWN.get(experiment.name)))  # named after its function, with dashes
 app.command("reproduce")(reproduce)
 
 
@@ -95,7 +95,7 @@ def _options(
 
 
 def main() -> None:
-    """Run a command; an error meant for people is one sentence on standard error, exit status 2; after Ctrl-C 130."""
+    """Run a command. Errors for users print one message and exit with 2; Ctrl-C exits with 130."""
     if signal.getsignal(signal.SIGINT) is _interrupted:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -109,14 +109,14 @@ def main() -> None:
             tell(STOPPED, err=True)
         raise
     except MemoryError:
-        _stop("This takes more memory than the machine has free; ask for fewer or shorter inputs, or end other work.")
+        _stop("The command needs more memory than is free. Use fewer or shorter inputs, or end other programs.")
     except OSError as error:
         if error.errno not in _OUTPUT:
             raise
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - what is left in the buffer goes nowhere
         if error.errno == errno.EPIPE:
             sys.exit(CLOSED)
-        _stop(f"What a command prints must go somewhere, but standard output cannot take it ({error.strerror}).")
+        _stop(f"The output could not be written ({error.strerror}). Redirect standard output to another place.")
 
 
 def _stop(sentence: str) -> None:
@@ -125,10 +125,10 @@ def _stop(sentence: str) -> None:
 
 
 def _refuse_half_characters(words: list[str]) -> None:
-    """Arguments that are no text in UTF-8 reach Python with surrogates in them, which nothing can store or print."""
+    """Refuse arguments that are not UTF-8, which contain surrogates and cannot be stored or printed."""
     for word in words:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
-            raise InputError(f"Arguments are text in UTF-8, but {word!r} is not: correct it.")
+            raise InputError(f"Arguments must be UTF-8 text; got {word!r}. Correct it.")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""The words everything else uses: a head, the axes, and attention maps that were checked once.
+"""Basic types: heads, axes, and checked attention maps.
 
-Rows are queries and sum to 1; a vertical stripe is a key column. Layers, heads and tokens count from 0 here
-and in the store; only what a person reads ("L1 H2") counts from 1, like the papers.
+Rows are queries and sum to 1; a vertical stripe is a key column. Layers, heads and tokens are zero-based here and in
+the
+database; only text for people ("L1 H2") is one-based, as in papers.
 """
 
 import re
@@ -17,19 +18,18 @@ from .errors import InputError
 AXES = ("layer", "head", "query", "key")
 ROW_SUM_TOLERANCE = 1e-3  # float16 maps of 512 keys stay within it; dropout and padding do not
 
-PARTS = {"encoder": "Enc", "decoder": "Dec", "cross": "Cross"}  # the sets of heads of an encoder-decoder
-SINK = "sink"  # the text of the key column that attention sinks take
+PARTS = {"encoder": "Enc", "decoder": "Dec", "cross": "Cross"}  # the stacks of heads of an encoder-decoder
+SINK = "sink"  # text of the key column of an attention sink
 
 _NAME = re.compile(r"^\s*(?:(Enc|Dec|Cross)\s*)?L\s*(\d{1,9})\s*[-. ]?\s*H\s*(\d{1,9})\s*$", re.IGNORECASE)
 
 
 class Head(tuple[int, int]):
-    """One attention head, zero-based: (layer, head). `str(Head(6, 5))` is the papers' "L7H6".
+    """An attention head, zero-based: (layer, head). `str(Head(6, 5))` is "L7H6".
 
-    It indexes arrays [layer, head, ...]. Heads of two sets are not equal.
-
-    Attributes:
-        part: of an encoder-decoder the set of heads it is in (PARTS; "Enc L1H2"); "" where a model has one set.
+    It indexes arrays [layer, head, ...]. part: stack of an encoder-decoder (PARTS; "Enc L1H2"), "" for other models;
+    heads of
+    different stacks are not equal.
     """
 
     part: str
@@ -41,18 +41,18 @@ class Head(tuple[int, int]):
 
     @classmethod
     def _make(cls, items: Iterable[int]) -> "Head":
-        """From (layer, head), as records bring it back from JSON."""
+        """Create from (layer, head), as read from JSON."""
         layer, head = items
         return cls(layer, head)
 
     @property
     def layer(self) -> int:
-        """Number of the layer in its set, from 0."""
+        """Zero-based layer in its stack."""
         return self[0]
 
     @property
     def head(self) -> int:
-        """Number of the head in its layer, from 0."""
+        """Zero-based head in its layer."""
         return self[1]
 
     def __eq__(self, other: object) -> bool:
@@ -86,64 +86,61 @@ class Head(tuple[int, int]):
 
     @classmethod
     def parse(cls, name: str) -> "Head":
-        """Read "L7H6" or "Enc L7H6" (one-based, any case, spaces allowed)."""
+        """Parse "L7H6" or "Enc L7H6" (one-based, any case, spaces allowed)."""
         match = _NAME.match(name)
         if not match or "0" in (match[2].lstrip("0") or "0", match[3].lstrip("0") or "0"):
-            raise InputError(f'A head is named like L7H6, counted from 1; "{name}" is not: give layer and head.')
+            raise InputError(f'A head must be named like L7H6, counted from 1; got "{name}". Give layer and head.')
         parts = {short.lower(): part for part, short in PARTS.items()}
         return cls(int(match[2]) - 1, int(match[3]) - 1, parts[match[1].lower()] if match[1] else "")
 
     def within(self, layers: int, heads: int) -> "Head":
-        """This head, or an InputError when a model of `layers` x `heads` has no such head."""
+        """Return this head. Raises InputError if a model of `layers` x `heads` does not have it."""
         if not (0 <= self.layer < layers and 0 <= self.head < heads):
             raise InputError(
-                f"This checkpoint has {layers} layers of {heads} heads, so there is no {self}; "
-                f"choose between {Head(0, 0, self.part)} and {Head(layers - 1, heads - 1, self.part)}."
+                f"A head of this checkpoint must be from {Head(0, 0, self.part)} to "
+                f"{Head(layers - 1, heads - 1, self.part)}; got {self}. Choose one of them."
             )
         return self
 
 
 def attends(head: Head, attending: Sequence[int]) -> Head:
-    """This head, or an InputError if its layer has no attention. attending: as of `AttentionMaps`."""
+    """Return this head. Raises InputError if its layer has no attention. attending: as in `AttentionMaps`."""
     if attending and head.layer not in attending:
         numbers = ", ".join(str(layer + 1) for layer in attending)
         raise InputError(
-            f"In this checkpoint only some layers have attention; layer {head.layer + 1} has none, so there is no "
-            f"{head}. Choose a head of layer {numbers}."
+            f"The layer of a head must have attention; in this checkpoint, layer {head.layer + 1} of {head} has "
+            f"none. Choose a head of layer {numbers}."
         )
     return head
 
 
 def all_heads(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Head]:
-    """The heads of one set, layer by layer. attending: as of `AttentionMaps`."""
+    """Return the heads of one stack, layer by layer. attending: as in `AttentionMaps`."""
     return [Head(layer, head) for layer in attending or range(layers) for head in range(heads)]
 
 
 def parse_heads(names: str) -> list[Head]:
-    """Read "L1H2,L7H6"; an empty text is no heads."""
+    """Parse "L1H2,L7H6"; an empty text has no heads."""
     return [Head.parse(name) for name in names.split(",") if name.strip()]
 
 
 @dataclass(frozen=True)
 class AttentionMaps:
-    """Attention maps of one input, cropped to its real tokens; checked on construction.
-
-    Errors name the layer, head and query where the check failed.
+    """Attention maps of one input without padding, checked on construction.
 
     Attributes:
-        weights: float32, rows sum to 1. *Shape:* (layer, head, query, key). *Range:* 0 to 1.
-        tokens: one text a query, as the tokenizer spells it.
-        segments: 0 or 1 a query.
-        causal: whether keys behind the query are invisible; then those weights are 0.
-        key_tokens: one text a key where keys are not the queries' own tokens (cross attention), or have a sink after
-            them; None where they are.
-        part: the set of heads, as of `Head`.
-        windows: how many keys a query of each layer sees at most, None for all; empty where all layers see all.
-        attending: the layers that have attention, of a hybrid in which others have none: their weights are NaN. Empty
-            if all layers have it.
+        weights: float32, [layer, head, query, key]; rows sum to 1.
+        tokens: one text for each query.
+        segments: 0 or 1 for each query.
+        causal: whether later keys are invisible.
+        key_tokens: one text for each key if keys are not the queries' own tokens (cross attention) or include a sink;
+            otherwise None.
+        part: stack of heads, as in `Head`.
+        windows: most keys that a query of each layer sees, None for all; empty if all layers see all keys.
+        attending: layers with attention, for a hybrid model whose other layers are NaN; empty if all have it.
     """
 
-    weights: np.ndarray  # shape checked below, with a sentence for people
+    weights: np.ndarray  # shape checked below
     tokens: tuple[str, ...]
     segments: tuple[int, ...]
     causal: bool = False
@@ -155,11 +152,14 @@ class AttentionMaps:
     def __post_init__(self) -> None:
         shape = self.weights.shape
         if len(shape) != 4 or (self.key_tokens is None and shape[2] != shape[3]):
-            raise InputError(f"Attention maps have the axes {AXES} with as many queries as keys; seen {shape}.")
+            raise InputError(
+                f"Attention maps must have the axes {AXES} with as many queries as keys; got "
+                f"{shape}. Pass the maps of one input."
+            )
         if not len(self.tokens) == len(self.segments) == shape[2] or len(self.keys) != shape[3]:
             raise InputError(
-                f"Maps of {shape[2]} queries and {shape[3]} keys need as many tokens, segments and key tokens; seen "
-                f"{len(self.tokens)}, {len(self.segments)} and {len(self.keys)}."
+                f"Maps of {shape[2]} queries and {shape[3]} keys need as many tokens, segments and key tokens; "
+                f"got {len(self.tokens)}, {len(self.segments)} and {len(self.keys)}. Pass one for each."
             )
         sums = self.seen.sum(-1, dtype=np.float64)
         off = np.abs(sums - 1)
@@ -167,13 +167,13 @@ class AttentionMaps:
             layer, head, query = np.unravel_index(np.nanargmax(np.where(np.isnan(off), np.inf, off)), off.shape)
             own = self.attending[layer] if self.attending else int(layer)
             raise InputError(
-                f"Every row of an attention map sums to 1; {Head(own, int(head), self.part)} query {query} "
-                f"sums to {sums[layer, head, query]:.3f} (dropout on, or padding not cropped?)."
+                f"Every row of an attention map must sum to 1; {Head(own, int(head), self.part)} query {query} "
+                f"sums to {sums[layer, head, query]:.3f}. Turn dropout off, and crop the padding."
             )
 
     @property
     def seen(self) -> Float[np.ndarray, "layer head query key"]:
-        """The weights of the layers that have attention, in order; a view where all have."""
+        """The weights of the layers with attention, in order."""
         return self.weights[list(self.attending)] if self.attending else self.weights
 
     @property
@@ -191,7 +191,7 @@ class AttentionMaps:
 
     @property
     def sink(self) -> bool:
-        """Whether the last key column is a sink, which is no token."""
+        """Whether the last key column is a sink instead of a token."""
         return self.key_tokens is not None and self.key_tokens == (*self.tokens, SINK)
 
     @property
@@ -200,16 +200,9 @@ class AttentionMaps:
         return sight_sentence(self.part, self.keys, self.windows, causal=self.causal, sink=self.sink)
 
     def visible(self, layer: int) -> Bool[np.ndarray, "query key"]:
-        """Which keys a query of this layer sees.
+        """Return which keys a query of this layer sees.
 
-        These are itself and those before it where the maps are causal; those of its window where the layer has one, of
-        an encoder half of it on each side; and always a sink.
-
-        Args:
-            layer: from 0.
-
-        Returns:
-            True where the query sees the key.
+        Causal: itself and earlier keys; with a window: keys within it (half on each side for encoders); a sink always.
         """
         queries, keys = self.weights.shape[2:]
         away = np.arange(queries)[:, None] - np.arange(keys - self.sink)
@@ -223,24 +216,14 @@ class AttentionMaps:
         return self.weights.shape[2]
 
     def of(self, head: Head) -> Float[np.ndarray, "query key"]:
-        """The map of one head; a view of `weights`.
-
-        Args:
-            head: counted from 0.
-
-        Returns:
-            Weights, rows sum to 1. *Range:* 0 to 1.
-
-        Raises:
-            InputError: these maps have no such head.
-        """
+        """Return the map of one head as a view. Raises InputError if there is no such head."""
         return self.weights[attends(head.within(self.layers, self.heads), self.attending)]
 
 
 def sight_sentence(
     part: str, keys: Sequence[str], windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> str:
-    """What a query sees, in words: all, what came before, a window in some layers, a sink, another sentence."""
+    """Describe which keys a query sees."""
     if part == "cross":
         return f"cross attention, a query of the target sees all {len(keys)} tokens of the source"
     said = "decoder, a query sees only keys up to itself" if causal else "encoder, a query sees every key"

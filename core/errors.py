@@ -1,14 +1,13 @@
-"""Errors a person is meant to read: what must hold, what was seen, what to do. One sentence each.
+"""Errors for users: what must hold, what was seen, and what to do.
 
-Pages show the message of an `AtlasError` as it is; the terminal prints it and exits with 2. Anything else
-that escapes is a defect of ours.
+Pages show the message of an `AtlasError`; the terminal prints it and exits with 2. Any other exception is a defect.
 """
 
-LONGEST = 650  # characters of a message; names and texts in it may come from anywhere
+LONGEST = 650  # characters of a message, which may contain user text
 
 
 class AtlasError(Exception):
-    """Base of every error whose message is written for the user: always one line, whatever was put into it."""
+    """Base of all errors for users; the message is always one line."""
 
     def __str__(self) -> str:
         line = " ".join(super().__str__().splitlines())
@@ -17,24 +16,24 @@ class AtlasError(Exception):
 
 
 class InputError(AtlasError):
-    """A text, pair, span, upload or option that cannot be used."""
+    """An invalid text, pair, span, upload or option."""
 
 
 class ConfigError(AtlasError):
-    """A setting or a secrets file that cannot be read or says half of what it must: the start stops."""
+    """An invalid setting or secrets file; the app does not start."""
 
 
 class CheckpointError(AtlasError):
-    """A checkpoint that cannot be found, opened, trusted or used for what was asked."""
+    """A checkpoint that cannot be found, opened, trusted or used for the request."""
 
 
 class InterventionError(AtlasError):
-    """An intervention that is undefined here, or that changed nothing."""
+    """An intervention that is undefined here, or has no effect."""
 
 
 class StoreError(AtlasError):
-    """The database file: held by another process, newer, damaged, read-only, or full."""
+    """The database file is held by another process, newer, damaged, read-only, or full."""
 
 
 class JobError(AtlasError):
-    """A job that cannot be started, or units of it that failed."""
+    """A job that cannot be started, or failed units."""

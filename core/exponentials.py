@@ -1,6 +1,6 @@
-"""Exponentials, logarithms and dot products of many numbers in a tensor.
+"""Exponentials, logarithms and dot products of tensors.
 
-On the processor numpy's take half as long as torch's (2.4 beside 2.14); on a GPU they are torch's.
+On the CPU, numpy takes half as long as torch (2.4 compared with 2.14); on a GPU, torch is used.
 """
 
 from typing import TYPE_CHECKING
@@ -12,15 +12,7 @@ if TYPE_CHECKING:
 
 
 def exp_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
-    """Exponentials of a tensor, written into another or into itself.
-
-    Args:
-        target: what is written to. *Shape:* that of `numbers`.
-        numbers: of any floating dtype, on any device; `target` may be the same tensor. *Shape:* (*axes).
-
-    Returns:
-        `target`. *Shape:* (*axes).
-    """
+    """Write the exponentials of a floating-point tensor to `target`, which may be the same tensor; return it."""
     if _is_torchs(numbers):
         return target.copy_(numbers.exp())
     np.exp(numbers.numpy(), out=target.numpy())
@@ -28,16 +20,7 @@ def exp_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
 
 
 def log_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
-    """Natural logarithms of a tensor, written into another or into itself.
-
-    Args:
-        target: what is written to. *Shape:* that of `numbers`.
-        numbers: of any floating dtype, on any device, above 0 where the logarithm shall be finite; `target` may be the
-            same tensor. *Shape:* (*axes).
-
-    Returns:
-        `target`. *Shape:* (*axes).
-    """
+    """Write the natural logarithms of a floating-point tensor to `target`, which may be the same tensor; return it."""
     if _is_torchs(numbers):
         return target.copy_(numbers.log())
     np.log(numbers.numpy(), out=target.numpy())
@@ -45,18 +28,10 @@ def log_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
 
 
 def row_dots(first: "Tensor", second: "Tensor") -> "Tensor":
-    """Dot products along the last axis of two tensors, whose other axes are broadcast.
-
-    Args:
-        first: of any floating dtype, on any device. *Shape:* (*axes, number).
-        second: of the same dtype, on the same device. *Shape:* (*axes, number).
-
-    Returns:
-        Of the same dtype. *Shape:* (*axes).
-    """
+    """Return dot products along the last axis; other axes are broadcast."""
     if _is_torchs(first):
         return (first * second).sum(-1)
-    import torch  # of a tensor's user it is loaded
+    import torch  # loaded already by whoever has a tensor
 
     return torch.from_numpy(np.vecdot(first.numpy(), second.numpy()))
 

@@ -1,9 +1,9 @@
-"""What a measure may have of a layer's maps without the maps: what it needs, and what it is handed.
+"""Statistics of attention maps that do not need whole maps.
 
-A map of 16,384 tokens has 268 million weights, and most statistics read far less: each row's entropy and mean
-distance, the weight on some keys, on neighbours, on given cells, and what each key gets. Such a measure says so with
-`Needs`, and of long inputs it is handed `MapSums`, which `core.capture.streaming` takes from blocks of queries: no map
-is ever whole.
+A map of 16,384 tokens has 268 million weights, but most statistics need far less: row entropies and mean distances, the
+weight on some keys, neighbours or cells, and column sums. A measure declares them with `Needs`, and for long inputs it
+gets
+`MapSums`, which `core.capture.streaming` computes from blocks of queries.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,16 +21,15 @@ class Needs:
     """What a measure needs of one input's maps; nothing else is computed.
 
     Attributes:
-        entropy: each row's -sum p ln p.
-        distance: each row's sum of p |key - query|.
-        columns: what each key gets from all queries together.
-        offsets: the weight on the key so many places after the query.
-        values: numbers of keys, whose mean under each row's weights is taken; a set of keys has 1 on its keys.
-            *Shape:* (key, value).
-        rows: queries whose whole rows are handed over; few, because each has the input's length.
-        cells: (query, key) whose weights are handed over. *Shape:* (cell, 2).
-        blocks: what maxima need: called with a head, the first query and the weights [query, key] of each block, in
-            order of queries; they must not be kept or written to.
+        entropy: of each row, -sum p ln p.
+        distance: of each row, sum of p |key - query|.
+        columns: total weight of each key.
+        offsets: weight on the key at these offsets from the query.
+        values: averaged under each row's weights, [key, value]; 1 on its keys for a set of keys.
+        rows: queries whose whole rows are needed (few).
+        cells: (query, key) whose weights are needed, [cell, 2].
+        blocks: called with head, first query and weights [query, key] of each block in order; must not store or change
+            them.
     """
 
     entropy: bool = False
@@ -45,16 +44,16 @@ class Needs:
 
 @dataclass(frozen=True)
 class MapSums:
-    """What `Needs` asked of one layer and input; arrays of what was not asked for are empty.
+    """Results of `Needs` for one layer and input; arrays that were not requested are empty.
 
     Attributes:
-        entropies: of each row, in nats. *Shape:* (head, query).
-        distances: of each row the mean of |key - query|, in tokens. *Shape:* (head, query).
-        columns: the weight that each key gets from all queries together. *Shape:* (head, key).
-        offsets: the weight at each offset asked for; NaN where a query has no such key. *Shape:* (head, offset, query).
-        values: the mean of each value under a row's weights. *Shape:* (head, query, value).
-        rows: the weights of the rows asked for. *Shape:* (head, row, key).
-        cells: the weights of the cells asked for. *Shape:* (head, cell).
+        entropies: nats, [head, query].
+        distances: mean of |key - query| in tokens, [head, query].
+        columns: total weight of each key, [head, key].
+        offsets: NaN if a query has no such key, [head, offset, query].
+        values: [head, query, value].
+        rows: [head, row, key].
+        cells: [head, cell].
     """
 
     entropies: np.ndarray
@@ -68,40 +67,20 @@ class MapSums:
 
 @runtime_checkable
 class Streamed(Protocol):
-    """An observer that can do without maps."""
+    """An observer that can work without whole maps."""
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
-        """What it needs of each of these inputs.
+        """Return one `Needs` for each of these equally long inputs; None if whole maps are required.
 
-        Args:
-            inputs: which encodings, by their places in the pass; all of one length.
-            queries: tokens of each.
-            keys: as many, and one more where a sink follows them.
-
-        Returns:
-            One `Needs` an input; None where only whole maps will do.
+        keys: number of keys, one more than queries with a sink.
         """
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Take what it asked for of one layer of a batch.
-
-        Args:
-            layer: of its set of heads, from 0.
-            sums: of each input.
-            inputs: as of `needs`.
-        """
+        """Process the results of one layer for a batch."""
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:
-    """Sets of keys as `Needs.values`.
-
-    Args:
-        sets: positions of the keys of each set.
-        keys: how many keys a row has.
-
-    Returns:
-        1 on the keys of each set, else 0; float32.
-    """
+    """Return sets of keys as `Needs.values`: 1 on the keys of each set, otherwise 0."""
     values = np.zeros((keys, len(sets)), dtype=np.float32)
     for number, positions in enumerate(sets):
         values[list(positions), number] = 1
@@ -109,7 +88,7 @@ def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray
 
 
 def together(parts: Sequence[Needs]) -> Needs:
-    """What several measures need of one input, as one request; `divided` hands each its part of the answer."""
+    """Combine the needs of several measures; `divided` distributes the results."""
     values = [part.values for part in parts if part.values is not None]
     cells = [part.cells for part in parts if part.cells is not None]
     reducers = [part.blocks for part in parts if part.blocks is not None]
@@ -131,16 +110,7 @@ def together(parts: Sequence[Needs]) -> Needs:
 
 
 def divided(sums: MapSums, needs: Needs, parts: Sequence[Needs]) -> list[MapSums]:
-    """What each of several measures asked for, of what `together` of them got.
-
-    Args:
-        sums: of one layer and input, as `needs` had it.
-        needs: `together` of `parts`.
-        parts: what each measure needs.
-
-    Returns:
-        One a part, in their order, with the axes of `sums`.
-    """
+    """Distribute the results of `together` to the measures."""
     handed, value, cell = [], 0, 0
     for part in parts:
         width = 0 if part.values is None else part.values.shape[1]

@@ -1,4 +1,4 @@
-"""Text files that people give: opened safely, decoded by what they hold, and cut into lines in one way."""
+"""Safe reading of user text files: opening, decoding, and splitting into lines."""
 
 import codecs
 import errno
@@ -11,27 +11,25 @@ from . import config
 from .errors import InputError
 
 LARGEST = 512 * 2**20  # bytes of a file that is read whole
-_MARKS = (  # the longest first: the mark of UTF-32 begins with that of UTF-16
+_MARKS = (  # longest first: the mark of UTF-32 begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_PROBE = 4096  # bytes that tell UTF-16 without a byte order mark from UTF-8
+_PROBE = 4096  # bytes used to detect UTF-16 without a byte order mark
 
 
 def open_file(file: str | Path, *, given: bool = False) -> BinaryIO:
-    """Open a regular file for reading: it is opened first and checked afterwards, so it cannot be exchanged in between.
+    """Open a regular file for reading; it is checked after opening, so it cannot be exchanged in between.
 
     Args:
-        file: its path.
-        given: whether a person named it; then it must be in a folder that people may name (`config.inside`), and no
-            link may lead out of that folder.
+        given: whether a user named it; then it must be in an allowed folder (`config.inside`), without links out of it.
 
     Raises:
-        InputError: it is in none of these folders, or the system cannot check it.
-        OSError: it cannot be opened, or is a folder, a device or a pipe.
+        InputError: it is not in an allowed folder, or the system cannot check it.
+        OSError: it cannot be opened, or is a folder, device or pipe.
     """
     path = config.inside(file) if given else Path(file)
     number = _open_inside(path) if given and config.settings().folders is not None else _open(path)
@@ -47,7 +45,9 @@ def open_file(file: str | Path, *, given: bool = False) -> BinaryIO:
 
 
 def read_bytes(file: str | Path, *, most: int = LARGEST, given: bool = False) -> bytes:
-    """The content of a file of at most `most` bytes; `given` and errors as in `open_file`, and OSError past `most`."""
+    """Return the content of a file of at most `most` bytes. `given` and errors as in `open_file`; OSError if it is
+    larger.
+    """
     with open_file(file, given=given) as stream:
         data = stream.read(most + 1)
     if len(data) > most:
@@ -56,21 +56,14 @@ def read_bytes(file: str | Path, *, most: int = LARGEST, given: bool = False) ->
 
 
 def read_text(file: str | Path, *, most: int = LARGEST, given: bool = False) -> str:
-    """The text of a file, decoded as `decoded` says; `given` and errors as in `read_bytes`."""
+    """Return the decoded text of a file; `given` and errors as in `read_bytes`."""
     return decoded(read_bytes(file, most=most, given=given), Path(file).name)
 
 
 def decoded(data: bytes, name: str) -> str:
-    """Decode a file by its byte order mark, otherwise as UTF-16 if it is that, otherwise as UTF-8.
+    """Decode by byte order mark, otherwise as UTF-16 if detected, otherwise as UTF-8. Nothing is replaced.
 
-    Nothing is replaced. The mark is not part of the text.
-
-    Args:
-        data: the bytes of the file.
-        name: of the file, for the error.
-
-    Raises:
-        InputError: naming the first byte that does not fit.
+    Raises InputError naming the first invalid byte.
     """
     encoding = encoding_of(data)
     try:
@@ -84,7 +77,7 @@ def decoded(data: bytes, name: str) -> str:
 
 
 def encoding_of(data: bytes) -> str:
-    """The codec by which a file is decoded: utf-8, utf-8-sig, utf-16, utf-16-le, utf-16-be or utf-32."""
+    """Return the encoding of a file: utf-8, utf-8-sig, utf-16, utf-16-le, utf-16-be or utf-32."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return encoding
@@ -96,19 +89,19 @@ def encoding_of(data: bytes) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    r"""The lines of a text without their ends, which are \n, \r\n or \r. Other separators, such as U+2028, are text."""
+    r"""Return the lines of a text without \n, \r\n or \r; other separators such as U+2028 are text."""
     return plain_ends(text).removesuffix("\n").split("\n")
 
 
 def plain_ends(text: str) -> str:
-    r"""The text with \n at the end of every line."""
+    r"""Return the text with \n at the end of every line."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 # ---------------------------------------------------------------- behind them
 
 _FLAGS = os.O_RDONLY
-for _name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY"):  # a pipe that nobody writes to would block for ever
+for _name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY"):  # a pipe without a writer would block forever
     _FLAGS |= getattr(os, _name, 0)  # Windows lacks the first two, other systems the third
 
 
@@ -120,19 +113,18 @@ def _open(path: Path) -> int:
 
 
 def _open_inside(path: Path) -> int:
-    """Open a file below one of the folders that people may name, step by step and without following links.
+    """Open a file in a folder that users may name, one path component at a time, without following links.
 
-    Links inside these folders were followed by `config.inside`, which refuses those that lead out. A part of the path
-    that has become a link since then is refused here.
+    `config.inside` has resolved links within these folders; a component that has become a link since is refused.
     """
     whole = path.resolve()
     root = next((folder for folder in config.roots() if whole.is_relative_to(folder)), None)
     if os.open not in os.supports_dir_fd:
         raise InputError(
-            "ATLAS_FOLDERS limits which files people may name, which needs a system that opens files relative to "
-            "folders (Linux or macOS). Run the app there, or leave ATLAS_FOLDERS out."
+            "ATLAS_FOLDERS needs a system that can open files relative to folders (Linux or macOS); this one cannot. "
+            "Run the app there, or unset ATLAS_FOLDERS."
         )
-    if root is None:  # exchanged since `config.inside` looked
+    if root is None:  # exchanged after the check by `config.inside`
         raise OSError(errno.ELOOP, "a link leads out of the folder", str(path)[:120])
     *folders, name = whole.relative_to(root).parts or (".",)
     at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

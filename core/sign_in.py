@@ -1,6 +1,6 @@
-"""Who may sign in, as secrets.toml says it: read once, strictly, so that a slip in it never opens the door.
+"""Sign-in: configuration in secrets.toml, read strictly so that an error never disables it, and sessions.
 
-Streamlit's own reader answers "no secrets" for a file that it cannot read; here such a file stops the start.
+Streamlit treats an unreadable secrets file as missing; here the app does not start.
 """
 
 import contextlib
@@ -24,29 +24,31 @@ from .writing import replacing
 
 
 log = logging.getLogger(__name__)
-LASTS = 30 * 86_400  # seconds, as long as the browser keeps the cookie
-MOST = 10_000  # sessions; no more begin then, so that nobody can end those of others
-MOST_OF_ONE = 100  # sessions of one person since the app started; their own oldest one makes room
+LASTS = 30 * 86_400  # seconds, the lifetime of the browser's cookie
+MOST = 10_000  # limit for all sessions; new ones are refused then, so that nobody can end other people's sessions
+MOST_OF_ONE = 100  # limit for sessions of one person since the app started; the person's oldest one is ended
 LARGEST_SESSIONS = 4 << 20  # bytes of the file
 
 
 class SignInSessions:
-    """Sessions by the hash of their secret and whose they are. May be asked from any thread.
+    """Sessions by the hash of their secret and person. Thread-safe.
 
-    Where the file cannot be written the table holds until the app ends; one that cannot be read is empty, so that
-    everybody signs in again.
+    If the file cannot be written, sessions last until the app ends; an unreadable file is treated as empty, so that
+    everybody
+    signs in again.
     """
 
     def __init__(self, file: Path, clock: Callable[[], float] = time.time):
         self._file, self._clock, self._lock = file, clock, threading.Lock()
-        self._ends: dict[str, float] | None = None  # hash -> when it ends, in seconds since 1970
-        self._own: dict[str, list[str]] = {}  # person -> their sessions' hashes, oldest first; never written
+        self._ends: dict[str, float] | None = None  # hash -> end in seconds since 1970
+        self._own: dict[str, list[str]] = {}  # person -> hashes of their sessions, oldest first; never written
 
     def begin(self, person: str) -> str:
-        """Begin a session of `person`; returns its secret, for the cookie.
+        """Start a session of `person` and return its secret for the cookie.
 
-        A sign-in ends no session of anybody else. A person with MOST_OF_ONE loses their own oldest one, and so does
-        anybody if there are MOST; a person who has none then gets a secret that opens nothing, which the log says.
+        A person with MOST_OF_ONE sessions loses the oldest one, as does anybody if there are MOST in total; a person
+        without any
+        then gets an invalid secret, which is logged. Sessions of other people are never ended.
         """
         secret = secrets.token_urlsafe(32)
         with self._lock:
@@ -55,7 +57,7 @@ class SignInSessions:
             while own and (len(own) >= MOST_OF_ONE or len(ends) >= MOST):
                 del ends[own.pop(0)]
             if len(ends) >= MOST:
-                log.warning("A sign-in was refused: %d sessions hold, and no more than that can", len(ends))
+                log.warning("A sign-in was refused: %d sessions are active, which is the limit", len(ends))
                 return secret
             hashed = _hashed(secret, person)
             ends[hashed] = self._clock() + LASTS
@@ -64,14 +66,14 @@ class SignInSessions:
         return secret
 
     def holds(self, secret: object, person: str) -> bool:
-        """Whether this is the secret of a session of `person` that nobody ended."""
+        """Return whether this is the secret of an active session of `person`."""
         if not isinstance(secret, str) or not secret:
             return False
         with self._lock:
             return self._table().get(_hashed(secret, person), 0.0) > self._clock()
 
     def end(self, secret: object, person: str) -> None:
-        """End a session; its cookie opens nothing from now on."""
+        """End a session."""
         with self._lock:
             if self._table().pop(_hashed(str(secret), person), None) is not None:
                 self._write()
@@ -98,7 +100,7 @@ class SignInSessions:
         }
 
     def _write(self) -> None:
-        """The table as a file that only its owner reads; none where that fails, so that what ended stays ended."""
+        """Write the sessions to a file that only its owner can read; delete the file if that fails."""
         try:
             with replacing(self._file) as part:
                 part.touch(0o600)
@@ -114,20 +116,20 @@ def _hashed(secret: str, person: str) -> str:
 
 PROVIDER = ("client_id", "client_secret", "server_metadata_url")
 SHARED = ("redirect_uri", "cookie_secret")
-SHORTEST_SECRET = 14  # characters: 112 bits, the least that signs a cookie
+SHORTEST_SECRET = 14  # characters: 112 bits, the minimum to sign a cookie
 LARGEST = 1 << 20  # bytes of a secrets file
 
 
 @dataclass(frozen=True)
 class SignIn:
-    """What was configured.
+    """Configuration of sign-in.
 
     Attributes:
-        required: whether visitors sign in.
-        providers: names for several buttons; empty for one.
-        clients: the client_id of each provider, of the one without a name under "default".
-        roles: lists of names by role, and "default"; `core.store.people.role_of` reads them.
-        https: whether people come back from their provider over https, so that cookies need no other connection.
+        required: whether visitors must sign in.
+        providers: names if there are several; empty for one.
+        clients: client_id by provider, "default" for the unnamed one.
+        roles: lists of names by role, and "default", for `core.store.people.role_of`.
+        https: whether the redirect URI is https, so that cookies are secure.
     """
 
     required: bool = False
@@ -138,24 +140,20 @@ class SignIn:
 
 
 def sign_in(files: Sequence[str | Path], *, chosen: bool = False) -> SignIn:
-    """Read secrets files, later ones over earlier ones.
+    """Read secrets files, later ones overriding earlier ones; missing files are skipped.
 
     Args:
-        files: paths of TOML files, or of folders that hold each value in a file; those that are not there are left out.
-        chosen: whether somebody named them, so that one must be there.
-
-    Returns:
-        What they say; without sign-in where no file is there or none names it.
+        files: TOML files, or folders with one file for each value.
+        chosen: whether the user named them; then at least one must exist.
 
     Raises:
-        ConfigError: in one sentence, for a file that is there and cannot be read, that names sign-in incompletely, or
-            that was named and is not there.
+        ConfigError: a file cannot be read, configures sign-in incompletely, or is named but missing.
     """
     there = [path for path in map(Path, files) if path.is_symlink() or _exists(path)]
     if chosen and not there:
         raise ConfigError(
-            f"The secrets file that was named must be there, but {', '.join(map(str, files))[:200]} is not: correct "
-            "STREAMLIT_SECRETS_FILES or leave it out."
+            f"A secrets file in STREAMLIT_SECRETS_FILES must exist; got {', '.join(map(str, files))[:200]}. "
+            "Correct or unset it."
         )
     read: dict[str, Any] = {}
     for path in there:
@@ -174,8 +172,8 @@ def _exists(path: Path) -> bool:
 
 def _unreadable(path: Path, why: str) -> ConfigError:
     return ConfigError(
-        f"The app does not start while {str(path)[:200]} cannot be read ({' '.join(why.split())[:120]}), because it "
-        "may ask for sign-in; correct it or move it away."
+        "The app does not start if a secrets file is unreadable, because it may require sign-in; got "
+        f"{str(path)[:200]} ({' '.join(why.split())[:120]}). Correct it or move it away."
     )
 
 
@@ -190,12 +188,12 @@ def _toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(data.decode("utf-8"))
     except OSError as error:
         raise _unreadable(path, str(error.strerror or error)) from error
-    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML
+    except (ValueError, RecursionError) as error:  # not UTF-8, or not TOML
         raise _unreadable(path, str(error)) from error
 
 
 def _folder(path: Path) -> dict[str, Any]:
-    """Secrets mounted as folders: path/auth/client_id holds the value."""
+    """Read secrets mounted as folders: path/auth/client_id contains the value."""
     try:
         parts = [part for part in path.iterdir() if not part.name.startswith("..")]
         files = {part.name: [file for file in part.iterdir() if not file.is_dir()] for part in parts}
@@ -210,13 +208,13 @@ def _folder(path: Path) -> dict[str, Any]:
 
 
 def _checked(read: dict[str, Any], where: str) -> SignIn:
-    """Raises ConfigError for anything that looks like sign-in and is not the whole of it."""
+    """Return the configuration. Raises ConfigError for an incomplete one."""
     hinted = [key for key in read if key.strip().lower() in {"auth", "roles", *SHARED, *PROVIDER}]
     wrong = [key for key in hinted if key not in ("auth", "roles")]
     if wrong:
         raise ConfigError(
-            f'Sign-in is configured in the sections [auth] and [roles]; {where} has "{wrong[0][:40]}" beside them: '
-            "move or rename it."
+            f'Sign-in must be configured in the sections [auth] and [roles]; {where} has "{wrong[0][:40]}" '
+            "outside them. Move or rename it."
         )
     if not hinted:
         return SignIn()
@@ -238,7 +236,7 @@ def _checked(read: dict[str, Any], where: str) -> SignIn:
 
 
 def _providers(auth: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """Names of the sections [auth.NAME]; empty where [auth] itself is the one provider."""
+    """Return the names of the sections [auth.NAME]; empty if [auth] is the only provider."""
     named = {name: part for name, part in auth.items() if isinstance(part, Mapping) and name != "client_kwargs"}
     for name, part in named.items():
         for key in PROVIDER:
@@ -257,6 +255,6 @@ def _needs(section: Mapping[str, Any], name: str, where: str, place: str) -> Non
 
 def _incomplete(where: str, what: str) -> ConfigError:
     return ConfigError(
-        f"Sign-in needs {what}, which {where} lacks; the app does not start with half of it: complete it, or remove "
-        "[auth] and [roles] to run without sign-in (docs/security.md)."
+        f"Sign-in needs {what}, which {where} lacks; the app does not start with an incomplete configuration. "
+        "Complete it, or remove [auth] and [roles] to run without sign-in (docs/security.md)."
     )

@@ -1,4 +1,4 @@
-"""How far the unit of a job is that a worker runs now: passes over inputs count tokens, the page reads the count."""
+"""Progress within a running unit: passes report tokens, and pages read the count."""
 
 import os
 import time
@@ -8,13 +8,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
-EVERY = 1.0  # seconds between two writes of a worker
-STALE = 24 * 3600.0  # seconds after which a file is of a worker that was killed
+EVERY = 1.0  # seconds between two writes
+STALE = 24 * 3600.0  # seconds after which a file belongs to a killed worker
 
 
 @dataclass
 class Count:
-    """Tokens that were run since the unit began, and the file that says so."""
+    """Tokens processed since the unit started, and their file."""
 
     file: Path
     done: float = 0.0
@@ -24,8 +24,8 @@ class Count:
         now = time.monotonic()
         if now - self.written >= EVERY:
             self.written = now
-            with suppress(OSError):  # a full disk stops no unit
-                self.file.parent.mkdir(parents=True, exist_ok=True)  # another worker removes it when its unit ends
+            with suppress(OSError):  # a full disk does not stop the unit
+                self.file.parent.mkdir(parents=True, exist_ok=True)  # another worker may have removed it
                 self.file.write_text(f"{tokens:.0f}", encoding="utf-8")
 
 
@@ -33,21 +33,21 @@ _count: ContextVar[Count | None] = ContextVar("unit_progress", default=None)
 
 
 def advance(tokens: float) -> None:
-    """Add tokens whose pass is complete."""
+    """Add the tokens of a finished pass."""
     if (count := _count.get()) is not None:
         count.done += tokens
         count.write(count.done)
 
 
 def within(tokens: float) -> None:
-    """Show tokens of a pass that is under way; `advance` adds them when it ends."""
+    """Report tokens of an unfinished pass; `advance` adds them at its end."""
     if (count := _count.get()) is not None:
         count.write(count.done + tokens)
 
 
 @contextmanager
 def counting(folder: Path) -> Iterator[None]:
-    """Count the tokens of this block in a file of this process in `folder`; the file is removed when the block ends."""
+    """Count the tokens of this block in a file of this process in `folder`, removed at the end."""
     file = folder / str(os.getpid())
     token = _count.set(Count(file))
     try:
@@ -60,7 +60,7 @@ def counting(folder: Path) -> Iterator[None]:
 
 
 def tokens_under_way(folder: Path) -> float:
-    """Tokens that units have run which are not finished yet; 0 if nothing says how many."""
+    """Return the tokens processed in unfinished units; 0 if unknown."""
     total = 0.0
     with suppress(OSError):
         for file in folder.iterdir():

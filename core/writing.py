@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written beside their place, then renamed. We write no other way."""
+"""Atomic writes: files are written next to their target and then renamed. All files are written this way."""
 
 import contextlib
 import errno
@@ -15,27 +15,20 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextlib.contextmanager
 def replacing(file: str | Path, error: type[AtlasError] = InputError) -> Iterator[Path]:
-    """A new file beside `file` to be filled; it takes its place when the block ends well, and is removed otherwise.
+    """Yield a temporary file that replaces `file` if the block succeeds, and is removed otherwise.
 
-    A link is followed and stays one; whatever `file` held before is kept until the new file is whole and on the disk.
-    The folder is made where it is missing.
-
-    Args:
-        file: the file to write or replace; "~" is the user's home.
-        error: the class of what is raised.
-
-    Yields:
-        The new file's path, where nothing lies yet.
+    Links are followed and remain links; the previous file remains until the new one is complete on disk. Missing
+    folders are
+    created.
 
     Raises:
-        AtlasError: of the class `error`, in one sentence, for a full disk, a folder or a device in the place, a name
-            too long, links that lead round, and folders that cannot be written.
+        AtlasError: of class `error`, for a full disk, an unwritable folder, or an invalid target.
     """
     part = None
     try:
         target = _target(Path(file).expanduser(), error)
         target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f".{uuid.uuid4().hex[:12]}.part")  # short, so that a long name has room beside it
+        part = target.with_name(f".{uuid.uuid4().hex[:12]}.part")  # a short name, in case the target's name is long
         yield part
         _settle(part, target)
     except (OSError, RuntimeError, ValueError) as problem:
@@ -50,16 +43,16 @@ def replacing(file: str | Path, error: type[AtlasError] = InputError) -> Iterato
 
 
 def write_whole(file: str | Path, content: str | bytes, error: type[AtlasError] = InputError) -> None:
-    """Put `content` (text as UTF-8) in `file`, all of it or nothing. Raises as `replacing`."""
+    """Write `content` (text as UTF-8) to `file` atomically. Raises like `replacing`."""
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     with replacing(file, error) as part:
         part.write_bytes(data)
 
 
 def _target(place: Path, error: type[AtlasError]) -> Path:
-    """Where the file will lie: links followed. Raises OSError, ValueError, RuntimeError, or `error` for no file."""
+    """Return the target with links resolved. Raises OSError, ValueError, RuntimeError, or `error`."""
     target = place.resolve()
-    if target.is_symlink():  # only a loop is left as a link
+    if target.is_symlink():  # only a loop remains a link
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     try:
         mode = target.lstat().st_mode
@@ -68,14 +61,16 @@ def _target(place: Path, error: type[AtlasError]) -> Path:
     if stat.S_ISDIR(mode):
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(mode):
-        raise error(f"A file is written where a file may lie; {str(place)[:120]} is a device or a pipe: name another.")
+        raise error(
+            f"The target must be a regular file; got {str(place)[:120]}, a device or pipe. Choose another file."
+        )
     if not os.access(target, os.W_OK):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
     return target
 
 
 def _settle(part: Path, target: Path) -> None:
-    """On the disk, with the rights of the file that was there, then in its place."""
+    """Sync the file to disk, copy the previous file's permissions, and rename it."""
     with part.open("rb+") as stream:
         os.fsync(stream.fileno())
     if target.exists():
@@ -84,7 +79,7 @@ def _settle(part: Path, target: Path) -> None:
 
 
 def _system_error(problem: Exception) -> OSError | None:
-    """The system's error behind one of Python's or torch's own, or None where it is none."""
+    """Return the system error behind an error of Python or torch, or None."""
     if isinstance(problem, OSError):
         return problem
     text = str(problem)
@@ -96,12 +91,12 @@ def _system_error(problem: Exception) -> OSError | None:
 
 def _sentence(place: str, problem: OSError, error: type[AtlasError]) -> AtlasError:
     why = {
-        errno.EISDIR: "a folder lies there",
+        errno.EISDIR: "it is a folder",
         errno.ENAMETOOLONG: "its name is too long",
-        errno.ELOOP: "its links lead round in a circle",
-        errno.EINVAL: "that is no path",
+        errno.ELOOP: "its links form a loop",
+        errno.EINVAL: "it is not a valid path",
     }.get(problem.errno or 0, "the disk is full" if problem.errno in _FULL else problem.strerror or str(problem))
     return error(
-        f"A file must be writable, but {place[:200]} is not ({why}); what was there before is kept: make room or name "
-        "another file."
+        f"A file must be writable; {place[:200]} is not ({why}), and its previous content is unchanged. Free "
+        "space, or choose another file."
     )

@@ -1,1 +1,1 @@
-"""Classes that attention maps are sorted into, and what is measured of a map beside their words."""
+"""Classes of attention maps, and the codebook's measurements."""

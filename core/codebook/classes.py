@@ -1,8 +1,8 @@
-"""Classes that a person sorts attention maps into, and what a shipped set says besides: its codebook.
+"""Class sets of attention patterns, and the codebooks of the bundled ones.
 
-A class is described by what the eye sees, because that line stands on the labelling page and decides the labels.
-Sets are never edited: what changes them is an event, replayed over the shipped set (or an empty one) by
-`ClassSet.after`. The shipped ones are in `core.codebook.sets`, a file each.
+Class sets are never edited: `ClassSet.after` applies stored changes to the bundled set (or an empty one). The bundled
+ones
+are in `core.codebook.sets`, one file each.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,17 +14,25 @@ import numpy as np
 from ..errors import InputError
 from .measures import CodebookMeasures, Map
 
-TOO_SMALL = 3  # tokens; a map of so few has no pattern: uniform ones look like columns, squares and diagonals alike
-GREY = "#8C8C8C"  # of a class that was stored without a colour
-Value = Callable[[Map, Sequence[int], bool], float]  # of a map, its separators, and whether it is causal
-CAUSAL = {"causal": True, "bidirectional": False, "any": None}  # whose maps a set describes, as events say it
+TOO_SMALL = 3  # tokens; such small maps have no pattern
+GREY = "#8C8C8C"  # colour of a class that was stored without one
+Value = Callable[[Map, Sequence[int], bool], float]  # function of a map, its separators, and whether it is causal
+CAUSAL = {
+    "causal": True,
+    "bidirectional": False,
+    "any": None,
+}  # kind of maps that a set describes, as in stored changes
 
 
 @dataclass(frozen=True)
 class PatternClass:
-    """One class. name: lower case, as stored. title: as shown. eye: one line saying what the eye sees.
+    """A pattern class.
 
-    colour: hex, told apart by colour-blind eyes (Okabe and Ito). key: the digit that picks it, "" for none.
+    Attributes:
+        name: lower case, as stored; title: as shown.
+        eye: one-line description of the pattern.
+        colour: hex, distinguishable by colour-blind people.
+        key: digit that selects it; "" for none.
     """
 
     name: str
@@ -36,9 +44,17 @@ class PatternClass:
 
 @dataclass(frozen=True)
 class Border:
-    """What tells two classes apart. classes: on the low side of the measurement, then on the high one. rule: for the
-    eye. measure: of a map, its separators and whether it is causal, 0 to 1; said: how it is told. threshold: None where
-    the codebook has none. own_scale: drawn on the map's own scale. two_sentences: only of such inputs."""
+    """How to tell two classes apart.
+
+    Attributes:
+        classes: with low and with high values of the measure.
+        rule: for annotators.
+        measure: function of a map, its separators and whether it is causal, 0 to 1.
+        said: format of a value.
+        threshold: None if the codebook has none.
+        own_scale: whether maps are drawn on their own scale.
+        two_sentences: only for inputs of two sentences.
+    """
 
     name: str
     class_set: str
@@ -56,19 +72,22 @@ class Border:
         return f"{self.rule} Each map is drawn on its own scale." if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
-        """What stands under a map."""
+        """Return the caption of a map."""
         return self.said.format(value=value)
 
 
 @dataclass(frozen=True)
 class Codebook:
-    """What a shipped set says beside its classes.
+    """The codebook of a bundled class set.
 
-    blank: the class of nearly uniform maps. labelled: its folders of bundled annotations, the first with the classifier
-    that ships. rows: inputs of a task that its source counted; counted: what else that source counts, as a sentence.
-    disputes: why a class, given to a map of these measures and number of sentences, is disputed, or None. explains:
-    these measures of a map beside the thresholds, in a line; its second argument names the strongest column. draw: a
-    map of `length` tokens as a class's words say, by a generator. borders: between classes that people confuse.
+    Attributes:
+        blank: class of nearly uniform maps.
+        labelled: folders of bundled annotations; the first one has the bundled classifier.
+        rows: inputs of a task that the source counted; counted: further statistics in the source.
+        disputes: function of class, measures and number of sentences; returns why the class is doubtful, or None.
+        explains: function of measures and the name of the strongest column; returns the measures with thresholds.
+        draw: returns a synthetic map of a class from generator, class and length.
+        borders: between classes that are often confused.
     """
 
     blank: str
@@ -83,9 +102,14 @@ class Codebook:
 
 @dataclass(frozen=True)
 class ClassSet:
-    """Classes that exclude each other and cover every map. merged: old class name -> the class it now is. causal: whose
-    maps it describes, decoders' (True), encoders' (False), or both (None). source: where the classes come from.
-    codebook: of a shipped set. usual: whether it is taken where nobody chooses one."""
+    """Mutually exclusive classes that cover every map.
+
+    Attributes:
+        merged: (old class name, current class).
+        causal: True for decoders' maps, False for encoders', None for both.
+        codebook: of a bundled set.
+        usual: whether it is the default.
+    """
 
     name: str
     title: str
@@ -104,34 +128,35 @@ class ClassSet:
         return len(self.classes)
 
     def resolved(self, name: str) -> str:
-        """The present name of a class, merges followed; InputError when the set never had it."""
+        """Return the current name of a class, following merges. Raises InputError if the set never had it."""
         merged, visited = dict(self.merged), set()
         while name in merged and name not in visited:
             visited.add(name)
             name = merged[name]
         if name not in self.names:
             raise InputError(
-                f'A label must be one of the classes of "{self.name}" ({", ".join(self.names)}); '
-                f'"{name[:60]}" is none of them: correct it or add the class first.'
+                f'A label must be one of the classes of "{self.name}" ({", ".join(self.names)}); got '
+                f'"{name[:60]}". Correct it, or add the class first.'
             )
         return name
 
     def present(self, name: str) -> str | None:
-        """The present name of a class, merges followed; None when the set has it no more, or never had."""
+        """Return the current name of a class, following merges; None if the set does not have it."""
         try:
             return self.resolved(name)
         except InputError:
             return None
 
     def named(self, name: str) -> PatternClass:
-        """The class a name stands for now."""
+        """Return the class that a name refers to."""
         return self.classes[self.names.index(self.resolved(name))]
 
     def after(self, events: Iterable[Mapping[str, Any]]) -> "ClassSet":
-        """The set after events, oldest first; labels are not rewritten.
+        """Return the set after changes, oldest first; labels are not rewritten.
 
-        kind: "set" (its title, where it comes from and, as `into`, whose maps it describes: causal, bidirectional or
-        any), "add", "rename" (another title, line, colour or key), "merge" or "delete".
+        kind: "set" (title, source, and kind of maps as `into`), "add", "rename" (title, description, colour or key),
+        "merge" or
+        "delete".
         """
         now = self
         for event in events:

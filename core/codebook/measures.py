@@ -1,6 +1,6 @@
-"""The codebook's own measurements of a map, and the thresholds that stand beside them.
+"""The codebook's measurements of a map, and their thresholds.
 
-They say where to look again, with a reason. They never label: what is disputed is decided by an eye.
+They show which labels to check, with a reason; they never assign labels.
 """
 
 from collections.abc import Sequence
@@ -9,22 +9,22 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-NEARLY_UNIFORM = 0.1  # maps whose largest weight stays below it are blank on the absolute scale
-FAINT, STRONG = 0.15, 0.3  # weights in a column: that can be followed; that stands beside a line
-FOLLOWED, BESIDE = 2 / 3, 1 / 3  # of the rows: a faint column is followed through; a strong one stands beside a line
-HALF = 0.5  # of a sentence's rows, for the decoders' columns; a column in fewer rows than that is none
-CLEAN = 0.9  # of the rows: from the first to the last, a few missing
-MARK = 0.1  # a weight that marks a line; a line has marks in all three thirds of the map
-SHORT = 0.1  # a weight that a decoder's column is followed by
+NEARLY_UNIFORM = 0.1  # maps whose largest weight is below this are blank on the absolute scale
+FAINT, STRONG = 0.15, 0.3  # weights in a column: visible; dark enough to count next to a line
+FOLLOWED, BESIDE = 2 / 3, 1 / 3  # fraction of rows: of a visible column; of a dark column next to a line
+HALF = 0.5  # fraction of a sentence's rows, for columns of decoders
+CLEAN = 0.9  # fraction of rows of a column from the first to the last, allowing gaps
+MARK = 0.1  # weight that marks a line; a line has marks in all three thirds of the map
+SHORT = 0.1  # weight of a visible column in decoders
 OFFSETS = (0, -1, 1, -2, 2)  # key minus query
-LINED = 0.5  # of the rows marked: a line that stands out beside a column
+LINED = 0.5  # fraction of marked positions of a line next to a column
 STEPS = {0: "the token itself", -1: "the previous token", 1: "the next token", -2: "two back", 2: "two ahead"}
 Map = Float[np.ndarray, "query key"]
 
 
 @dataclass(frozen=True)
 class Column:
-    """The strongest column: its key (zero-based), mean weight, and shares of rows at FAINT and at STRONG or more."""
+    """The strongest column: key (zero-based), mean weight, and fractions of rows with at least FAINT and STRONG."""
 
     key: int
     weight: float
@@ -34,7 +34,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """The strongest line: its offset (key minus query), mean weight, marked share of rows, and of its weakest third."""
+    """The strongest line: offset (key minus query), mean weight, fraction of marked rows, overall and in its weakest
+    third.
+    """
 
     offset: int
     weight: float
@@ -44,9 +46,13 @@ class Line:
 
 @dataclass(frozen=True)
 class CodebookMeasures:
-    """What the codebook asks of a map. two_columns: share of rows at FAINT or more in one of the two best columns (each
-    sentence may look at its own); clean: columns at FAINT or more in nearly every row; longest: of each sentence the
-    largest share of rows that one of its columns is followed through (causal maps; empty otherwise)."""
+    """Measurements of a map.
+
+    Attributes:
+        two_columns: fraction of rows with at least FAINT in one of the two best columns.
+        clean: columns with at least FAINT in nearly every row.
+        longest: for each sentence, the largest fraction of its rows in one column (causal maps; otherwise empty).
+    """
 
     largest: float
     column: Column
@@ -57,7 +63,7 @@ class CodebookMeasures:
 
 
 def measured(weights: Map, *, separators: Sequence[int] = (), causal: bool = False) -> CodebookMeasures:
-    """The measurements of one map whose rows sum to 1; a causal map's first row, which is always 1, is left out."""
+    """Measure a map whose rows sum to 1; the first row of a causal map is ignored."""
     rows = np.asarray(weights, dtype=np.float64)
     considered = rows[1:] if causal and len(rows) > 1 else rows
     faint = (considered >= FAINT).mean(0)
@@ -79,7 +85,7 @@ def measured(weights: Map, *, separators: Sequence[int] = (), causal: bool = Fal
 
 
 def _either(marks: np.ndarray, best: int) -> float:
-    """The largest share of rows that are marked in column `best` or in one other."""
+    """Return the largest fraction of rows marked in column `best` or one other."""
     return float((marks | marks[:, [best]]).mean(0).max())
 
 
@@ -94,7 +100,7 @@ def _line(rows: np.ndarray, causal: bool) -> Line:
 
 
 def _longest(rows: np.ndarray, separators: Sequence[int]) -> tuple[float, ...]:
-    """Of each sentence the largest share of its rows at SHORT or more in one of its columns."""
+    """Return, for each sentence, the largest fraction of its rows with at least SHORT in one of its columns."""
     length = len(rows)
     cuts = sorted({cut + 1 for cut in separators if cut + 1 < length})[:1]
     parts = [range(cuts[0]), range(cuts[0], length)] if cuts else [range(length)]
@@ -107,12 +113,12 @@ def _longest(rows: np.ndarray, separators: Sequence[int]) -> tuple[float, ...]:
 
 
 def sentences(separators: Sequence[int], length: int) -> int:
-    """How many sentences an input has: two where a separator stands before its last token."""
+    """Return the number of sentences of an input: two if a separator precedes its last token."""
     return 2 if any(separator < length - 1 for separator in separators) else 1
 
 
 def line_said(line: Line) -> str:
-    """A line's measurements beside the thresholds."""
+    """Describe the measurements of a line with the thresholds."""
     return (
         f"line to {STEPS[line.offset]}: mean {line.weight:.2f}, {MARK} or more in {line.rows:.0%} of its places, "
         f"{line.weakest_third:.0%} of its weakest third (a line has marks in each)"
@@ -120,5 +126,5 @@ def line_said(line: Line) -> str:
 
 
 def cut_of(weights: Map, separators: Sequence[int]) -> int:
-    """Where the second sentence begins; the middle of a map of one."""
+    """Return the start of the second sentence; the middle of a single-sentence map."""
     return next((separator + 1 for separator in sorted(separators) if separator + 1 < len(weights)), len(weights) // 2)

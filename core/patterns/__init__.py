@@ -1,4 +1,4 @@
-"""Modules that load when they are used: `from core import patterns`, `patterns.module.name` (docs/decisions/026)."""
+"""Lazily loaded modules: `from core import patterns`, then `patterns.module.name` (docs/decisions/026)."""
 
 import lazy_loader
 

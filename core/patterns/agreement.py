@@ -1,7 +1,8 @@
-"""How far people agree on the classes of the same maps, and one label a map where several were given.
+"""Agreement between annotators on the classes of maps, and one consensus label for each map.
 
-A *rater* is a person in one pass ("ada", "ada, pass 2"), so one person's second, blind pass counts like another
-person. Frames have the columns map_id, annotator, pass, class, queue_order, ordinal, task, split, row_id.
+A *rater* is an annotator in one pass ("ada", "ada, pass 2"), so a second, blind pass counts like another annotator.
+Frames
+have the columns map_id, annotator, pass, class, queue_order, ordinal, task, split, row_id.
 """
 
 from collections.abc import Sequence
@@ -20,12 +21,12 @@ from .evaluation import ends
 
 @dataclass(frozen=True)
 class Alpha:
-    """Krippendorff's nominal alpha with its 95 % bootstrap interval; NaN where it is undefined: one class only.
+    """Krippendorff's nominal alpha with its 95 % bootstrap CI; NaN if undefined (only one class).
 
     Attributes:
-        alpha: at most 1, 0 at chance.
-        low, high: ends of the interval; NaN below two maps, or two inputs where these are resampled.
-        maps: those with two opinions or more, the only ones that count.
+        alpha: at most 1; 0 at chance level.
+        low, high: NaN for fewer than two resampled units.
+        maps: maps with at least two labels; others do not count.
     """
 
     alpha: float
@@ -36,7 +37,7 @@ class Alpha:
 
 
 def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alpha:
-    """Alpha over all raters (`agreement.opinions`), resampling maps; by_input: whole inputs, whose maps are alike."""
+    """Return alpha over all raters, resampling maps; by_input: resample whole inputs, whose maps are similar."""
     labelled = opinions(labels)
     shared = labelled[labelled.notna().sum(axis=1) > 1].dropna(axis=1, how="all")
     if shared.empty:
@@ -51,31 +52,26 @@ def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alph
 
 
 def alpha_of_people(labels: pd.DataFrame) -> Alpha:
-    """Alpha of different people: their first passes without adjudications, resampling whole inputs.
+    """Return alpha over annotators: first passes without adjudications, resampling whole inputs.
 
-    Every page shows this alpha of the same labels; a second pass is no other person.
+    All pages show this alpha for the same labels.
     """
     return alpha_with_interval(labels[labels["pass"] == 1], by_input=True)
 
 
 def alpha_of_counts(counts: np.ndarray) -> float:
-    """Krippendorff's nominal alpha of opinions that are counted.
+    """Return Krippendorff's nominal alpha of counted labels; NaN if undefined.
 
-    Args:
-        counts: how many opinions of each map are of each class; maps with fewer than two count for nothing.
-            *Shape:* (map, class), float.
-
-    Returns:
-        At most 1, 0 at chance; NaN where it is undefined: no map with two opinions, or one class only.
+    counts: number of labels by class, [map, class]; maps with fewer than two labels do not count.
     """
     shared = counts[counts.sum(axis=1) > 1]
     return float(_alphas(shared, np.ones((1, len(shared))))[0]) if len(shared) else float("nan")
 
 
 def _alphas(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Alpha of each resample: 1 - (n - 1) * observed / expected pairs of unlike classes (Krippendorff 2011).
+    """Return alpha of each resample: 1 - (n - 1) * observed / expected pairs of different classes (Krippendorff 2011).
 
-    counts [map, class]: opinions; weights [resample, map]: how often a map was drawn.
+    counts: [map, class]; weights: how often a map was drawn, [resample, map].
     """
     given = counts.sum(axis=1)
     unlike = (given**2 - (counts**2).sum(axis=1)) / (given - 1)  # [map]
@@ -86,7 +82,9 @@ def _alphas(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _alpha_interval(counts: np.ndarray, groups: np.ndarray) -> tuple[float, float]:
-    """Expanded percentiles over groups [map]; NaN with fewer than two groups, or where every resample is undefined."""
+    """Return expanded percentiles over groups [map]; NaN for fewer than two groups or if every resample is
+    undefined.
+    """
     size = int(groups.max()) + 1
     if size < 2:
         return float("nan"), float("nan")
@@ -104,19 +102,19 @@ PASS_WORD = ", pass "
 
 
 def rater(annotator: str, passing: int) -> str:
-    """The name of a person in one pass."""
+    """Return the name of an annotator in a pass."""
     return annotator if passing == 1 else f"{annotator}{PASS_WORD}{passing}"
 
 
 def opinions(labels: pd.DataFrame) -> pd.DataFrame:
-    """Class of each map (rows) by each rater (columns); missing where a rater has not labelled a map."""
+    """Return the class of each map (rows) by each rater (columns); missing if a rater has not labelled a map."""
     named = labels.assign(rater=[rater(a, p) for a, p in zip(labels["annotator"], labels["pass"], strict=True)])
     plain = named[named["queue_order"] != "adjudication"]
     return plain.pivot_table(index="map_id", columns="rater", values="class", aggfunc="last")
 
 
 def raters_of(labels: pd.DataFrame) -> list[str]:
-    """The raters, the two different people with the most maps in common first; in their order where no two have any."""
+    """Return the raters, the two annotators with the most common maps first."""
     labelled = opinions(labels).notna()
     pairs = [
         (int((labelled[first] & labelled[second]).sum()), first, second)
@@ -129,28 +127,23 @@ def raters_of(labels: pd.DataFrame) -> list[str]:
 
 
 def others(raters: Sequence[str], first: str) -> list[str]:
-    """Whom a rater can be compared with: other people, then other people's passes, then the rater's own."""
+    """Return the raters to compare with: other annotators, then their later passes, then the rater's own passes."""
     whose = {rater: rater.split(PASS_WORD)[0] for rater in raters}
     rest = [rater for rater in raters if rater != first]
     return sorted(rest, key=lambda rater: (whose[rater] == whose[first], PASS_WORD in rater))
 
 
 def inputs_of(labels: pd.DataFrame) -> pd.Series:
-    """The input of each label, the unit that splits and intervals resample: task, split and row."""
+    """Return the input of each label (task, split and row), the unit of splits and resampling."""
     return labels["task"] + "/" + labels["split"].fillna("") + "/" + labels["row_id"].astype(str)
 
 
 def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
-    """One label a map: its newest adjudication, else the class that most first passes gave.
+    """Return one label for each map: its newest adjudication, otherwise the majority of first passes.
 
-    The order in which labels were stored decides nothing but between two adjudications of a map.
-
-    Args:
-        with_ties: whether maps with a tie have the first of the tied classes by name; else they are left out.
-
-    Returns:
-        A row for each map, by its id: a label of that class, one that was given in random order and without a
-        suggestion where there is such. The columns of `labels`.
+    with_ties: keep tied maps with the first tied class by name; otherwise omit them. The chosen label is one given in
+    random
+    order without a suggestion, if there is one.
     """
     settled = labels[labels["queue_order"] == "adjudication"].drop_duplicates("map_id", keep="last")
     first = labels[(labels["pass"] == 1) & ~labels["map_id"].isin(settled["map_id"])]
@@ -166,18 +159,18 @@ def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
 
 
 def tied(labels: pd.DataFrame) -> list[str]:
-    """Maps that have no one class by `consensus`, because as many say one as another."""
+    """Return the maps whose majority is tied in `consensus`."""
     return sorted(set(consensus(labels, with_ties=True)["map_id"]) - set(consensus(labels)["map_id"]))
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two raters on the maps that both labelled.
+    """Agreement of two raters on the maps that both labelled.
 
     Attributes:
-        share: of equal labels, 0 to 1.
-        kappa: Cohen's, at most 1; NaN where both gave one and the same class to everything.
-        low, high: its 95 % interval over inputs; NaN below two inputs.
+        share: fraction of equal labels.
+        kappa: Cohen's kappa; NaN if both used only one class.
+        low, high: 95 % CI over inputs; NaN for fewer than two inputs.
     """
 
     first: str
@@ -190,21 +183,20 @@ class Agreement:
 
 
 def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -> Agreement:
-    """Cohen's kappa (scikit-learn) of two raters with its interval.
-
-    Raises:
-        InputError: one of them has no labels, or no map has labels of both.
+    """Return Cohen's kappa of two raters with its CI. Raises InputError if a rater has no labels, or no map
+    has both.
     """
     both = opinions(labels)
     if not {first, second} <= set(both.columns):
         raise InputError(
-            f'Agreement needs two raters of {", ".join(both.columns) or "nobody"}; "{first}" and '
-            f'"{second}" were asked for.'
+            f'Agreement needs two of the raters {", ".join(both.columns) or "(none)"}; got "{first}" and '
+            f'"{second}". Choose two of them.'
         )
     both = both[[first, second]].dropna()
     if both.empty:
         raise InputError(
-            f"{first} and {second} have not labelled a map in common yet: let one label maps of the other."
+            f"Agreement needs maps that both raters have labelled; {first} and {second} have none in common. Let "
+            "one label maps of the other."
         )
     groups = inputs_of(labels).groupby(labels["map_id"]).first().loc[both.index]
     low, high = _interval(both[first].to_numpy(), both[second].to_numpy(), groups.to_numpy(), seed)
@@ -221,11 +213,11 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """Two raters on the maps that both gave one of two classes.
+    """Agreement of two raters on the maps that both gave one of two classes.
 
     Attributes:
-        differ: of how many one rater gave one class and the other the other.
-        kappa: Cohen's, at most 1; NaN where the raters used one class only.
+        differ: maps on which they differ.
+        kappa: Cohen's kappa; NaN if they used only one class.
     """
 
     classes: tuple[str, str]
@@ -235,7 +227,7 @@ class PairAgreement:
 
 
 def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[PairAgreement]:
-    """Agreement within each pair of classes that somebody used, first the pair on which the raters differ most."""
+    """Return the agreement within each pair of used classes, largest number of differences first."""
     both = opinions(labels)[[first, second]].dropna()
     agreements = []
     for a, b in combinations(names, 2):
@@ -248,11 +240,7 @@ def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequen
 
 @dataclass(frozen=True)
 class ClassAgreement:
-    """Two raters on one class against all others, over the maps that both labelled.
-
-    Attributes:
-        kappa: Cohen's, at most 1; NaN where both gave it to every map.
-    """
+    """Agreement of two raters on one class against the rest. kappa: NaN if both gave it to every map."""
 
     name: str
     first: int
@@ -262,7 +250,7 @@ class ClassAgreement:
 
 
 def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[ClassAgreement]:
-    """Kappa of each class against the rest, the least agreed on first; without classes that neither gave."""
+    """Return kappa of each used class against the rest, lowest first."""
     labelled = opinions(labels)[[first, second]].dropna()
     agreements = []
     for name in names:
@@ -274,7 +262,7 @@ def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Seque
 
 @dataclass(frozen=True)
 class RaterPair:
-    """Two raters on the maps both labelled: how many, the share of equal labels, Cohen's kappa."""
+    """Agreement of two raters on the maps that both labelled: number, fraction of equal labels, Cohen's kappa."""
 
     first: str
     second: str
@@ -284,7 +272,7 @@ class RaterPair:
 
 
 def rater_pairs(labels: pd.DataFrame, *, fewest: int = 5) -> list[RaterPair]:
-    """Every two raters with `fewest` maps in common, the least agreed first; intervals are `agreement`'s."""
+    """Return all pairs of raters with at least `fewest` common maps, lowest kappa first."""
     labelled = opinions(labels)
     codes = labelled.apply(
         lambda column: column.astype("category").cat.set_categories(sorted(set(labels["class"]))).cat.codes
@@ -302,13 +290,13 @@ def rater_pairs(labels: pd.DataFrame, *, fewest: int = 5) -> list[RaterPair]:
 def _kappa(a: Any, b: Any) -> float:
     if len(set(a) | set(b)) < 2:
         return float("nan")
-    from sklearn.metrics import cohen_kappa_score  # 1 s of start-up
+    from sklearn.metrics import cohen_kappa_score  # 1 s at start
 
     return float(cohen_kappa_score(list(a), list(b)))
 
 
 def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tuple[float, float]:
-    """Expanded percentile bootstrap of kappa over inputs, from their summed tables; NaN with fewer than two inputs."""
+    """Return an expanded percentile bootstrap of kappa over inputs; NaN for fewer than two inputs."""
     tables = _tables(a, b, groups)
     if len(tables) < 2:
         return float("nan"), float("nan")
@@ -324,7 +312,7 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
 
 
 def _tables(a: np.ndarray, b: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """How often each input was given class i by the first and j by the second, float64 [input, i, j]."""
+    """Return how often each input got class i from the first and j from the second rater, float64 [input, i, j]."""
     names, codes = np.unique(np.concatenate([a, b]).astype(str), return_inverse=True)
     inputs, places = np.unique(groups.astype(str), return_inverse=True)
     tables = np.zeros((len(inputs), len(names), len(names)))
@@ -333,7 +321,7 @@ def _tables(a: np.ndarray, b: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
 
 def _kappas(tables: np.ndarray) -> np.ndarray:
-    """Cohen's kappa of each table [..., i, j]; NaN where both gave one and the same class to everything."""
+    """Return Cohen's kappa of each table [..., i, j]; NaN if both raters used only one class."""
     n = tables.sum((-2, -1))
     same = np.diagonal(tables, axis1=-2, axis2=-1)
     equal, chance = same.sum(-1) / n, (tables.sum(-1) * tables.sum(-2)).sum(-1) / n**2
@@ -342,9 +330,9 @@ def _kappas(tables: np.ndarray) -> np.ndarray:
 
 
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:
-    """Counts in long form: columns `first`, `second` (classes) and n, over maps both raters labelled."""
+    """Return the confusion of two raters in long form: columns `first`, `second` (classes) and n."""
     both = opinions(labels)[[first, second]].dropna()
-    from sklearn.metrics import confusion_matrix  # 1 s of start-up
+    from sklearn.metrics import confusion_matrix  # 1 s at start
 
     counts = confusion_matrix(both[first], both[second], labels=list(names))
     return pd.DataFrame(
@@ -353,7 +341,7 @@ def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str
 
 
 def disputed(labels: pd.DataFrame) -> list[str]:
-    """Maps whose raters disagree and that nobody has adjudicated, in a fixed order."""
+    """Return the maps whose raters disagree and that have not been adjudicated, sorted."""
     settled = set(labels.loc[labels["queue_order"] == "adjudication", "map_id"])
     both = opinions(labels)
     if both.empty:

@@ -1,17 +1,18 @@
-"""What the eye looks for in the map of a decoder, as numbers: columns in each of two sentences, how far back it looks.
+"""Features of decoder maps: columns in each of two sentences, and how far back attention goes.
 
-Where the second sentence begins a map does not say; it is taken to begin where its rows look back least, beside what
-even rows would. The first row, which is always 1 at its own key, is left out. Axes are `map query key`.
+The start of the second sentence is estimated as the position whose later rows look back least, relative to uniform
+rows.
+The first row, which is always 1 on its own key, is ignored. Axes are `map query key`.
 """
 
 import numpy as np
 from jaxtyping import Float64, Int
 
-MARKS = (0.05, 0.1, 0.2, 0.4)  # weights that a column is followed by
-DARK = (0.1, 0.2, 0.3)  # weights that count as a spot
-SMALLEST = 3  # tokens of a sentence
-FAR, ROW = 10, 12  # steps back beyond which the eye calls it far
-SHORT = 3  # spots of a column that is more than a spot
+MARKS = (0.05, 0.1, 0.2, 0.4)  # thresholds for following a column
+DARK = (0.1, 0.2, 0.3)  # thresholds for a spot
+SMALLEST = 3  # least tokens of a sentence
+FAR, ROW = 10, 12  # steps back that count as far
+SHORT = 3  # least spots of a column
 NAMES = (
     *("causal: sentences apart", "causal: second sentence begins", "causal: looks back to the first"),
     *("causal: looks back, least", "causal: looks back, mean", "causal: looks back, middle"),
@@ -38,17 +39,13 @@ NAMES = (
     *("causal: entropy", "causal: entropy median", "causal: entropy of the later half", "causal: log length"),
 )
 Stack = Float64[np.ndarray, "map query key"]
-Columns = list[np.ndarray]  # one number a map in each
+Columns = list[np.ndarray]  # one value for each map in each array
 
 
 def causal_shapes(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
-    """Every statistic of NAMES for each map of one length.
+    """Return every statistic of NAMES for maps of one length.
 
-    Args:
-        weights: maps, rows sum to 1; not written to.
-
-    Returns:
-        All finite; all 0 for maps in which a token looks ahead, and for maps of at most SMALLEST tokens.
+    All values are finite; 0 for maps with attention to later tokens, and for maps of at most SMALLEST tokens.
     """
     maps, length, _ = weights.shape
     found = np.zeros((maps, len(NAMES)))
@@ -77,27 +74,29 @@ def _measured(weights: Stack) -> Columns:
 
 
 def _cuts(length: int) -> Int[np.ndarray, " cut"]:
-    """Where a second sentence may begin."""
+    """Return possible starts of a second sentence."""
     cuts = np.arange(SMALLEST, length - SMALLEST + 1)
     return cuts if len(cuts) else np.array([length // 2])
 
 
 def _looks_back(weights: Stack, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each cut the mean weight that later rows give to earlier keys, and how far that is below what even rows of
-    the same places would give, both [map, cut]."""
+    """Return the mean weight of later rows on earlier keys for each cut, and how far below that of uniform rows it is,
+    [map, cut].
+    """
     length = weights.shape[1]
-    by_key = weights.cumsum(2)  # of each row the weight on the keys up to here
+    by_key = weights.cumsum(2)  # cumulative weight over keys
     back = np.stack([by_key[:, cut:, cut - 1].mean(1) for cut in cuts], axis=1)
     even = np.array([(cut / np.arange(cut + 1, length + 1)).mean() for cut in cuts])
     return back, even - back
 
 
 def _followed(marks: np.ndarray, cuts: np.ndarray, place: np.ndarray) -> Columns:
-    """The largest share of rows marked in one column: of each sentence and the weaker of both at the chosen cut; of
-    the weaker one at the best cut and over all cuts."""
+    """Return the largest fraction of rows marked in one column: in each sentence and in the weaker one at the chosen
+    cut; in the weaker one at the best cut and on average.
+    """
     length, maps = marks.shape[1], np.arange(len(marks))
     above = marks.cumsum(1)  # [map, query, key]
-    first = above[:, cuts - 1].max(2) / np.maximum(cuts - 1, 1)  # without the first row; later keys have no mark here
+    first = above[:, cuts - 1].max(2) / np.maximum(cuts - 1, 1)  # without the first row; later keys have no mark
     later = np.arange(length) >= cuts[:, None]  # [cut, key]
     second = ((above[:, -1, None] - above[:, cuts - 1]) * later).max(2) / (length - cuts)
     weaker = np.minimum(first, second)
@@ -105,7 +104,9 @@ def _followed(marks: np.ndarray, cuts: np.ndarray, place: np.ndarray) -> Columns
 
 
 def _strongest(rows: Stack, cut: np.ndarray) -> Columns:
-    """Mean weight of the strongest column within each sentence and from the second to the first; the first key's."""
+    """Return the mean weight of the strongest column within each sentence and from the second to the first; also of the
+    first key.
+    """
     length = rows.shape[1]
     late = np.arange(length) >= cut[:, None]  # [map, place]
     early = ~late
@@ -122,7 +123,7 @@ def _strongest(rows: Stack, cut: np.ndarray) -> Columns:
 
 
 def _steps(rows: Stack) -> Columns:
-    """How far back the weight lies, and the spots, besides the first key."""
+    """Return how far back weight and spots are, ignoring the first key."""
     length = rows.shape[1]
     steps = np.clip(np.arange(length)[:, None] - np.arange(length), 0, None)
     inner = rows.copy()
@@ -147,7 +148,7 @@ def _steps(rows: Stack) -> Columns:
 
 
 def _near(rows: Stack) -> Columns:
-    """The weight beside the diagonal, the largest of each row, the later half's on the earlier, and the entropy."""
+    """Return the weight near the diagonal, row maxima, the weight of the later half on the earlier, and entropy."""
     length = rows.shape[1]
     steps = np.arange(length)[:, None] - np.arange(length)
     beside = (steps >= 0) & (steps <= 2)

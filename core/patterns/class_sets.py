@@ -1,4 +1,4 @@
-"""Class sets that people make: a new one, a class of it changed, and what becomes of the labels of a deleted class."""
+"""Custom class sets: creating them, changing classes, and handling the labels of a deleted class."""
 
 import colorsys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,10 +14,17 @@ from ..store.label_checks import looks_like
 from ..store.labels import ClassChange
 from .snapshot import known_class_set, present_names
 
-FEWEST, MOST = 2, 50  # classes of a set
+FEWEST, MOST = 2, 50  # classes in a class set
 PALETTE = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999",
-)  # Okabe and Ito's, told apart by colour-blind eyes  # fmt: skip
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#F0E442",
+    "#999999",
+)  # Okabe and Ito's colours, distinguishable by colour-blind people
 KEYS = "1234567890"
 _Reads = Callable[[PatternClass], str]
 UNLIKE: Mapping[str, _Reads] = MappingProxyType(
@@ -27,16 +34,16 @@ UNLIKE: Mapping[str, _Reads] = MappingProxyType(
         "colour": lambda one: one.colour.lower(),
         "key": lambda one: one.key,
     }
-)  # what no two classes of a set share; keys may be empty
+)  # must differ between classes; keys may be empty
 
 
 @dataclass(frozen=True)
 class NewClassSet:
-    """A class set that somebody asks for.
+    """A class set to create.
 
     Attributes:
         name, title, source: as in `ClassSet`.
-        describes: whose maps it is for: "causal", "bidirectional" or "any".
+        describes: kind of maps: "causal", "bidirectional" or "any".
     """
 
     name: str
@@ -47,7 +54,7 @@ class NewClassSet:
 
 
 def colours(count: int) -> list[str]:
-    """So many colours that differ: Okabe and Ito's first, then hues apart from each other in two shades."""
+    """Return `count` distinct colours: Okabe and Ito's first, then spaced hues in two shades."""
     rest = max(0, count - len(PALETTE))
     made = []
     for k in range(rest):
@@ -57,19 +64,20 @@ def colours(count: int) -> list[str]:
 
 
 def class_set_names(db: Database) -> list[str]:
-    """Shipped class sets, then people's own in the order in which they were made."""
+    """Return the names of bundled class sets, then of custom ones in the order of creation."""
     return list(dict.fromkeys([*SHIPPED, *(event["class_set"] for event in labels.class_events(db))]))
 
 
 def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> ClassSet:
-    """Store a class set of one's own.
+    """Create a custom class set.
 
     Raises:
-        InputError: the name is empty or taken, `describes` is none of the three, there are too few or too many classes,
-            or classes look alike; nothing is stored then.
+        InputError: the name is empty or in use, `describes` is invalid, or the classes are too few, too many or too
+            similar;
+            then nothing is stored.
     """
     db.person.must("admin", "change classes")
-    with db.write():  # of two admins who make one set at once, one is told
+    with db.write():  # so that only one of two simultaneous creations succeeds
         return _made(db, wanted, annotator)
 
 
@@ -78,11 +86,14 @@ def _made(db: Database, wanted: NewClassSet, annotator: str) -> ClassSet:
     taken = class_set_names(db)
     if not looks_like(name) or looks_like(name) in map(looks_like, taken):
         raise InputError(
-            f"A new class set needs a name of its own; {name[:60]!r} is empty or taken ({', '.join(taken)[:200]}): "
-            "choose another."
+            f"The name of a class set must be unused and not empty; got {name[:60]!r} (in use: "
+            f"{', '.join(taken)[:200]}). Choose another name."
         )
     if wanted.describes not in CAUSAL:
-        raise InputError(f"A class set is for maps that are {', '.join(CAUSAL)}; {wanted.describes[:40]!r} is none.")
+        raise InputError(
+            f"A class set must be for maps that are one of {', '.join(CAUSAL)}; got "
+            f"{wanted.describes[:40]!r}. Choose one of them."
+        )
     check_classes(wanted.classes)
     about = ClassChange("set", name, into=wanted.describes, title=wanted.title.strip() or name,
                         eye=wanted.source.strip() or "made by hand")  # fmt: skip
@@ -105,33 +116,32 @@ def check_classes(classes: Sequence[PatternClass]) -> None:
     """Raise InputError unless these can be the classes of one set."""
     if not FEWEST <= len(classes) <= MOST:
         raise InputError(
-            f"A class set has {FEWEST} to {MOST} classes, which exclude each other; {len(classes)} "
-            f"{'was' if len(classes) == 1 else 'were'} given: "
-            f"{'add another' if len(classes) < FEWEST else 'leave some out'}."
+            f"A class set must have {FEWEST} to {MOST} mutually exclusive classes; got {len(classes)}. "
+            f"{'Add another' if len(classes) < FEWEST else 'Remove some'}."
         )
     for k, entry in enumerate(classes):
         check_unlike(entry, classes[:k])
 
 
 def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
-    """Raise InputError where a class has no name, title or line, or shares with another what tells classes apart."""
+    """Raise InputError if a class lacks a name, title or description, or is too similar to another."""
     if not looks_like(new.name) or not looks_like(new.title) or not new.eye.strip():
         raise InputError(
-            f"A class has a name and a line saying what the eye sees; {new.name[:60]!r} has not both: give them."
+            f"A class must have a name and a description of the pattern; {new.name[:60]!r} lacks one of them. Add it."
         )
     for what, read in UNLIKE.items():
         same = next((other for other in others if read(new) and read(other) == read(new)), None)
         if same is not None:
             raise InputError(
-                f"No two classes of a set have one {what}; {new.name[:60]!r} and {same.name[:60]!r} both have "
-                f"{getattr(new, what)[:60]!r}: change one of them."
+                f"The {what} of a class must be unique in its set; {new.name[:60]!r} and {same.name[:60]!r} both "
+                f"have {getattr(new, what)[:60]!r}. Change one of them."
             )
 
 
 def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: str) -> None:
-    """Add a class to the set as it is stored now. Raises InputError where it is full or another class looks like it."""
+    """Add a class to the stored class set. Raises InputError if the set is full or has a similar class."""
     db.person.must("admin", "change classes")
-    with db.write():  # of two admins who add one class at once, one is told
+    with db.write():  # so that only one of two simultaneous additions succeeds
         _add(db, known_class_set(db, classes.name), new, annotator)
 
 
@@ -139,23 +149,21 @@ def _add(db: Database, classes: ClassSet, new: PatternClass, annotator: str) -> 
     check_unlike(new, classes.classes)
     if new.name in dict(classes.merged):
         raise InputError(
-            f"{new.name[:60]!r} was merged into {classes.named(new.name).name[:60]!r}, which has its labels: choose "
-            "another name."
+            f"The name of a new class must not belong to a merged class; {new.name[:60]!r} was merged into "
+            f"{classes.named(new.name).name[:60]!r}. Choose another name."
         )
     if len(classes) >= MOST:
-        raise InputError(f"A class set has at most {MOST} classes; this one has them: merge or delete one first.")
+        raise InputError(
+            f"A class set must have at most {MOST} classes; this one is full. Merge or delete a class first."
+        )
     change = ClassChange("add", new.name, title=new.title, eye=new.eye, colour=new.colour, key=new.key)
     labels.change_class(db, classes.name, change, annotator=annotator, taken=classes.names)
 
 
 def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **told: str) -> None:
-    """Give a class another title, eye, colour or key; what is empty stays as it was.
+    """Change the title, description, colour or key of a class; empty values are ignored.
 
-    Args:
-        told: the new title, eye, colour or key by these names.
-
-    Raises:
-        InputError: another class looks like it then.
+    Raises InputError if the class would be too similar to another.
     """
     db.person.must("admin", "change classes")
     with db.write():
@@ -171,21 +179,20 @@ def _edit(db: Database, classes: ClassSet, name: str, annotator: str, told: Mapp
 
 
 def labels_of(db: Database, class_set: str, name: str) -> int:
-    """How many labels stand that are of a class now, whatever it was called when they were given."""
+    """Return the number of current labels of a class, including labels given under its former names."""
     counted = labels.class_counts(db, class_set)
     return sum(counted.get(name_then, 0) for name_then in _names_of(db, class_set, name))
 
 
 def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, into: str | None = None) -> int:
-    """Delete a class.
+    """Delete a class; return the number of its labels.
 
     Args:
-        into: name of the class that its labels are from now on. None: they are retired, and what each person thought
-            before stands again.
+        into: class that gets its labels; None retracts them, so that earlier labels become current again.
 
     Raises:
-        InputError: fewer than two classes would be left, or a project tells by this class whether people are right.
-        RightsError: somebody who is no admin acts.
+        InputError: fewer than two classes would remain, or a project uses maps of this class as gold or exemplars.
+        RightsError: the user is not an admin.
     """
     db.person.must("admin", "change classes")
     with db.write():
@@ -195,7 +202,7 @@ def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, 
 def _delete(db: Database, classes: ClassSet, name: str, annotator: str, into: str | None) -> int:
     if len(classes) <= FEWEST:
         raise InputError(
-            f"A class set has at least {FEWEST} classes; {classes.title[:60]!r} has no more: add one first."
+            f"A class set must keep at least {FEWEST} classes; {classes.title[:60]!r} has no more. Add a class first."
         )
     count = labels_of(db, classes.name, name)
     if into is not None:
@@ -212,7 +219,7 @@ def _delete(db: Database, classes: ClassSet, name: str, annotator: str, into: st
 
 
 def _names_of(db: Database, class_set: str, name: str) -> list[str]:
-    """Every name that a class had, those merged into it too."""
+    """Return every name of a class, including classes merged into it."""
     return [name_then for name_then, present in present_names(db, class_set).items() if present == name]
 
 
@@ -222,6 +229,6 @@ def _check_projects(db: Database, class_set: str, names: Collection[str]) -> Non
             continue
         if any(entry.given in names for entry in projects.project_maps(db, project.project)):
             raise InputError(
-                f"The project {project.title[:60]!r} tells by maps of this class whether people are right: give its "
-                "labels to another class instead of retiring them."
+                f"A class in use as gold or exemplar must not lose its labels; the project {project.title[:60]!r} "
+                "uses this one. Give its labels to another class instead."
             )

@@ -1,7 +1,6 @@
-"""Shares of classes over maps, their changes, and what a classifier's errors do to them.
+"""Shares of pattern classes over maps, their changes, and corrections for the classifier's errors.
 
-Intervals resample inputs, not maps, because the maps of one input are alike. Classes are numbered in the order of their
-class set.
+Intervals resample inputs, because maps of one input are similar. Classes are in the order of their class set.
 """
 
 from collections.abc import Sequence
@@ -13,17 +12,17 @@ from scipy.optimize import nnls
 
 from .evaluation import ends, resampled
 
-MOVED_SAMPLES, CORRECTED_SAMPLES = 10_000, 400  # resamples of inputs, and of confusions (core.patterns.unmixing)
-LEVEL = 0.05  # of p that observed counts are confused true ones: below it a corrected share has no interval
-RISE = 3.841459  # of chi-square with one degree of freedom, at 95 %
-REWEIGHTED, HALVED = 4, 12  # errors hang on the shares; an end is known to 1 / 4096
-DRAWN, FITS = 199, 1e-6  # draws under the fit; a chi-square of nothing
-HEAVY, TINY = 1e4, 1e-9  # weight of the sum of shares in the fit; variance of what never varies
+MOVED_SAMPLES, CORRECTED_SAMPLES = 10_000, 400  # resamples of inputs; of confusion matrices
+LEVEL = 0.05  # p of the fit below which a corrected share has no interval
+RISE = 3.841459  # 95 % quantile of chi-square with one degree of freedom
+REWEIGHTED, HALVED = 4, 12  # iterations of reweighting; bisections of an interval end (1 / 4096)
+DRAWN, FITS = 199, 1e-6  # parametric bootstrap draws; chi-square of a perfect fit
+HEAVY, TINY = 1e4, 1e-9  # weight of the constraint that shares sum to 1; ridge for constant values
 
 
 @dataclass(frozen=True)
 class Share:
-    """How much of the maps a class takes, 0 to 1, with the 95 % interval over inputs; count of maps."""
+    """Share of a class over maps, 0 to 1, with its 95 % CI over inputs."""
 
     name: str
     share: float
@@ -33,11 +32,7 @@ class Share:
 
 
 def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed: int = 0) -> list[Share]:
-    """Share of each class over all maps (Fig 2), intervals by resampling inputs.
-
-    Returns:
-        A share for each class, in their order.
-    """
+    """Return the share of each class over all maps (Fig 2), with intervals from resampled inputs."""
     total = counts.sum(0)
     drawn = resampled(counts, seed=seed).astype(np.float64)
     return _rows(names, total / total.sum(), drawn / drawn.sum(1, keepdims=True), total, len(counts))
@@ -45,11 +40,11 @@ def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed
 
 @dataclass(frozen=True)
 class MovedShare:
-    """The change of a class's share.
+    """Change of a class's share, after minus before.
 
     Attributes:
-        change: share after less share before, -1 to 1.
-        low, high: its 95 % interval.
+        low, high: 95 % CI.
+        low_all, high_all: 95 % CI simultaneous over classes (Bonferroni).
     """
 
     name: str
@@ -67,16 +62,11 @@ def moved_shares(
     *,
     seed: int = 0,
 ) -> list[MovedShare]:
-    """Change of each class's share between two checkpoints on the same inputs (Prasanna et al.).
+    """Return the change of each class's share between two checkpoints on the same inputs (Prasanna et al.).
 
-    Inputs are resampled with both of their counts, so what they share cancels. The second interval is Bonferroni's over
-    the classes: it may be read after looking for the class that moves most.
-
-    Args:
-        after: the same of the other checkpoint, inputs in the same order.
-
-    Returns:
-        A change for each class, in their order.
+    Paired resampling: each input keeps both of its counts. The simultaneous interval is valid after selecting the class
+    that
+    changes most.
     """
     both = np.stack([before, after], axis=1)
     total = both.sum(0)
@@ -89,11 +79,11 @@ def moved_shares(
 
 @dataclass(frozen=True)
 class CorrectedShare(Share):
-    """A share freed of the classifier's confusions; low and high are NaN where `misfit` is below LEVEL.
+    """A share corrected for the classifier's confusions; low and high are NaN if `misfit` is below LEVEL.
 
-    Attributes:
-        misfit: p of a chi-square test, by a parametric bootstrap, that some shares of the classes, confused as the
-            held-out maps were, give the observed counts; of all classes together.
+    misfit: p of a chi-square test (parametric bootstrap, all classes together) that some shares, confused as on the
+    held-out
+    maps, explain the observed counts.
     """
 
     misfit: float
@@ -106,21 +96,22 @@ def corrected_shares(
     *,
     seed: int = 0,
 ) -> list[CorrectedShare]:
-    """Shares freed of the classifier's own confusions.
+    """Return shares corrected for the classifier's confusions.
 
-    With C[t, p] = P(predicted p | true t) of the held-out maps, the observed shares f are C^T s. s is the non-negative
-    solution of sum 1 with the least chi-square, (f - C^T s)^T V^-1 (f - C^T s), where V has the errors of f over inputs
-    and those of C over groups of labelled maps, which s scales. An interval is all values of a share at which the least
-    chi-square rises by no more than that of one degree of freedom (Anderson and Rubin 1949: it holds where C is known
-    from few maps, too). Where even the best s misfits, the classifier errs otherwise here than on its labelled maps,
-    and there is no interval.
+    With C[t, p] = P(predicted p | true t) on held-out maps, the observed shares f equal C^T s. s is the non-negative
+    solution
+    with sum 1 that minimises the chi-square (f - C^T s)^T V^-1 (f - C^T s), where V combines the errors of f over
+    inputs and of
+    C over groups of labelled maps, scaled by s. An interval contains all values for which the chi-square rises by at
+    most the
+    95 % quantile with one degree of freedom (Anderson and Rubin 1949; valid if C comes from few maps). If the best s
+    does not
+    fit, the classifier makes other errors than on its labelled maps, and there is no interval.
 
     Args:
-        counts: maps in each input that were classified as each class.
-        held_out: confusions of held-out maps by group (`by_group`). A class without any is taken to be predicted right.
-
-    Returns:
-        A share for each class, in their order.
+        counts: maps of each input by predicted class.
+        held_out: confusions of held-out maps by group (`by_group`). A class without maps is assumed to be predicted
+            correctly.
     """
     fit = _Fit.of(counts, held_out)
     shares, least = fit.best()
@@ -137,12 +128,12 @@ def corrected_shares(
 
 @dataclass(frozen=True)
 class _Fit:
-    """Observed shares and the matrix of confusions, each with the covariance of its errors.
+    """Observed shares and confusion matrix with the covariances of their errors.
 
     Attributes:
-        observed: share of maps that were classified as each class.
-        chance: of each true class how often each class is predicted.
-        chance_errors: of each true class the covariance of these over its labelled maps.
+        observed: fraction of maps by predicted class.
+        chance: P(predicted | true), [true, predicted].
+        chance_errors: covariance of each row of `chance`.
     """
 
     observed: np.ndarray
@@ -162,18 +153,20 @@ class _Fit:
         prior = (confusions.sum(0) + 0.5) / (confusions.sum() + 0.5 * len(confusions))
         row_errors = np.zeros((len(chance), *chance.shape))
         for true in np.flatnonzero(labelled):
-            # errors of one more map, spread as all are: twelve maps without an error do not show that there is none
+            # errors smoothed by one more map: twelve maps without an error do not imply that errors are impossible
             smooth = (confusions[true] + prior) / (labelled[true] + 1)
             of_maps = (np.diag(smooth) - np.outer(smooth, smooth)) / labelled[true]
             apart = held_out[:, true] - groups[:, true, None] * chance[true]
             used = (groups[:, true] > 0).sum()
             of_groups = (apart**2).sum() / labelled[true] ** 2 * used / max(1, used - 1)
             alone = (1 - (chance[true] ** 2).sum()) / labelled[true]
-            row_errors[true] = of_maps * max(1.0, of_groups / alone if alone > 0 else 1.0)  # maps of a group are alike
+            row_errors[true] = of_maps * max(
+                1.0, of_groups / alone if alone > 0 else 1.0
+            )  # maps of a group are similar
         return cls(observed, errors, chance, row_errors)
 
     def best(self, fixed: int | None = None, value: float = 0.0) -> tuple[np.ndarray, float]:
-        """The shares of least chi-square, and it; one share may be fixed at a value."""
+        """Return the shares of least chi-square, and the chi-square; one share may be fixed."""
         classes = len(self.observed)
         free = [k for k in range(classes) if k != fixed]
         shares = np.full(classes, 1 / classes)
@@ -181,7 +174,7 @@ class _Fit:
             errors = self._errors(shares)
             whitening = np.linalg.inv(
                 np.linalg.cholesky(errors[:-1, :-1] + TINY * np.eye(classes - 1))
-            )  # shares add to 1
+            )  # shares sum to 1
             matrix, target = whitening @ self.chance.T[:-1], whitening @ self.observed[:-1]
             rest = target if fixed is None else target - matrix[:, fixed] * value
             sums = HEAVY * np.ones((1, len(free))), [HEAVY * (1 - (0.0 if fixed is None else value))]
@@ -191,7 +184,7 @@ class _Fit:
         return shares, least
 
     def misfit(self, shares: np.ndarray, least: float, seed: int) -> float:
-        """p of the least chi-square among those of draws with the errors that the fit has."""
+        """Return p of the least chi-square by a parametric bootstrap."""
         if least < FITS:
             return 1.0
         drawn = np.random.default_rng(seed).multivariate_normal(
@@ -203,7 +196,7 @@ class _Fit:
         return self.observed_errors + np.einsum("t,tij->ij", shares**2, self.chance_errors)
 
     def interval(self, number: int, share: float, least: float) -> tuple[float, float]:
-        """All values of a share at which the least chi-square is no more than RISE above its least."""
+        """Return the range of a share for which the chi-square exceeds its minimum by at most RISE."""
 
         def end(outside: float) -> float:
             if self.best(number, outside)[1] - least <= RISE:

@@ -1,4 +1,4 @@
-"""Stored and bundled classifiers: which there are, which is known best, and opening one."""
+"""Stored and bundled classifiers: list, best available one, and opening."""
 
 import hashlib
 import json
@@ -19,27 +19,30 @@ if TYPE_CHECKING:
     from .training import Classifier
 
 BUNDLED = "bundled"
-WARNED_OUTSIDE, WARNED_UNSURE = 0.05, 0.15  # shares of a checkpoint's maps above which its class shares say little
+WARNED_OUTSIDE, WARNED_UNSURE = (
+    0.05,
+    0.15,
+)  # fractions of outside and unsure maps above which class shares are unreliable
 
 
 def open_classifier(db: Database, name: str, *, class_set: str | None = None) -> "Classifier":
-    """A stored classifier, ready to classify. InputError when it is of another class set than asked for."""
+    """Open a stored classifier. Raises InputError if it has another class set."""
     stored = classifiers.stored_classifier(db, name)
     if class_set is not None and stored.class_set != class_set:
         raise InputError(
-            f'This classifier knows the classes of "{stored.class_set}"; "{class_set}" was asked for: choose '
-            "one trained on that set."
+            f'The classifier must be trained on the class set "{class_set}"; this one is trained on '
+            f'"{stored.class_set}". Choose another one.'
         )
     return patterns.training.Classifier.from_bytes(stored.weights)
 
 
 def snapshots(db: Database) -> Path:
-    """The folder beside the database where jobs find labels and classifiers, which they get as files."""
+    """Return the folder next to the database with label snapshots and classifiers for jobs."""
     return db.path.parent / "snapshots"
 
 
 def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
-    """Options of a training on these labels: writes their snapshot and makes the folder of its log."""
+    """Return options for training on these labels; writes their snapshot and creates the log folder."""
     file = write(snapshot, snapshots(db))
     log = snapshots(db) / f"log-{uuid.uuid4().hex[:12]}"
     log.mkdir()
@@ -47,7 +50,7 @@ def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
 
 
 def classifying_options(db: Database, name: str, **options: Any) -> Row:
-    """Options of a study that classifies with a stored classifier: writes it where workers find it."""
+    """Return options of a study that uses a stored classifier; writes the classifier for workers."""
     stored = classifiers.stored_classifier(db, name)
     file = snapshots(db) / f"classifier-{hashlib.sha256(stored.weights).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +68,7 @@ def classifying_options(db: Database, name: str, **options: Any) -> Row:
 
 
 def bundled_labels(db: Database, class_set: str) -> int:
-    """Add the bundled annotations of a class set to the store; how many labels were new (0 the second time)."""
+    """Import the bundled annotations of a class set; return the number of new labels."""
     return sum(
         report.new
         for folder in labelled_folders().get(class_set, ())
@@ -74,9 +77,9 @@ def bundled_labels(db: Database, class_set: str) -> int:
 
 
 def bundled_classifier(db: Database, class_set: str) -> str | None:
-    """Add the classifier trained on the bundled annotations; its name, or None where none is bundled.
+    """Store the bundled classifier of a class set and return its name; None if there is none.
 
-    The name tells its weights, so a newer release brings its own beside the one that the database had.
+    The name includes a hash of the weights, so a new release adds its own.
     """
     folder = config.ANNOTATIONS / class_set
     if class_set not in labelled_folders() or not (folder / "classifier.json").is_file():
@@ -84,41 +87,40 @@ def bundled_classifier(db: Database, class_set: str) -> str | None:
     about = json.loads((folder / "classifier.json").read_text(encoding="utf-8"))
     weights = (folder / "classifier.safetensors").read_bytes()
     return classifiers.save_classifier(
-        db.shared,  # what comes with the project asks for no role
+        db.shared,  # bundled data need no role
         classifiers.Trained(class_set, weights, title="bundled", **about),
         classifier=f"{BUNDLED}-{class_set}-{hashlib.sha256(weights).hexdigest()[:8]}",
     )
 
 
 def unfamiliar(unsure: float, outside: float) -> bool:
-    """Whether a checkpoint's maps differ so much from what a classifier was trained on that its shares say little.
+    """Return whether a checkpoint's maps differ too much from the training maps for reliable class shares.
 
-    Of a left-out checkpoint's maps 5 to 8 % were unsure, and 1 % of the maps trained on lie outside by construction.
+    On left-out checkpoints, 5 to 8 % of maps were unsure; 1 % of training maps are outside by construction.
 
     Args:
-        unsure: share of its maps whose first choice has less than UNSURE, 0 to 1.
-        outside: share of its maps that lie beyond what was trained on, 0 to 1.
-
-    Returns:
-        True where either share is above its limit.
+        unsure: fraction of maps whose first choice is below UNSURE.
+        outside: fraction of maps beyond the training maps.
     """
     return outside > WARNED_OUTSIDE or unsure > WARNED_UNSURE
 
 
 def bundled_weights(class_set: str) -> bytes:
-    """The bundled classifier of a class set as its file holds it. Raises InputError where none is bundled."""
+    """Return the bundled classifier of a class set as bytes. Raises InputError if there is none."""
     file = config.ANNOTATIONS / class_set / "classifier.safetensors"
     if class_set not in labelled_folders() or not file.is_file():
         raise InputError(
-            f"A bundled classifier knows the classes of {' or '.join(labelled_folders())}; {class_set[:60]!r} has "
-            f"none: train one with `{config.command_line('patterns', 'train')}`."
+            f"A bundled classifier exists for {' and '.join(labelled_folders())}; got {class_set[:60]!r}. Train "
+            f"one with `{config.command_line('patterns', 'train')}`."
         )
     return file.read_bytes()
 
 
 def keep_best_known(db: Database, class_set: str) -> str:
-    """The name of the classifier that suggests, else of the newest trained here, else of the bundled one, which is
-    stored first where it is not yet; InputError when none is."""
+    """Return the classifier used for suggestions: the selected one, otherwise the newest, otherwise the bundled one.
+
+    Stores the bundled one if necessary. Raises InputError if there is none.
+    """
     classifier = _best_of_ours(db, class_set) or bundled_classifier(db, class_set)
     if classifier is None:
         raise _none_of(class_set)
@@ -126,7 +128,9 @@ def keep_best_known(db: Database, class_set: str) -> str:
 
 
 def can_suggest(db: Database, class_set: str) -> bool:
-    """Whether a classifier may suggest: one was chosen; or none was turned off, and one was trained or ships."""
+    """Return whether a classifier can suggest classes: one is selected, or one is available and suggestions are not
+    off.
+    """
     if classifiers.suggesting(db, class_set):
         return True
     is_described = bundled_about(class_set) is not None or len(classifiers.classifiers(db, class_set)) > 0
@@ -134,8 +138,9 @@ def can_suggest(db: Database, class_set: str) -> bool:
 
 
 def about_best(db: Database, class_set: str) -> Row:
-    """What is known of the classifier that `keep_best_known` names: title, kind, classes, labels (how many), scores.
-    Stores nothing, so that a page may ask while it draws. InputError when there is none."""
+    """Return the description of the classifier that `keep_best_known` returns, without storing anything. Raises
+    InputError.
+    """
     if name := _best_of_ours(db, class_set):
         return classifiers.one_classifier(db, name)
     if about := bundled_about(class_set):
@@ -144,7 +149,7 @@ def about_best(db: Database, class_set: str) -> Row:
 
 
 def bundled_about(class_set: str) -> Row | None:
-    """What `about_best` says of the bundled classifier, from its file; None where none is bundled."""
+    """Return the description of the bundled classifier from its file; None if there is none."""
     file = config.ANNOTATIONS / class_set / "classifier.json"
     if class_set not in labelled_folders() or not file.is_file():
         return None
@@ -163,6 +168,7 @@ def _best_of_ours(db: Database, class_set: str) -> str | None:
 
 def _none_of(class_set: str) -> InputError:
     return InputError(
-        f'Classifying needs a trained classifier of "{class_set}"; there is none: run '
-        f"`{config.command_line('patterns', 'train', '--class-set', class_set)}` or train one on the Classifier page."
+        f'A trained classifier of "{class_set}" is required; there is none. Run '
+        f"`{config.command_line('patterns', 'train', '--class-set', class_set)}`, or train one on the Classifier "
+        "page."
     )

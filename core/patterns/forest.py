@@ -1,9 +1,9 @@
-"""A forest of random trees on length-free statistics, its probabilities calibrated on checkpoints it did not see.
+"""Random forest on length-independent statistics, calibrated on checkpoints that it was not trained on.
 
-Extremely randomised trees (Geurts et al. 2006, scikit-learn's) split each statistic of `shapes` at a random place, so
-no threshold is fitted to one checkpoint's weights. The fitted trees are kept as plain arrays, which any numpy walks.
-The temperature (Guo et al. 2017) is fitted on maps of one checkpoint at a time, left out of the fit. On the same
-maps it is decided whether boosted trees have half of the say: where they lower the loss.
+Extremely randomised trees (Geurts et al. 2006, scikit-learn) split statistics of `shapes` at random values, so
+thresholds
+are not fitted to one checkpoint. Trees are stored as arrays. The temperature (Guo et al. 2017) is fitted on left-out
+checkpoints; if boosted trees lower the loss there, their probabilities are averaged with the forest's.
 """
 
 from collections import Counter
@@ -22,8 +22,8 @@ from .shapes import OF_ALL, shapes
 # ---------------------------------------------------------------- synthetic maps for rare classes of BERT's set
 
 
-ENOUGH = 60  # labelled and planted maps of a class together
-OUTSIDE = 0.06  # largest weight that a key of the other sentence keeps, as a share of its own
+ENOUGH = 60  # least maps of a class, labelled and synthetic
+OUTSIDE = 0.06  # largest fraction of weight retained on keys of the other sentence
 Map = Float[np.ndarray, "_query _key"]
 Random = np.random.Generator
 
@@ -31,15 +31,9 @@ Random = np.random.Generator
 def planted(
     maps: Sequence[Map], labels: Sequence[str], classes: Sequence[str], *, enough: int = ENOUGH, seed: int = 0
 ) -> tuple[list[Map], list[str]]:
-    """Planted maps: Vertical+Diagonal of a column map and a line, Block of any map within squares.
+    """Return synthetic maps: Vertical+Diagonal from a column map and a line, Block from any map restricted to squares.
 
-    Args:
-        maps: labelled ones, whose parts are mixed; rows sum to 1.
-        enough: a class gets only as many as it lacks to this number of maps.
-
-    Returns:
-        The maps and their classes; none for a class set that lacks these classes, or where the labelled maps lack the
-        parts.
+    enough: maps of a class, labelled and synthetic. Empty for other class sets, or if the labelled maps lack the parts.
     """
     if tuple(classes) != BERT.names:
         return [], []
@@ -69,16 +63,7 @@ def _normalised(weights: np.ndarray) -> Map:
 
 
 def cropped(rng: Random, weights: Map, length: int) -> Map:
-    """The map on its first, its last and neighbouring tokens between, `length` in all, rows summing to 1 again.
-
-    Args:
-        rng: draws where the neighbours begin.
-        weights: the map, rows sum to 1.
-        length: tokens that are left, at least 2.
-
-    Returns:
-        The map itself where it is not longer.
-    """
+    """Crop a map to `length` tokens: the first, the last and neighbouring ones; rows sum to 1 again."""
     if len(weights) <= length:
         return weights
     start = 1 + int(rng.integers(len(weights) - length + 1))
@@ -93,7 +78,7 @@ def _both(rng: Random, line: Map, columns: Map) -> Map:
 
 
 def _block(rng: Random, attention: Map) -> Map:
-    """Two squares on the diagonal; columns of [CLS] and [SEP] are weakened, or they would be what the eye sees."""
+    """Return two squares on the diagonal, with the columns of [CLS] and [SEP] weakened."""
     length = len(attention)
     cut = int(rng.integers(max(1, length // 4), max(2, 3 * length // 4)))
     weights = attention.astype(np.float64) ** rng.uniform(0.3, 1.0)
@@ -107,19 +92,19 @@ def _block(rng: Random, attention: Map) -> Map:
 
 
 ROUNDS, RATE, LEAVES, RIDGE = 50, 0.1, 15, 1.0
-BINS = 64  # of a statistic, where a tree may split it: a third of the time of scikit-learn's 255
+BINS = 64  # bins of a statistic: a third of the time of scikit-learn's 255
 PREFIX = "boosted_"
 Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Examples:
-    """What boosted trees are fitted to.
+    """Training examples of boosted trees.
 
     Attributes:
-        measured: statistics of each example. *Shape:* (example, statistic).
-        numbers: class number of each. *Shape:* (example,).
-        weights: of each; None: all alike. *Shape:* (example,).
+        measured: [example, statistic].
+        numbers: class index of each example.
+        weights: of each example; None for equal weights.
     """
 
     measured: np.ndarray
@@ -128,7 +113,9 @@ class Examples:
 
 
 def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed: int = 0) -> Arrays:
-    """Arrays of boosted trees; none where all examples are of one class. classes: how many the set has."""
+    """Fit boosted trees and return their arrays; empty if all examples have one class. classes: size of the
+    class set.
+    """
     if len(set(examples.numbers.tolist())) < 2:
         return {}
     measured = examples.measured.astype(np.float32)
@@ -142,7 +129,9 @@ def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed:
         early_stopping=False,
         random_state=seed % 2**32,
     ).fit(measured if edges is None else _binned(measured, edges), examples.numbers, sample_weight=examples.weights)
-    present = model.classes_ if model.n_trees_per_iteration_ > 1 else model.classes_[1:]  # of two classes one is summed
+    present = (
+        model.classes_ if model.n_trees_per_iteration_ > 1 else model.classes_[1:]
+    )  # with two classes only one is summed
     base = np.full(classes, -np.inf)
     base[model.classes_] = 0.0
     base[present] = np.ravel(model._baseline_prediction)
@@ -155,28 +144,28 @@ def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed:
 
 
 def _edges(measured: np.ndarray) -> list[np.ndarray]:
-    """Of each statistic the values, between BINS even parts, where a tree may split it. With weights scikit-learn looks
-    for them in a loop that takes most of a fit, so it gets numbers of bins instead."""
+    """Return the split candidates of each statistic; with weights, scikit-learn's own search would dominate the fit."""
     inner = np.quantile(measured, np.linspace(0, 1, BINS + 1)[1:-1], axis=0, method="lower")
     return [np.unique(column) for column in inner.T]
 
 
 def _binned(measured: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
-    """The number of each value's bin: how many edges lie below it."""
+    """Return the bin of each value: the number of edges below it."""
     columns = [np.searchsorted(of, values) for of, values in zip(edges, measured.T, strict=True)]
     return np.stack(columns, axis=1).astype(np.float32)
 
 
 def _of_statistics(nodes: Arrays, edges: list[np.ndarray]) -> np.ndarray:
-    """Thresholds between numbers of bins as values of the statistics; a leaf's stay 0."""
+    """Convert thresholds between bins to values of the statistics; 0 for leaves."""
     inner = nodes["left"] != np.arange(len(nodes["left"]))
     chosen = zip(nodes["feature"], nodes["threshold"], inner, strict=True)
     return np.array([edges[of][int(place)] if splits else 0.0 for of, place, splits in chosen])
 
 
 def _boosting_nodes(trees: list[tuple[np.ndarray, int]]) -> Arrays:
-    """Every tree's nodes one after another. left, right: node numbers, a leaf's are its own. root, of: of each tree its
-    first node and the class that it adds to."""
+    """Return the nodes of all trees in sequence. left, right: node indices, a leaf's own for leaves; root, of: first
+    node and class of each tree.
+    """
     sizes = [len(nodes) for nodes, _ in trees]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     start = np.repeat(roots, sizes)
@@ -194,21 +183,16 @@ def _boosting_nodes(trees: list[tuple[np.ndarray, int]]) -> Arrays:
 
 
 def has_boosted(arrays: Arrays) -> bool:
-    """Whether a classifier has boosted trees: earlier versions stored none."""
+    """Return whether a classifier has boosted trees; older ones do not."""
     return PREFIX + "root" in arrays
 
 
 def boosted_probabilities(
     arrays: Arrays, measured: Float[np.ndarray, "map statistic"]
 ) -> Float64[np.ndarray, "map class"]:
-    """Class probabilities by boosted trees.
+    """Return class probabilities by boosted trees; 0 for a class without examples.
 
-    Args:
-        arrays: of the trees, named as `fit_boosted` gives them.
-        measured: statistics of each map, those that the trees were fitted to.
-
-    Returns:
-        *Range:* 0 to 1; rows sum to 1. 0 for a class without examples.
+    arrays: from `fit_boosted`.
     """
     trees = {name: arrays[PREFIX + name] for name in ("feature", "threshold", "left", "right", "value", "root", "of")}
     leaves = _leaves(trees, measured.astype(np.float32))
@@ -220,7 +204,7 @@ def boosted_probabilities(
 
 
 def _leaves(trees: Arrays, places: np.ndarray) -> Int[np.ndarray, "tree map"]:
-    """The leaf of each map in each tree."""
+    """Return the leaf of each map in each tree."""
     columns = np.arange(len(places))
     at = np.repeat(trees["root"][:, None], len(places), axis=1)
     while True:
@@ -236,36 +220,32 @@ SMALLEST_LEAF = 3
 STATISTICS_A_SPLIT = 24
 FLOOR = 0.002  # added to each probability, so that none is 0
 TEMPERATURES = (0.3, 3.0)
-SHRINKAGE = 0.1  # of the correlations between statistics towards none, so that their inverse is steady
-FARTHEST = 0.99  # a map is outside when it is farther off than this share of the training maps
+SHRINKAGE = 0.1  # shrinkage of correlations between statistics, for a stable inverse
+FARTHEST = 0.99  # a map is outside if it is farther away than this fraction of the training maps
 Probabilities = Float64[np.ndarray, "map class"]
 Statistics = Float64[np.ndarray, "map statistic"]
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How a forest is grown.
-
-    Attributes:
-        rounds: of boosting beside them; 0: none. None either where they do not help on maps that were left out.
-    """
+    """Settings of a forest. rounds: of boosting; 0 for none. Boosted trees are also dropped if they do not help."""
 
     trees: int = TREES
     seed: int = 0
     rounds: int = ROUNDS
 
 
-SMALLEST_PART = 0.02  # probability of a class below which a soft label has no part of it
+SMALLEST_PART = 0.02  # least probability of a class in a soft label
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What is fitted to: classes of maps. A map with a soft label has a part for each of its likely classes.
+    """Training examples: a map with a soft label has a part for each likely class.
 
     Attributes:
-        maps: position of each part's map. *Shape:* (part,).
-        numbers: its class number. *Shape:* (part,).
-        weights: of the parts; None: all alike. *Shape:* (part,).
+        maps: map index of each part.
+        numbers: class index of each part.
+        weights: of the parts; None for equal weights.
     """
 
     maps: np.ndarray
@@ -273,11 +253,7 @@ class Parts:
     weights: np.ndarray | None = None
 
     def of(self, places: np.ndarray) -> "Parts":
-        """The parts of some maps, which are numbered anew in the order that is given.
-
-        Args:
-            places: positions of these maps. *Shape:* (map,).
-        """
+        """Return the parts of the maps at `places`, with new map indices."""
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
         is_kept = new[self.maps] >= 0
@@ -286,34 +262,23 @@ class Parts:
         )
 
     def shares(self, maps: int, classes: int) -> Float64[np.ndarray, "map class"]:
-        """The classes' shares of each map.
-
-        Returns:
-            *Range:* 0 to 1; rows sum to 1.
-        """
+        """Return the class probabilities of each map; rows sum to 1."""
         given = np.zeros((maps, classes))
         np.add.at(given, (self.maps, self.numbers), 1.0 if self.weights is None else self.weights)
         return given / given.sum(1, keepdims=True)
 
 
 def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray, "map class"] | None = None) -> Parts:
-    """One part a map of its class; with soft labels one for each likely class, weighing its share.
+    """Return one part for each map; with soft labels, one for each class of at least SMALLEST_PART.
 
-    Args:
-        soft: probability of each class; None: every map has one class.
-
-    Returns:
-        The parts; those of soft labels below SMALLEST_PART are left out.
-
-    Raises:
-        InputError: soft labels are not of these maps and classes.
+    Raises InputError if soft labels do not match maps and classes.
     """
     if soft is None:
         return Parts(np.arange(len(numbers)), numbers)
     if np.shape(soft) != (len(numbers), classes):
         raise InputError(
-            f"Soft labels are probabilities of {classes} classes for each of {len(numbers)} maps; seen "
-            f"{' by '.join(map(str, np.shape(soft)))}: make them of the same labels."
+            f"Soft labels must be probabilities of {classes} classes for {len(numbers)} maps; got "
+            f"{' by '.join(map(str, np.shape(soft)))}. Compute them from the same labels."
         )
     places, class_numbers = np.nonzero(np.asarray(soft) >= SMALLEST_PART)
     return Parts(places, class_numbers, np.asarray(soft)[places, class_numbers])
@@ -321,7 +286,7 @@ def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray
 
 @dataclass(frozen=True)
 class _Labelled:
-    """Maps with their statistics [map, statistic] and class numbers [map]; known: the parts that are fitted to."""
+    """Maps with statistics [map, statistic] and class indices [map]; known: training parts."""
 
     maps: Sequence[Map]
     measured: np.ndarray
@@ -339,18 +304,17 @@ def fit_forest(
     growth: Growth = Growth(),
     measured: Statistics | None = None,
 ) -> Arrays:
-    """Fit a forest, its temperature, and how the training maps are spread.
+    """Fit a forest and its temperature, and record the distribution of the training maps.
 
     Args:
-        maps: to train on, rows sum to 1.
-        known: soft labels as `parts` makes them; None: one class a map.
-        origins: what each map is calibrated apart from: its checkpoint; where all are of one, its head. With one origin
-            only, the temperature is fitted on parts of the maps instead.
-        growth: how many trees, the seed and the rounds of boosting.
-        measured: the maps' `shapes`, where they were measured before; None: they are measured here.
+        known: soft labels from `parts`; None for one class per map.
+        origins: group of each map for calibration: its checkpoint, or its head if there is only one checkpoint. With
+            one
+            origin, random parts of the maps are used.
+        measured: the maps' `shapes`, if available.
 
     Returns:
-        Arrays by name, which `forest_probabilities` reads.
+        Arrays for `forest_probabilities`.
     """
     known = known or parts(numbers, len(classes))
     measured, labels = _statistics(maps, measured), [classes[k] for k in numbers]
@@ -364,7 +328,7 @@ def fit_forest(
 
 
 def _statistics(maps: Sequence[Map], measured: Statistics | None = None) -> Float64[np.ndarray, "map needed_statistic"]:
-    """The statistics of maps; without those of causal maps where none is causal, which would only be drawn in vain."""
+    """Return the statistics of maps, without those of causal maps if there are none."""
     measured = shapes(maps) if measured is None else measured
     return measured if measured[:, OF_ALL:].any() else measured[:, :OF_ALL]
 
@@ -377,7 +341,7 @@ def _grown(
     classes: Sequence[str],
     growth: Growth,
 ) -> Arrays:
-    """Nodes of a forest, and of boosted trees, on measured maps and planted ones."""
+    """Return the trees fitted to real and synthetic maps."""
     measures = np.concatenate([measured[known.maps], shapes(extra)[:, : measured.shape[1]]])
     labels = np.concatenate([known.numbers, np.array([list(classes).index(name) for name in names], dtype=int)])
     weights = None if known.weights is None else np.concatenate([known.weights, np.ones(len(names))])
@@ -394,7 +358,9 @@ def _grown(
 
 
 def _nodes(forest: ExtraTreesClassifier, classes: int) -> Arrays:
-    """Every tree's nodes one after another. left, right: node numbers, a leaf's are its own. root: of each tree."""
+    """Return the nodes of all trees in sequence. left, right: node indices, a leaf's own for leaves; root: of each
+    tree.
+    """
     parts: dict[str, list[np.ndarray]] = {name: [] for name in ("feature", "threshold", "left", "right", "value")}
     roots, start = [], 0
     for estimator in forest.estimators_:
@@ -413,13 +379,13 @@ def _nodes(forest: ExtraTreesClassifier, classes: int) -> Arrays:
 
 
 def _at_most(thresholds: np.ndarray) -> np.ndarray:
-    """The largest float32 that is not above each threshold: x <= t stays the same for every float32 x."""
+    """Return the largest float32 not above each threshold, so that x <= t is unchanged for every float32 x."""
     near = thresholds.astype(np.float32)
     return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
 
 
 def _raw(forest: Arrays, measured: np.ndarray) -> Probabilities:
-    """Mean of the leaves' class shares, and of that and the boosted trees' probabilities, before the temperature."""
+    """Return probabilities before the temperature: of the forest, averaged with the boosted trees' if there are any."""
     grown = _of_forest(forest, measured)
     return (grown + boosted_probabilities(forest, measured)) / 2 if has_boosted(forest) else grown
 
@@ -436,7 +402,7 @@ def _of_forest(forest: Arrays, measured: np.ndarray) -> Probabilities:
 
 
 def _spread(measured: np.ndarray) -> Arrays:
-    """Centre, deviations and inverse correlations of the statistics, and the distance that few training maps exceed."""
+    """Return mean, deviation and inverse correlations of the statistics, and the distance limit for outside maps."""
     centre, deviation = measured.mean(0), measured.std(0) + 1e-3
     scaled = (measured - centre) / deviation
     correlations = (1 - SHRINKAGE) * (scaled.T @ scaled) / len(scaled) + SHRINKAGE * np.eye(scaled.shape[1])
@@ -445,8 +411,8 @@ def _spread(measured: np.ndarray) -> Arrays:
 
 
 def _distances(forest: Arrays, measured: np.ndarray) -> Float64[np.ndarray, " map"]:
-    """Mahalanobis distance of each map's statistics from the training maps'."""
-    measured = measured[:, : len(forest["centre"])]  # an earlier forest knows the statistics that were there first
+    """Return the Mahalanobis distance of each map from the training maps."""
+    measured = measured[:, : len(forest["centre"])]  # older forests have fewer statistics
     scaled = (measured - forest["centre"]) / forest["deviation"]
     return np.sqrt(np.clip(((scaled @ forest["precision"].astype(np.float64)) * scaled).sum(1), 0, None))
 
@@ -458,22 +424,24 @@ def _heated(raw: Probabilities, temperature: float) -> Probabilities:
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """What a smaller forest that did not see them says of maps, and boosted trees (None where there are none). truth:
-    probabilities of the classes [map, class], of a map on which people part their shares."""
+    """Probabilities of left-out maps by smaller models, of_boosted None without boosted trees; truth: label
+    probabilities [map, class].
+    """
 
     of_forest: Probabilities
     of_boosted: Probabilities | None
     truth: Probabilities
 
     def of(self, boosts: bool) -> Probabilities:
-        """The forest's probabilities, or the mean of both."""
+        """Return the forest's probabilities, or the mean of both models."""
         return (self.of_forest + self.of_boosted) / 2 if boosts and self.of_boosted is not None else self.of_forest
 
 
 def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str], growth: Growth) -> list[_HeldOut]:
-    """Each origin's maps by a fit to the others, the largest first; of thirds of the maps where all are of one origin.
+    """Return out-of-fold probabilities of each origin's maps, largest origin first; thirds of the maps if there is one
+    origin.
 
-    Boosted trees, which take most of the time, are given up where they have not lowered the loss so far.
+    Boosted trees, which take most of the time, are dropped once they have not lowered the loss.
     """
     maps, measured, numbers = labelled.maps, labelled.measured, labelled.numbers
     truth = labelled.known.shares(len(maps), len(classes))
@@ -498,7 +466,7 @@ def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str
 
 
 def _calibrated(held_out: Sequence[_HeldOut]) -> tuple[float, bool]:
-    """The temperature, and whether boosted trees have a say: what has the least loss on what was left out."""
+    """Return the temperature and whether to use boosted trees: what minimises the out-of-fold loss."""
     temperature, loss = _temperature(held_out, boosts=False)
     if any(fold.of_boosted is None for fold in held_out):
         return temperature, False
@@ -507,7 +475,7 @@ def _calibrated(held_out: Sequence[_HeldOut]) -> tuple[float, bool]:
 
 
 def _temperature(held_out: Sequence[_HeldOut], *, boosts: bool) -> tuple[float, float]:
-    """The temperature with the least loss (nats) on maps that were left out, each part weighing alike, and the loss."""
+    """Return the temperature that minimises the out-of-fold loss (nats, origins weighted equally), and the loss."""
 
     def loss(temperature: float) -> float:
         return float(
@@ -521,16 +489,10 @@ def _temperature(held_out: Sequence[_HeldOut], *, boosts: bool) -> tuple[float, 
 def forest_probabilities(
     forest: Arrays, maps: Sequence[Map], measured: Statistics | None = None
 ) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
-    """Calibrated class probabilities of maps, and whether each lies outside what was trained on.
+    """Return calibrated class probabilities, and whether each map is outside the training distribution.
 
-    Args:
-        forest: arrays that `fit_forest` made.
-        maps: of any lengths, rows sum to 1.
-        measured: the maps' `shapes`, where they were measured before; None: they are measured here.
-
-    Returns:
-        Probabilities, rows sum to 1; and True where a map is farther from the training maps than FARTHEST of these are.
+    measured: the maps' `shapes`, if available.
     """
-    measured = shapes(maps) if measured is None else measured  # an earlier forest knows those that were there first
+    measured = shapes(maps) if measured is None else measured  # older forests use the first ones
     outside = _distances(forest, measured) > float(forest["farthest"])
     return _heated(_raw(forest, measured), float(forest["temperature"])), outside

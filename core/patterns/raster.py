@@ -1,7 +1,7 @@
-"""Attention maps of any length as one array: centre-padded with zeros, never resized, never normalised.
+"""Attention maps of any length as one array: zero-padded around the centre, never resized or normalised.
 
-The same rule in training and inference (the paper's later code trained on centre-padded maps and classified
-top-left crops, which are different pictures to a convolution).
+The same rule applies in training and inference (the paper's later code trained on centre-padded maps but classified
+top-left crops, which look different to a convolution).
 """
 
 from collections.abc import Sequence
@@ -10,27 +10,20 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Float32
 
-SMALLEST = 32  # the paper's eight valid convolutions and two pools need at least this many rows
-Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
+SMALLEST = 32  # least size for the paper's eight valid convolutions and two pooling layers
+Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
 def training_size(lengths: Sequence[int], *, limit: int | None = None) -> int:
-    """Rows and columns of the raster: the longest labelled map, at least SMALLEST, at most `limit` if given."""
+    """Return the raster size: the longest labelled map, at least SMALLEST, at most `limit` if given."""
     longest = max([SMALLEST, *lengths])
     return longest if limit is None else max(SMALLEST, min(longest, limit))
 
 
 def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map size size"], int]:
-    """Maps of any length as one array.
+    """Return maps as one zero-padded array, and the number of cropped maps.
 
-    A shorter map lies in the middle, the odd row below and to the right; of a longer one the top-left corner stays,
-    where the first token's column and the start of the diagonal are.
-
-    Args:
-        maps: weights, 0 to 1.
-
-    Returns:
-        The maps, 0 around them; and how many were cropped.
+    A shorter map is centred, with an odd row below and to the right; of a longer one, the top-left corner remains.
     """
     out = np.zeros((len(maps), size, size), dtype=np.float32)
     for target, weights in zip(out, maps, strict=True):
@@ -41,5 +34,5 @@ def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map 
 
 
 def from_float16(weights: bytes, length: int) -> Any:
-    """The map [query, key] of stored bytes (float16, row by row), float32."""
+    """Return stored float16 bytes as a float32 map [query, key]."""
     return np.frombuffer(weights, dtype="<f2").reshape(length, length).astype(np.float32)

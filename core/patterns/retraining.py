@@ -1,7 +1,6 @@
-"""What a retraining changed: a new classifier against the one before, on maps that neither was fitted to.
+"""Effect of retraining: a new classifier compared with the previous one on maps that neither was trained on.
 
-Both are judged by the new one's labels, on the same maps, with resamples of inputs that are the same for both; what
-they share cancels.
+Both are evaluated with the labels of the new one, on the same maps and the same resamples of inputs.
 """
 
 from collections.abc import Sequence
@@ -21,17 +20,17 @@ from .snapshot import present_names
 
 ACCURACY, MACRO_F1, ECE = "accuracy", "macro F1", "calibration error"
 SURE_ERRORS = f"wrong with p > {SURE:g}"
-CLASS_F1 = "F1 of "  # and the class: each with an interval that covers all classes at once
+CLASS_F1 = "F1 of "  # followed by the class; simultaneous intervals over all classes
 LESS_IS_BETTER = (ECE, SURE_ERRORS)
-NEW_MAPS = "maps labelled since"  # which the one before was not trained on
-FEWEST_INPUTS = 5  # below it no interval is worth the name, and nothing is called worse
+NEW_MAPS = "maps labelled since"  # maps that the previous classifier was not trained on
+FEWEST_INPUTS = 5  # fewer inputs give no interval and no verdict
 SAMPLES, ECE_SAMPLES = 2000, 300
-MOST_NEW = 2000  # maps that the classifier before is asked about: some seconds
+MOST_NEW = 2000  # maps classified by the previous classifier: a few seconds
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure with its 95 % interval; NaN ends where there are too few inputs for one."""
+    """A value with its 95 % CI; NaN ends for too few inputs."""
 
     value: float
     low: float
@@ -40,11 +39,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Answers:
-    """The classes that one classifier gave maps.
-
-    Attributes:
-        probability: of each such class, 0 to 1; None: it is not stored.
-    """
+    """Predicted classes of one classifier. probability: of each prediction; None if not stored."""
 
     predicted: Sequence[str]
     probability: Sequence[float] | None = None
@@ -52,11 +47,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class RetrainingChange:
-    """One figure of both classifiers.
-
-    Attributes:
-        on: unseen checkpoints, heads, inputs, or maps that are new.
-    """
+    """A score of both classifiers. on: what the maps were held out by (checkpoints, heads, inputs), or new maps."""
 
     on: str
     figure: str
@@ -68,13 +59,13 @@ class RetrainingChange:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the whole interval of the change is on the wrong side of 0."""
+        """Whether the change is significantly worse."""
         return self.change.low > 0 if self.figure in LESS_IS_BETTER else self.change.high < 0
 
 
 @dataclass(frozen=True)
 class LabelledMaps:
-    """Maps with the class that the labels give them, and their inputs."""
+    """Maps with their labels and inputs."""
 
     truth: Sequence[str]
     inputs: Sequence[str]
@@ -83,16 +74,11 @@ class LabelledMaps:
 def differences(
     on: str, judged: LabelledMaps, before: Answers, after: Answers, *, seed: int = 0
 ) -> list[RetrainingChange]:
-    """The figures of two classifiers on the same maps, and their changes.
+    """Return the scores of two classifiers on the same maps, with their changes.
 
-    They are accuracy, macro F1, the F1 of each class that it is over, and (where both gave probabilities) the
-    calibration error and the share of maps that are wrong though the classifier was sure.
-
-    Args:
-        on: what the maps were left out by, as the figures name it.
-
-    Returns:
-        A change for each figure; without those of classes where fewer than two have enough maps.
+    Scores are accuracy, macro F1, F1 of each frequent class, and, if probabilities are stored, the calibration error
+    and the
+    fraction of confident errors. on: what the maps were held out by.
     """
     names = sorted({*judged.truth, *before.predicted, *after.predicted})
     number = {name: k for k, name in enumerate(names)}
@@ -127,9 +113,9 @@ def differences(
 def _difference(
     on: str, figure: str, drawn: np.ndarray, maps: int, inputs: int, *, tail: float = 0.025
 ) -> RetrainingChange:
-    """One figure of both classifiers from its draws.
+    """Return one score from its draws.
 
-    drawn: [sample, before and after], the maps' own figures first. tail: of the law, beyond either end.
+    drawn: [sample, before and after], the point estimates first; tail: probability beyond either end.
     """
 
     def interval(column: np.ndarray) -> Interval:
@@ -142,7 +128,9 @@ def _difference(
 
 
 def _shares(marked: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:
-    """Share of marked [before and after, map] maps, [sample, before and after]: of the maps themselves first."""
+    """Return the fraction of marked maps, [sample, before and after], the point estimates first. marked: [before and
+    after, map].
+    """
     order = {name: k for k, name in enumerate(dict.fromkeys(inputs))}
     counts = np.zeros((len(order), 3), dtype=np.int64)
     np.add.at(
@@ -155,7 +143,7 @@ def _shares(marked: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:
 
 
 def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:
-    """Calibration errors, [sample, before and after]: of the maps themselves first, then of resampled inputs."""
+    """Return calibration errors, [sample, before and after], the point estimates first."""
     order = {name: k for k, name in enumerate(dict.fromkeys(inputs))}
     numbers = np.array([order[name] for name in inputs])
     members = [np.flatnonzero(numbers == k) for k in range(len(order))]
@@ -173,13 +161,10 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
 
 
 def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
-    """Every figure of two stored classifiers of a class set, on maps that neither was fitted to.
+    """Return all scores of two stored classifiers of a class set on common held-out maps, and on maps new to the
+    previous one.
 
-    On maps that both have answers on without having been fitted to them, and on maps that the one before was not
-    trained on at all.
-
-    Returns:
-        A change for each figure; empty where there is no such map.
+    Empty if there are no such maps.
     """
     old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
     names = present_names(db, new["class_set"])
@@ -214,9 +199,9 @@ def _answers(of: dict[str, Answer], maps: Sequence[str]) -> Answers:
 
 
 def _held_out(classifier: Row, names: dict[str, str]) -> dict[str, dict[str, Answer]]:
-    """The answers that a classifier gave maps it did not see, by what was left out.
+    """Return the held-out predictions of a classifier, by what was held out.
 
-    Earlier versions stored those of the headline alone, without probabilities.
+    Older classifiers stored only one kind, without probabilities.
     """
     scores, classes = classifier["scores"], classifier["classes"]
     stored = scores.get("held_out")
@@ -237,7 +222,7 @@ def _held_out(classifier: Row, names: dict[str, str]) -> dict[str, dict[str, Ans
 
 
 def _judged(classifier: Row, names: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """The class and the input of every scored map."""
+    """Return class and input of every scored map."""
     stored: dict[str, Any] = classifier["scores"].get("held_out") or {"map_ids": [], "truth": [], "groups": []}
     classes = [names.get(name, name) for name in classifier["classes"]]
     return {
@@ -247,7 +232,7 @@ def _judged(classifier: Row, names: dict[str, str]) -> dict[str, tuple[str, str]
 
 
 def _asked(db: Database, classifier: str, maps: Sequence[str], names: dict[str, str]) -> dict[str, Answer]:
-    """What a stored classifier says of stored maps; those that are too small to have a pattern are left out."""
+    """Return a stored classifier's predictions on stored maps, without maps too small to have a pattern."""
     rows = [row for row in labels.maps_of(db, list(maps)) if row["length"] > patterns.suggestions.TOO_SMALL]
     if not rows:
         return {}

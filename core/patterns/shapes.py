@@ -1,8 +1,8 @@
-"""What the eye looks for in an attention map, as numbers that do not depend on its length.
+"""Length-independent features of attention maps.
 
-Lines beside the diagonal, columns, blocks, and how alike neighbouring rows are; once of the map as it is, and once of
-what is left when every key's usual weight is taken away, so that a line beside a strong [CLS] or [SEP] column is seen.
-Maps of one length are measured together: axes are `map query key`.
+Lines near the diagonal, columns, blocks, and similarity of neighbouring rows, of the map and of the residual after
+removing each key's usual weight, so that a line next to a strong [CLS] or [SEP] column is found. Axes are `map query
+key`.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from ..codebook.measures import CLEAN, FAINT, MARK, STRONG
 from . import causal_shapes
 
 OFFSETS = (-2, -1, 0, 1, 2)  # key minus query
-NEAR = (-5, -4, -3, 3, 4, 5)  # what a line is compared with, counted from its own offset
+NEAR = (-5, -4, -3, 3, 4, 5)  # offsets that a line is compared with, relative to its own
 REACH = max(NEAR) + max(OFFSETS)
-DARK = (0.05, 0.1, 0.2, 0.3, 0.5)  # weights that the eye tells apart on the absolute scale
-BATCH = 2**17  # weights measured together
+DARK = (0.05, 0.1, 0.2, 0.3, 0.5)  # thresholds that the eye distinguishes on the absolute scale
+BATCH = 2**17  # weights processed together
 SMALLEST_BLOCK = 3
 LINE_NAMES = (
     *(f"line at {k:+d}" for k in OFFSETS),
@@ -50,23 +50,18 @@ NAMES = (
     *("codebook: rows with .15 in one of two columns", "codebook: clean columns"),
     *("codebook: line", "codebook: line's marked rows", "codebook: line's weakest third"),
 )
-OF_ALL = len(NAMES)  # statistics that every map has; those of causal maps follow
+OF_ALL = len(NAMES)  # statistics of every map; those of causal maps follow
 NAMES += causal_shapes.NAMES
 
-Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
+Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 Stack = Float64[np.ndarray, "map query key"]
-Columns = list[np.ndarray]  # one number a map in each
+Columns = list[np.ndarray]  # one value for each map in each array
 
 
 def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Every statistic of NAMES for each map.
+    """Return every statistic of NAMES for each map.
 
-    Args:
-        maps: of any lengths, rows sum to 1.
-
-    Returns:
-        All finite, maps in their order. The statistics from OF_ALL on, of causal maps, are 0 for maps in which a token
-        looks ahead.
+    All values are finite. Statistics from OF_ALL on, of causal maps, are 0 for maps with attention to later tokens.
     """
     measures = np.zeros((len(maps), len(NAMES)))
     by_length: dict[int, list[int]] = {}
@@ -105,7 +100,7 @@ def _measured(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
 
 
 def _quantile(ordered: np.ndarray, share: float) -> np.ndarray:
-    """The quantile of values in order along axis 1, between its neighbours in proportion, as numpy's."""
+    """Return a quantile of sorted values along axis 1, interpolated like numpy's."""
     index = share * (ordered.shape[1] - 1)
     low = int(index)
     high = min(low + 1, ordered.shape[1] - 1)
@@ -113,20 +108,20 @@ def _quantile(ordered: np.ndarray, share: float) -> np.ndarray:
 
 
 def _without_columns(weights: Stack, medians: np.ndarray) -> Stack:
-    """What each weight has above its key's median, the first and the last key left out."""
+    """Return each weight above its key's median, without the first and last key."""
     left = np.clip(weights - medians[:, None], 0, None)
     left[:, :, [0, -1]] = 0
     return left
 
 
 def _ordered(values: np.ndarray, count: int) -> Columns:
-    """The largest `count` numbers of each row of values [map, key]; 0 where there are fewer."""
+    """Return the `count` largest values of each row of [map, key], padded with 0."""
     ordered = np.sort(values, axis=1)[:, ::-1][:, :count]
     return list(np.pad(ordered, ((0, 0), (0, count - ordered.shape[1]))).T)
 
 
 def _columns(weights: Stack, by_query: Stack) -> Columns:
-    """How much weight columns have; by_query: the weights of each key in ascending order."""
+    """Return statistics of columns. by_query: weights of each key in ascending order."""
     length = weights.shape[2]
     means, medians = weights.mean(1), _quantile(by_query, 0.5)
     ordered = _ordered(means, 4)
@@ -167,7 +162,7 @@ def _spread(weights: Stack) -> Columns:
 
 
 def _diagonal(weights: Stack, offset: int) -> Float64[np.ndarray, "map place"]:
-    """Weights at key = query + offset; one 0 where no query has such a key."""
+    """Return the weights at key = query + offset; one 0 if there are none."""
     line = np.diagonal(weights, offset, 1, 2) if abs(offset) < weights.shape[1] else weights[:, 0, :0]
     return line if line.shape[1] else np.zeros((len(weights), 1))
 
@@ -206,7 +201,7 @@ def _line(lines: dict[int, np.ndarray], offset: int, length: int) -> Columns:
 
 
 def _likeness(weights: Stack, steps: Sequence[int]) -> Columns:
-    """Mean cosine of rows `step` apart, as they are and shifted along the diagonal; 0 where there are too few."""
+    """Return the mean cosine of rows `step` apart, unshifted and shifted along the diagonal; 0 for too few rows."""
 
     def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if not a.shape[1] or not a.shape[2]:
@@ -222,7 +217,7 @@ def _likeness(weights: Stack, steps: Sequence[int]) -> Columns:
 
 
 def _shared_keys(weights: Stack) -> Columns:
-    """Share of rows whose largest weight is on the most, the two and the three most usual such keys."""
+    """Return the fraction of rows whose largest weight is on the one, two and three most frequent such keys."""
     length = weights.shape[2]
     counts = (weights.argmax(2)[:, :, None] == np.arange(length)).sum(1) / length
     return list(np.cumsum(_ordered(counts, 3), axis=0))
@@ -239,7 +234,7 @@ def _evenness(weights: Stack) -> Columns:
 
 
 def _codebook(weights: Stack) -> Columns:
-    """How far a column is followed and where a line is marked, as `core.codebook.measures` has it of one map."""
+    """Return column and line statistics as in `core.codebook.measures`."""
     maps = np.arange(len(weights))
     faint, means = weights >= FAINT, weights.mean(1)
     best = (faint.mean(1) + means).argmax(1)
@@ -260,10 +255,9 @@ def _marks(line: np.ndarray) -> Columns:
 
 
 def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:
-    """Mean mass of rows inside their own of two blocks on the diagonal, less its chance, at the best cut.
+    """Return the mean mass within two blocks on the diagonal minus its chance level, at the best cut.
 
-    Returns:
-        At most 1; 0 for maps too short for two blocks of SMALLEST_BLOCK tokens.
+    0 for maps too short for two blocks of SMALLEST_BLOCK tokens.
     """
     length = weights.shape[1]
     if length < 2 * SMALLEST_BLOCK:

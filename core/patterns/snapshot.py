@@ -1,6 +1,6 @@
-"""Labels and their maps as one file that a training job reads: no worker ever opens the store.
+"""Labels and their maps as one file for training jobs; workers never open the database.
 
-The file is named by its contents, so the same labels are written once and a classifier's snapshot can be told.
+The file is named by a hash of its contents.
 """
 
 import hashlib
@@ -27,16 +27,16 @@ from .truth import Method, truth
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Labelled maps, one label each.
+    """Labelled maps with one label each.
 
     Attributes:
-        facts: a row for each map. It has map_id, class, event, group, layer, head, checkpoint, headline and tied; and
-            soft (probability of each class) where any map's labels part, or a method weighed them. headline means drawn
-            at random, labelled with no suggestion shown, and no tie; only such maps are scored. tied means that as many
-            labels say one class as another.
-        maps: weights, rows sum to 1, float32. *Shape:* (query, key) each.
-        newest: the last event of all labels that were looked at, also of those that decided no map's class; None in
-            files of earlier versions.
+        facts: one row for each map with map_id, class, event, group, layer, head, checkpoint, headline and tied; also
+            soft
+            (probability of each class) if labels of any map differ or a method aggregated them. headline: drawn at
+            random,
+            labelled without a suggestion, not tied; only such maps are scored. tied: no majority class.
+        maps: float32 weights, [query, key] each; rows sum to 1.
+        newest: last event of all labels considered; None in older files.
     """
 
     class_set: str
@@ -46,100 +46,96 @@ class Snapshot:
     newest: str | None = None
 
     def column(self, name: str) -> list[Any]:
-        """One fact of every map."""
+        """Return one field of every map."""
         return [row[name] for row in self.facts]
 
     @property
     def heads(self) -> list[str]:
-        """The head of every map: checkpoint, layer and number."""
+        """The head of every map: checkpoint, layer and head index."""
         return [f"{row['checkpoint']}/{row['layer']}/{row['head']}" for row in self.facts]
 
     @property
     def events(self) -> list[list[Any]]:
-        """Which event gave each map its class: map_id, class, event."""
+        """The event that gave each map its class: map_id, class, event."""
         return [
             list(facts) for facts in zip(*(self.column(name) for name in ("map_id", "class", "event")), strict=True)
         ]
 
     def without_ties(self) -> "Snapshot":
-        """The snapshot without maps of which as many labels say one class as another."""
+        """Return the snapshot without tied maps."""
         rows = [k for k, row in enumerate(self.facts) if not row.get("tied")]
         return replace(self, facts=[self.facts[k] for k in rows], maps=[self.maps[k] for k in rows])
 
     @property
     def soft(self) -> np.ndarray | None:
-        """Soft labels [map, class], None where every map has one class."""
+        """Soft labels [map, class]; None if every map has one class."""
         rows = [row.get("soft") for row in self.facts]
         return None if None in rows or not rows else np.array(rows)
 
 
 def known_class_set(db: Database, name: str) -> ClassSet:
-    """A class set as it is now, after people's changes."""
+    """Return a class set with its changes."""
     return class_set(name, labels.class_events(db))
 
 
 def standing_labels(db: Database, name: str, *, map_id: str | None = None, last: int | None = None) -> pd.DataFrame:
-    """All labels that stand, their classes as they are called now; without those of `unknown_labels`. map_id, last: as
-    in `core.store.labels.labels`."""
+    """Return all current labels with current class names, without `unknown_labels`. map_id, last: as in
+    `core.store.labels.labels`.
+    """
     standing, names = labels.labels(db, name, map_id=map_id, last=last), present_names(db, name)
     return standing.assign(**{"class": standing["class"].map(names)}).dropna(subset=["class"]).reset_index(drop=True)
 
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
-    """Labels that stand and are of no class that the set has or had, counted by class: no reader counts them."""
+    """Return the number of current labels by class, for classes that the set never had; such labels are ignored
+    everywhere.
+    """
     names = present_names(db, name)
     if all(names.get(name_given) is not None for name_given in labels.classes_given(db, name)):
-        return {}  # as nearly always; what stands takes longer to count
+        return {}  # the usual case; counting labels takes longer
     return {cls: n for cls, n in labels.class_counts(db, name).items() if names.get(cls) is None}
 
 
 def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
-    """Retire every label of no class of the set, and any such that then stands below it; returns how many.
-
-    What the person thought before stands again. Raises RightsError unless an admin acts.
-    """
+    """Retract every label whose class the set never had, repeatedly; return how many. Raises RightsError."""
     total = 0
     while unknown := unknown_labels(db, name):
         events = labels.of_classes(db, name, list(unknown))
-        total += labels.retire(db, events, annotator=annotator, why="of no class of its set").new
+        total += labels.retire(db, events, annotator=annotator, why="class not in its class set").new
     return total
 
 
 def present_names(db: Database, name: str) -> dict[str, str]:
-    """Every name that a class of the set has or had -> its present name."""
+    """Return the current name for every present and former class name."""
     classes = known_class_set(db, name)
     names = {given: classes.present(given) for given in (*classes.names, *dict(classes.merged))}
     return {given: present for given, present in names.items() if present is not None}
 
 
 def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:
-    """One label a map with its weights, in the order of their ids, without maps that are too small to have a pattern.
+    """Return one label for each map with its weights, in the order of IDs, without maps too small to have a pattern.
 
-    By `consensus`: where first passes part, soft labels are their shares, and a tie has no class that it could be
-    scored by (its name here is the first of the tied ones). Adjudications stand above any method.
+    By `consensus`; if first passes differ, soft labels are their shares, and a tied map has no class to be scored with.
+    Adjudications override any method.
 
     Args:
-        method: of `core.patterns.truth`, which weighs the labels instead of `consensus`; None: none does.
-
-    Returns:
-        The labelled maps, at least one.
+        method: aggregation method in `core.patterns.truth`; None for `consensus`.
 
     Raises:
-        InputError: nothing is labelled, every map has a tie, or all maps are too small.
+        InputError: there are no labels, every map is tied, or all maps are too small.
     """
     standing = standing_labels(db, name)
     agreed = consensus(standing, with_ties=True)
     ties = set() if agreed.empty or method is not None else set(tied(standing))
     if ties and len(ties) == len(agreed):
         raise InputError(
-            f'Training needs maps on whose class most people agree; in the class set "{name}" each of the '
-            f"{len(agreed)} labelled maps was given as many labels of one class as of another: "
-            "adjudicate some, or let somebody else label them."
+            f'Training needs maps with a majority class; in the class set "{name}" all {len(agreed)} labelled '
+            "maps are tied. Adjudicate some, or ask another person to label them."
         )
     if agreed.empty:
         raise InputError(
-            f'Training needs labelled maps; nobody has labelled any in the class set "{name}": label some '
-            "on the Label page or import a file."
+            f'Training needs labelled maps; the class set "{name}" has none. Label some on the Label page, or '
+            "import a file."
         )
     agreed = agreed.assign(
         group=inputs_of(agreed), headline=_headline(agreed, standing, ties), tied=agreed.map_id.isin(ties)
@@ -151,8 +147,8 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     }
     if not stored:
         raise InputError(
-            f"A map of at most {TOO_SMALL} tokens is too small to have a pattern; all {len(agreed)} labelled maps of "
-            f'"{name}" are: label maps of longer inputs.'
+            f"A map must have more than {TOO_SMALL} tokens to have a pattern; all {len(agreed)} labelled maps of "
+            f'"{name}" are smaller. Label maps of longer inputs.'
         )
     agreed = agreed[agreed.map_id.isin(stored)].reset_index(drop=True)
     columns = ["map_id", "class", "event", "group", "layer", "head", "checkpoint", "headline", "tied"]
@@ -166,8 +162,9 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
 
 
 def _weighed(agreed: pd.DataFrame, given: pd.DataFrame, names: tuple[str, ...], method: Method) -> pd.DataFrame:
-    """The consensus with the likeliest class of a truth in its place, and soft: its probabilities; adjudicated maps,
-    and those that nobody labelled in a first pass, keep their class."""
+    """Replace the consensus by the most likely class of an aggregation, with soft labels; adjudicated maps keep their
+    class.
+    """
     judged = truth(given, names, method)
     settled = (agreed.queue_order == "adjudication") | ~agreed.map_id.isin(judged.probabilities.index)
     likeliest = agreed.map_id.map(judged.labels).where(~settled).fillna(agreed["class"])
@@ -180,21 +177,22 @@ def _weighed(agreed: pd.DataFrame, given: pd.DataFrame, names: tuple[str, ...], 
 
 
 def _headline(agreed: pd.DataFrame, given: pd.DataFrame, ties: set[str]) -> pd.Series:
-    """Which maps are scored: somebody got them at random and saw no suggestion, and they have one class, which no
-    suggestion prompted and no adjudicator chose."""
+    """Return which maps are scored: assigned at random without a suggestion, with a class that no suggestion or
+    adjudicator chose.
+    """
     at_random = given[(given["pass"] == 1) & (given.queue_order == "random") & given.suggestion.isna()]
     judged = agreed.suggestion.isna() & (agreed.queue_order != "adjudication") & ~agreed.map_id.isin(ties)
     return judged & agreed.map_id.isin(at_random.map_id)
 
 
 def _part(given: pd.DataFrame) -> bool:
-    """Whether first passes part on any map."""
+    """Return whether first passes differ on any map."""
     plain = given[(given["pass"] == 1) & (given.queue_order != "adjudication")]
     return bool((plain.groupby("map_id")["class"].nunique() > 1).any())
 
 
 def from_file(file: Path, name: str) -> Snapshot:
-    """A snapshot of a label file with weights (.jsonl, .parquet) or of a folder of `data.recipes.sheets`."""
+    """Return a snapshot of a label file with weights (.jsonl, .parquet) or of a folder of `data.recipes.sheets`."""
     with tempfile.TemporaryDirectory() as folder:
         db = Database(Path(folder) / "labels.duckdb")
         try:
@@ -203,8 +201,8 @@ def from_file(file: Path, name: str) -> Snapshot:
             refused = [line for report in reports for line in report.refused]
             if refused:
                 raise InputError(
-                    f"Every row of a label file must be usable to train on it; row {refused[0][0]} is not "
-                    f"({refused[0][1]}), of {len(refused)} such: correct the file or import it first."
+                    f"Every row of a label file must be usable for training; {len(refused)} are not, such as row "
+                    f"{refused[0][0]} ({refused[0][1]}). Correct the file, or import it first."
                 )
             return snapshot(db, name)
         finally:
@@ -215,15 +213,7 @@ def from_file(file: Path, name: str) -> Snapshot:
 
 
 def write(labelled: Snapshot, folder: Path) -> Path:
-    """Write a snapshot under the hash of its contents.
-
-    Args:
-        labelled: the snapshot, with at least one map.
-        folder: that it is written into; made where it is not there.
-
-    Returns:
-        The file; one of the same contents is left as it is.
-    """
+    """Write a snapshot under the hash of its contents; an existing file is unchanged."""
     about = json.dumps(
         {
             "class_set": labelled.class_set,
@@ -248,14 +238,14 @@ def write(labelled: Snapshot, folder: Path) -> Path:
 
 
 def read(file: str | Path) -> Snapshot:
-    """What `write` wrote; InputError when the file is gone or is something else."""
+    """Read a snapshot. Raises InputError if the file is missing or invalid."""
     try:
         with np.load(file, allow_pickle=False) as arrays:
             about, flat, lengths = json.loads(str(arrays["about"])), arrays["weights"], arrays["lengths"]
     except (OSError, KeyError, ValueError) as error:
         raise InputError(
-            f"A training job reads its labels from {Path(file).name}, which is gone or damaged: start "
-            "the training anew."
+            f"A training job needs its labels in {Path(file).name}, which is missing or damaged. Start the "
+            "training again."
         ) from error
     ends = np.cumsum(lengths.astype(np.int64) ** 2)
     maps = [

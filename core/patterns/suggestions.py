@@ -1,4 +1,4 @@
-"""Classify maps fast: probabilities of every class, and how sure the classifier is of its first choice."""
+"""Classify maps: class probabilities, suggestions, and evaluation on labelled maps."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,20 +16,15 @@ from .forest import forest_probabilities
 from .raster import rasterize
 from .training import BASELINE, FOREST, Classifier, features
 
-BATCH = 256  # maps of 64 x 64; larger ones go in smaller batches so that memory stays the same
+BATCH = 256  # maps of 64 x 64; batches of larger maps are smaller
 DTYPES = ("float32", "bfloat16")
-UNSURE = 0.5  # a first choice below it is a guess: the classifier holds all others together as likely
-Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
+UNSURE = 0.5  # a first choice below this probability is a guess
+Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What a classifier thinks of one map.
-
-    Attributes:
-        name: the most probable class.
-        margin: first less second probability, 0 (unsure) to 1.
-    """
+    """Predicted class of one map. margin: first minus second probability."""
 
     name: str
     probability: float
@@ -38,11 +33,11 @@ class Suggestion:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """What a classifier thinks of maps.
+    """Predictions for maps.
 
     Attributes:
         probabilities: rows sum to 1.
-        outside: True where a map lies beyond what was trained on; all False of a classifier that cannot tell.
+        outside: whether a map is beyond the training maps; all False for classifiers that cannot tell.
     """
 
     probabilities: Float32[np.ndarray, "map class"]
@@ -51,21 +46,16 @@ class Judgement:
 
     @property
     def unsure(self) -> Bool[np.ndarray, " map"]:
-        """True where no class has a probability of UNSURE."""
+        """Whether no class has a probability of at least UNSURE."""
         return self.probabilities.max(1) < UNSURE
 
 
 def judged(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32", measured: np.ndarray | None = None
 ) -> Judgement:
-    """The `probabilities` of maps, and which of them the classifier should not be asked about.
+    """Return class probabilities of maps, and which of them are outside the training distribution.
 
-    Args:
-        maps: of any lengths, rows sum to 1.
-        measured: the maps' `shapes`, which trees look at, where they were measured before. *Shape:* (map, statistic).
-
-    Returns:
-        A judgement of every map, in their order.
+    measured: the maps' `shapes`, if available (used by trees).
     """
     if classifier.recipe.kind == "trees" and len(maps):
         arrays = {k.removeprefix(FOREST): v.numpy() for k, v in classifier.tensors.items() if k.startswith(FOREST)}
@@ -78,21 +68,14 @@ def judged(
 def probabilities(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32"
 ) -> tuple[Float32[np.ndarray, "map class"], int]:
-    """Class probabilities of each map.
+    """Return class probabilities of each map, and the number of cropped maps.
 
-    Args:
-        maps: of any lengths, rows sum to 1.
-        dtype: of a network's arithmetic. "bfloat16" is faster where the CPU has it, and gives the same class for nearly
-            every map (the benchmark states how many); elsewhere float32 is used.
-
-    Returns:
-        Probabilities, rows sum to 1; and how many maps were cropped.
-
-    Raises:
-        InputError: dtype is none of DTYPES.
+    dtype: of a network's arithmetic; bfloat16 is faster on CPUs that support it and gives the same class for nearly
+    every map
+    (see the benchmark). Raises InputError for another dtype.
     """
     if dtype not in DTYPES:
-        raise InputError(f'Maps are classified in {" or ".join(DTYPES)}; "{dtype}" was asked for.')
+        raise InputError(f'dtype must be {" or ".join(DTYPES)}; got "{dtype}". Choose one of them.')
     if not len(maps):
         return np.zeros((0, len(classifier.classes)), dtype=np.float32), 0
     if classifier.recipe.kind == "trees":
@@ -127,15 +110,7 @@ def _of_baseline(classifier: Classifier, maps: Sequence[Map]) -> np.ndarray:
 
 
 def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bfloat16") -> list[Suggestion]:
-    """The most probable class of each map.
-
-    Args:
-        classifier: that is asked, of at least two classes.
-        maps: of any lengths, rows sum to 1.
-
-    Returns:
-        A suggestion for each map, in their order.
-    """
+    """Return the most probable class of each map."""
     rows, _ = probabilities(classifier, maps, dtype=dtype)
     ordered = np.sort(rows, axis=1)
     return [
@@ -149,21 +124,19 @@ def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bf
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """A classifier on maps whose class is known.
+    """Scores of a classifier on labelled maps; rates are from 0 to 1.
 
-    95 % intervals are over heads where the maps say theirs, else over inputs. Rates are 0 to 1.
+    95 % CIs are over heads if known, otherwise over inputs.
 
     Attributes:
-        accuracy: share of maps whose first choice is right.
-        macro_f1: over classes of at least ten maps.
-        low, high: interval of macro_f1.
-        ece: expected calibration error in 10 bins of equal counts.
-        unsure: share of maps whose first choice has less than a half.
-        sure_accuracy: accuracy on the other maps; NaN where there are none.
-        outside: share of maps beyond what was trained on.
-        per_class: a row for each class, as in `Scores`.
-        confusion: counts by true class, then predicted class, in the order of `classes`.
-        sure_errors: share of maps that are wrong with more than .8.
+        macro_f1: over classes with at least ten maps; low, high: its CI.
+        ece: expected calibration error in 10 equal-count bins.
+        unsure: fraction of maps whose first choice is below 0.5.
+        sure_accuracy: accuracy on the other maps; NaN if there are none.
+        outside: fraction of maps beyond the training maps.
+        per_class: as in `Scores`.
+        confusion: [true, predicted] in the order of `classes`.
+        sure_errors: fraction of maps that are wrong with a probability above 0.8.
     """
 
     classes: tuple[str, ...]
@@ -197,20 +170,17 @@ def evaluated(
     heads: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Evaluated:
-    """Judge a classifier on maps whose class is known.
+    """Evaluate a classifier on labelled maps that it was not trained on.
 
-    Args:
-        maps: that it was not trained on, rows sum to 1.
-        heads: name of each map's head, which intervals are over; None: they are over inputs.
-
-    Raises:
-        InputError: a class is none of the classifier's.
+    heads: head of each map for intervals; None for intervals over inputs. Raises InputError for a class that the
+    classifier
+    lacks.
     """
     unknown = sorted(set(labels) - set(classifier.classes))
     if unknown:
         raise InputError(
-            f"A classifier is judged on its own classes ({', '.join(classifier.classes)}); {unknown[0][:60]!r} is "
-            "none: choose a classifier of the labels' class set."
+            f"The labels must be classes of the classifier ({', '.join(classifier.classes)}); got "
+            f"{unknown[0][:60]!r}. Choose a classifier of the labels' class set."
         )
     truth = np.array([classifier.classes.index(name) for name in labels])
     return figures_of(judged(classifier, maps), truth, classifier.classes, inputs, heads or inputs, seed=seed)
@@ -225,7 +195,7 @@ def figures_of(
     *,
     seed: int = 0,
 ) -> Evaluated:
-    """The figures of a classifier's judgements of maps whose class is known."""
+    """Return the scores of predictions on labelled maps."""
     likely = judgement.probabilities
     held_out = scores(truth, likely.argmax(1), groups, classes, seed=seed)
     right, sure = likely.argmax(1) == truth, ~judgement.unsure

@@ -1,8 +1,10 @@
-"""Fit a pattern classifier to labelled maps: trees, the paper's network, the replication's, a baseline, or a mean.
+"""Train pattern classifiers: trees, the paper's network, the replication's, a baseline, or a mean of two.
 
-Kovaleva et al. section 4.1: Adam at 1e-3, batches of 64, 200 epochs, cross-entropy. Two things differ, and both
-are options: the learning rate falls to zero over the last part of the epochs (so the last weights are the ones
-kept, and no held-out map chooses an epoch), and splits are by input, because maps of one input are alike.
+Kovaleva et al. section 4.1: Adam at 1e-3, batches of 64, 200 epochs, cross-entropy. Two options differ: the learning
+rate
+falls to zero over the last epochs (so the last weights are used, and no held-out map selects an epoch), and splits are
+by
+input, because maps of one input are similar.
 """
 
 import itertools
@@ -34,8 +36,8 @@ from .raster import SMALLEST, rasterize, training_size
 # ---------------------------------------------------------------- logistic-regression baseline
 
 
-OFFSETS = (-2, -1, 0, 1, 2)  # key minus query: two back ... two on
-BANDS = 8  # blocks a side of the coarse picture
+OFFSETS = (-2, -1, 0, 1, 2)  # key minus query
+BANDS = 8  # blocks on each side of the coarse image
 STATISTICS = (
     *(f"mass at offset {k:+d}" for k in OFFSETS),
     "first column",
@@ -55,18 +57,11 @@ STATISTICS = (
     *(f"coarse {r},{c}" for r in range(BANDS) for c in range(BANDS)),
 )
 
-Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
+Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
 def statistics(attention: Map) -> Float64[np.ndarray, " statistic"]:
-    """Hand-made statistics of one map.
-
-    Args:
-        attention: the map, rows sum to 1.
-
-    Returns:
-        In the order of STATISTICS, all finite.
-    """
+    """Return the statistics of one map in the order of STATISTICS, all finite."""
     weights = np.asarray(attention, dtype=np.float64)
     columns = weights.mean(0)
     return np.concatenate(
@@ -87,19 +82,12 @@ def statistics(attention: Map) -> Float64[np.ndarray, " statistic"]:
 
 
 def features(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """The `statistics` of every map.
-
-    Args:
-        maps: at least one, of any lengths; rows sum to 1.
-
-    Returns:
-        In the order of the maps and of STATISTICS, all finite.
-    """
+    """Return the `statistics` of every map."""
     return np.stack([statistics(weights) for weights in maps])
 
 
 def _diagonal(weights: np.ndarray, offset: int) -> float:
-    """Mean weight on key = query + offset, over the queries that have such a key."""
+    """Return the mean weight at key = query + offset."""
     line = np.diagonal(weights, offset) if abs(offset) < len(weights) else np.zeros(0)
     return float(line.mean()) if line.size else 0.0
 
@@ -125,7 +113,7 @@ def _spread(weights: np.ndarray) -> list[float]:
 
 
 def _best_blocks(weights: np.ndarray) -> float:
-    """Largest mean mass of rows inside their own of two blocks on the diagonal, over every cut, less its chance."""
+    """Return the largest mean mass within two blocks on the diagonal minus its chance level, over all cuts."""
     length = len(weights)
     if length < 4:
         return 0.0
@@ -138,7 +126,7 @@ def _best_blocks(weights: np.ndarray) -> float:
 
 
 def _coarse(weights: np.ndarray) -> np.ndarray:
-    """The map as BANDS x BANDS mean weights times the length of a band, so that uniform is 1/BANDS everywhere."""
+    """Return BANDS x BANDS mean weights times the length of a band, so that uniform maps are 1/BANDS everywhere."""
     edges = np.linspace(0, len(weights), BANDS + 1)
     overlap = np.clip(
         np.minimum(edges[1:, None], np.arange(1, len(weights) + 1))
@@ -154,11 +142,13 @@ def _coarse(weights: np.ndarray) -> np.ndarray:
 
 NETWORKS = ("paper", "replication")
 REPLICATION_CHANNELS = (1, 8, 16, 16, 16, 32, 32, 64, 64)
-REPLICATION_SMALLEST_SIDE = 3  # a 3 x 3 kernel without padding needs as many rows
+REPLICATION_SMALLEST_SIDE = 3  # a 3 x 3 kernel without padding needs this many rows
 
 
 class PaperNetwork(nn.Module):
-    """Maps [map, 1, size, size] -> class scores [map, class]; any size from 32 on (methods section 1)."""
+    """The paper's network: maps [map, 1, size, size] to class scores [map, class]; any size from 32 (methods section
+    1).
+    """
 
     def __init__(self, classes: int) -> None:
         super().__init__()
@@ -192,10 +182,11 @@ class PaperNetwork(nn.Module):
 
 
 class ReplicationNetwork(nn.Module):
-    """Maps [map, 1, size, size] -> class scores [map, class]; strided 3 x 3 convolutions without padding.
+    """The replication's network: maps [map, 1, size, size] to class scores [map, class]; strided 3 x 3 convolutions.
 
-    The authors' size is 1024, which eight strides bring to 3 x 3. On smaller rasters a convolution takes stride 1
-    and keeps its side once a stride would leave fewer than 3 rows, so that eight remain.
+    The authors' size is 1024, which eight strides reduce to 3 x 3. On smaller rasters, convolutions use stride 1 once a
+    stride
+    would leave fewer than 3 rows.
     """
 
     def __init__(self, classes: int, size: int = 1024) -> None:
@@ -218,46 +209,42 @@ class ReplicationNetwork(nn.Module):
 
 
 def build(name: str, classes: int, size: int) -> nn.Module:
-    """A fresh network.
-
-    Raises:
-        InputError: maps are smaller than SMALLEST, or there is no such network.
-    """
+    """Return a new network. Raises InputError for maps smaller than SMALLEST or an unknown name."""
     if size < SMALLEST:
-        raise InputError(f"The networks need maps of at least {SMALLEST} rows; {size} was asked for: pad them.")
+        raise InputError(f"The networks need maps of at least {SMALLEST} rows; got {size}. Pad the maps.")
     if name == "paper":
         return PaperNetwork(classes)
     if name == "replication":
         return ReplicationNetwork(classes, size)
-    raise InputError(f'A pattern network is one of {", ".join(NETWORKS)}; "{name[:60]}" was asked for.')
+    raise InputError(f'A pattern network must be one of {", ".join(NETWORKS)}; got "{name[:60]}". Choose one of them.')
 
 
 def parameters(network: nn.Module) -> int:
-    """How many numbers of a network are trained."""
+    """Return the number of trained parameters."""
     return sum(weights.numel() for weights in network.parameters())
 
 
 KINDS = ("trees", *NETWORKS, "baseline", "both")
-FOREST = "forest."  # how the trees' arrays are named
-BASELINE = "baseline."  # how the baseline's tensors are named
+FOREST = "forest."  # prefix of the trees' arrays
+BASELINE = "baseline."  # prefix of the baseline's tensors
 FEWEST_A_CLASS = 2
-CALIBRATION_PARTS = 3  # of the heads of one checkpoint, each left out of a fit in turn
+CALIBRATION_PARTS = 3  # parts of the heads of one checkpoint, each held out in turn
 Soft = Float[np.ndarray, "_map _class"]
-OnEpoch = Callable[["Epoch"], bool]  # told after every epoch; False stops the fit
+OnEpoch = Callable[["Epoch"], bool]  # called after every epoch; False stops the training
 
 
 @dataclass(frozen=True)
 class ClassifierRecipe:
-    """How a classifier is fitted.
+    """Training settings of a classifier.
 
     Attributes:
-        kind: "trees" on length-free statistics, calibrated on left-out checkpoints; "paper", "replication", "baseline",
-            or "both": the mean of the paper's network's and the baseline's probabilities, which see different things
-            and are wrong on different maps.
-        epochs, batch, rate: of a network: passes over the maps, maps of a step, and Adam's learning rate.
-        class_weights: whether rare classes weigh more, as scikit-learn's "balanced".
-        falling: last share of the epochs over which the rate falls to zero; 0 is the paper's constant rate.
-        size: raster rows; None: those of the longest map.
+        kind: "trees" on length-independent statistics, calibrated on left-out checkpoints; "paper", "replication",
+            "baseline",
+            or "both": mean probability of the paper's network and the baseline, whose errors differ.
+        epochs, batch, rate: of a network; rate is Adam's learning rate.
+        class_weights: weight classes inversely to their frequency (scikit-learn's "balanced").
+        falling: last fraction of the epochs in which the rate falls to zero; 0 is the paper's constant rate.
+        size: raster size; None for the longest map.
     """
 
     kind: str = "paper"
@@ -272,17 +259,19 @@ class ClassifierRecipe:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise InputError(f'A pattern classifier is one of {", ".join(KINDS)}; "{self.kind}" was asked for.')
+            raise InputError(
+                f'A pattern classifier must be one of {", ".join(KINDS)}; got "{self.kind}". Choose one of them.'
+            )
         if self.epochs < 1 or self.batch < 2 or self.folds < 2 or not 0 <= self.falling <= 1:
             raise InputError(
-                "Training needs at least 1 epoch, batches of 2 and 2 folds, and a falling share between "
-                f"0 and 1; seen {self.epochs}, {self.batch}, {self.folds} and {self.falling}."
+                "Training needs at least 1 epoch, batches of 2, 2 folds, and a falling fraction from 0 to 1; got "
+                f"{self.epochs}, {self.batch}, {self.folds} and {self.falling}. Change them."
             )
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """One epoch that is done, of how many: mean loss in nats and macro F1 (0 to 1) on the training maps."""
+    """A finished epoch (number of total): mean loss in nats and macro F1 on the training maps."""
 
     number: int
     of: int
@@ -291,16 +280,12 @@ class Epoch:
 
 
 class CancelledError(Exception):
-    """The fit was told to stop; its state, if a file was given, can be taken up again."""
+    """The training was stopped; it can be resumed from its state file, if any."""
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A fitted classifier.
-
-    Attributes:
-        tensors: weights by name. *Shape:* of the layer or array that each is of.
-    """
+    """A trained classifier. tensors: weights by name."""
 
     classes: tuple[str, ...]
     recipe: ClassifierRecipe
@@ -310,7 +295,7 @@ class Classifier:
 
     @property
     def crops(self) -> bool:
-        """Whether maps longer than `size` are cut: by networks, whose rasters have one size."""
+        """Whether maps longer than `size` are cropped, as by networks."""
         return self.recipe.kind in (*NETWORKS, "both")
 
     @cached_property
@@ -318,7 +303,7 @@ class Classifier:
         return {}
 
     def network(self, dtype: torch.dtype = torch.float32) -> nn.Module:
-        """The network with its weights, in eval mode, made once for each dtype (not for the baseline)."""
+        """Return the network with its weights in eval mode, cached by dtype (not for the baseline)."""
         if dtype not in self._networks:
             network = build(network_of(self.recipe.kind), len(self.classes), self.size)
             network.load_state_dict({k: v for k, v in self.tensors.items() if not k.startswith(BASELINE)})
@@ -326,21 +311,21 @@ class Classifier:
         return self._networks[dtype]
 
     def as_bytes(self) -> bytes:
-        """Safetensors with the classes, the recipe and the size in the header."""
+        """Serialise to safetensors, with classes, recipe and size in the header."""
         about = {"classes": self.classes, "recipe": asdict(self.recipe), "size": self.size, "cropped": self.cropped}
         return save({k: v.contiguous() for k, v in self.tensors.items()}, metadata={"classifier": json.dumps(about)})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Classifier":
-        """What `as_bytes` wrote; InputError when the bytes are something else."""
+        """Deserialise. Raises InputError for other bytes."""
         try:
             header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
             about = json.loads(header["__metadata__"]["classifier"])
             tensors = load(data)
-        except Exception as error:  # safetensors, json and unicode each raise their own
+        except Exception as error:  # safetensors, json and unicode raise different errors
             raise InputError(
-                "A pattern classifier must be a safetensors file written by this app; this one cannot "
-                "be read: train or export it again."
+                "A pattern classifier must be a safetensors file written by this app; this one is not. Train or "
+                "export it again."
             ) from error
         return cls(
             tuple(about["classes"]), ClassifierRecipe(**about["recipe"]), about["size"], tensors, about["cropped"]
@@ -348,62 +333,52 @@ class Classifier:
 
 
 def _channels_last(network: nn.Module) -> nn.Module:
-    """The same network, its pictures' channels last in memory: convolutions on a CPU are faster so."""
+    """Convert to channels-last memory format, which is faster on CPUs."""
     layout: Any = {"memory_format": torch.channels_last}
     return network.to(**layout)
 
 
 def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence[str], *, folds: int) -> None:
-    """Raise InputError, saying what is missing, where labels are too few to train on and to test."""
+    """Raise InputError if there are too few labels for training and evaluation."""
     counts = Counter(labels)
     used = [name for name in classes if counts[name]]
     if len(used) < 2:
         raise InputError(
-            f"Training needs labels of at least two classes; there are {len(labels)} labels of "
-            f"{', '.join(used) or 'none'}: label maps of another class."
+            f"Training needs labels of at least two classes; got {len(labels)} labels of "
+            f"{', '.join(used) or 'none'}. Label maps of another class."
         )
     short = [f"{name} has {counts[name]}" for name in used if counts[name] < FEWEST_A_CLASS]
     if short:
         raise InputError(
-            f"Every class in use needs at least {FEWEST_A_CLASS} labelled maps; {', '.join(short)}: "
-            "label more maps that look so, or merge the class."
+            f"Every class in use must have at least {FEWEST_A_CLASS} labelled maps; {', '.join(short)}. Label "
+            "more maps of it, or merge the class."
         )
     if len(set(groups)) < folds:
         raise InputError(
-            f"{folds}-fold validation by input needs maps of at least {folds} inputs; the labels cover "
-            f"{len(set(groups))}: label maps of more inputs."
+            f"{folds}-fold cross-validation by input needs maps of at least {folds} inputs; got "
+            f"{len(set(groups))}. Label maps of more inputs."
         )
 
 
 def folds(
     labels: Sequence[str], groups: Sequence[str], *, count: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Divide labelled maps into train and test, several times; classes are as even as the inputs allow.
-
-    Args:
-        groups: name of each map's input; no input is on both sides.
-        count: folds, at least 2 and at most as many as inputs.
-
-    Returns:
-        Of each fold the positions of train and of test maps. *Shape:* (map,) each.
-    """
+    """Return train and test indices of stratified folds; no input (`groups`) is in both."""
     split = StratifiedGroupKFold(n_splits=count, shuffle=True, random_state=seed % 2**32)
-    with warnings.catch_warnings():  # a class may have fewer maps than folds: it is then in the test part of a few
+    with warnings.catch_warnings():  # a class may have fewer maps than folds
         warnings.filterwarnings("ignore", message="The least populated class in y", category=UserWarning)
         return list(split.split(np.zeros(len(labels)), list(labels), list(groups)))
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the maps beside their class.
+    """Additional data on training maps.
 
     Attributes:
-        soft: probabilities of the classes to fit to instead, of maps that several people labelled; the labels are then
-            the likeliest ones, which progress is scored by. None: every map has one class.
-        origins: the checkpoint of each map, which trees are calibrated by; None: all of one.
-        heads: the head of each map; maps of one checkpoint are calibrated in parts that share no head, since those of a
-            head are alike. None: not known.
-        measured: their `shapes`, which trees are fitted to; None: not yet measured. *Shape:* (map, statistic).
+        soft: class probabilities to fit, if several people labelled the maps; None for one class per map.
+        origins: checkpoint of each map, for the calibration of trees; None for one.
+        heads: head of each map; maps of one checkpoint are calibrated in parts without common heads. None if unknown.
+        measured: the maps' `shapes`, [map, statistic]; None if not computed.
     """
 
     soft: Soft | None = None
@@ -412,7 +387,7 @@ class Known:
     measured: np.ndarray | None = None
 
     def apart(self, maps: int) -> list[str]:
-        """The part of each map that is left out together in calibration: its checkpoint, else one of three of heads."""
+        """Return the calibration group of each map: its checkpoint, otherwise one of three groups of heads."""
         origins = list(self.origins or [""] * maps)
         if len(set(origins)) > 1 or self.heads is None:
             return origins
@@ -422,11 +397,8 @@ class Known:
 
 @dataclass(frozen=True)
 class Course:
-    """How a fit is followed and taken up again.
-
-    Attributes:
-        state: a file that holds the fit after every epoch; a later call with the same arguments goes on from it and
-            ends with the same weights. None: no such file.
+    """How training is monitored and resumed. state: file with the state after every epoch; a later call with the same
+    arguments resumes from it. None for no file.
     """
 
     on_epoch: OnEpoch | None = None
@@ -442,17 +414,7 @@ def fit(
     known: Known = Known(),
     course: Course = Course(),
 ) -> Classifier:
-    """Fit one classifier.
-
-    Args:
-        maps: to train on, rows sum to 1.
-
-    Returns:
-        The classifier, whose recipe has the size of its rasters.
-
-    Raises:
-        CancelledError: `on_epoch` returned False.
-    """
+    """Train a classifier. Raises CancelledError if `on_epoch` returned False."""
     soft = known.soft
     numbers = torch.tensor([list(classes).index(label) for label in labels])
     size = recipe.size or training_size([len(attention) for attention in maps])
@@ -482,20 +444,21 @@ def fit(
 
 
 def network_of(kind: str) -> str:
-    """The name of the network that a kind of classifier has."""
+    """Return the network used by a kind of classifier."""
     return "paper" if kind == "both" else kind
 
 
 def _class_weights(numbers: torch.Tensor, classes: int) -> torch.Tensor:
-    """n / (classes in use * n of the class), as scikit-learn's "balanced"; 0 for a class without maps."""
+    """Return n / (classes in use * n of the class), as scikit-learn's "balanced"; 0 for a class without maps."""
     counts = torch.bincount(numbers, minlength=classes).float()
     return torch.where(counts > 0, len(numbers) / ((counts > 0).sum() * counts.clamp(min=1)), torch.zeros(()))
 
 
 @dataclass(frozen=True)
 class _Pictures:
-    """What a network is fitted to: pictures [map, 1, side, side], their class numbers [map], targets (the same, or
-    probabilities [map, class]) and weights of the classes."""
+    """Training data of a network: images [map, 1, side, side], class indices, targets (indices or probabilities) and
+    class weights.
+    """
 
     inputs: torch.Tensor
     numbers: torch.Tensor
@@ -548,7 +511,7 @@ def _epoch(
 
 
 def _keep(network: nn.Module, optimizer: torch.optim.Optimizer, state: Path, epoch: int) -> None:
-    """Write the fit beside its file and move it there, so that a kill leaves a whole file."""
+    """Write the state atomically."""
     tensors = {f"network.{name}": value.contiguous() for name, value in network.state_dict().items()}
     for index, slots in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value).contiguous() for name, value in slots.items()}
@@ -558,7 +521,7 @@ def _keep(network: nn.Module, optimizer: torch.optim.Optimizer, state: Path, epo
 
 
 def _resume(network: nn.Module, optimizer: torch.optim.Optimizer, state: Path | None) -> int:
-    """Load a kept fit; the number of epochs it had done, 0 when there is none."""
+    """Load a saved state; return the number of finished epochs, 0 without a state."""
     if state is None or not state.is_file():
         return 0
     tensors = load_file(state)
@@ -573,13 +536,13 @@ def _resume(network: nn.Module, optimizer: torch.optim.Optimizer, state: Path | 
 
 
 def _fit_baseline(maps: Sequence[Map], known: Parts, classes: int, recipe: ClassifierRecipe) -> dict[str, torch.Tensor]:
-    """Standardised statistics into a multinomial logistic regression; its numbers as tensors."""
+    """Fit a logistic regression on standardised statistics; return its tensors."""
     scaler = StandardScaler().fit(features(maps))
     model = LogisticRegression(max_iter=2000, class_weight="balanced" if recipe.class_weights else None)
     model.fit(scaler.transform(features(maps))[known.maps], known.numbers, sample_weight=known.weights)
     weight = np.zeros((classes, len(scaler.mean_)))
     bias = np.full(classes, -np.inf)
-    if len(model.classes_) == 2:  # scikit-learn keeps one row for two classes
+    if len(model.classes_) == 2:  # scikit-learn has one row for two classes
         weight[model.classes_[1]], bias[model.classes_] = model.coef_[0], [0.0, model.intercept_[0]]
     else:
         weight[model.classes_], bias[model.classes_] = model.coef_, model.intercept_

@@ -1,10 +1,12 @@
-"""One label a map from the labels of many people: majority, Dawid-Skene and MACE, with how sure each is.
+"""Aggregation of labels from several annotators: majority, Dawid-Skene and MACE, with probabilities.
 
-Frames of labels have the columns map_id, annotator, pass, class, queue_order, in the order they were given. A person
-has one vote a map: the newest label of the first pass; second, blind passes are no votes. Adjudications are none
-either: the newest of a map decides its class above every truth, and counts for nobody's skill. Dawid-Skene
-(Dawid and Skene 1979: a confusion matrix per person) and MACE (Hovy et al. 2013: per person how often they guess) are
-crowd-kit's. With few labels a person neither is always better than majority (tests/simulations/many_people.py).
+Labels have the columns map_id, annotator, pass, class, queue_order, oldest first. An annotator's vote on a map is the
+newest
+label in the first pass. Adjudications are not votes: the newest one decides the class and counts for nobody's skill.
+Dawid-Skene (Dawid and Skene 1979, a confusion matrix for each annotator) and MACE (Hovy et al. 2013, a guessing rate
+for
+each annotator) come from crowd-kit. With few labels for each annotator, neither is always better than the majority
+(tests/simulations/many_people.py).
 """
 
 from collections.abc import Sequence
@@ -22,12 +24,12 @@ ROUNDS = {"dawid-skene": 100, "mace": 50}
 
 @dataclass(frozen=True)
 class Person:
-    """One person under a truth.
+    """An annotator under an aggregation.
 
     Attributes:
-        skill: 0 to 1. By MACE the probability that they do not guess, else the expected share of their labels that are
-            right (their own vote counts in that truth, so a little high).
-        expected: how many of their maps of each true class (rows) they gave each class (columns).
+        skill: for MACE the probability of not guessing, otherwise the expected fraction of correct labels (slightly
+            optimistic, because their own votes count).
+        expected: expected number of maps by true class (rows) and given class (columns).
     """
 
     name: str
@@ -37,17 +39,15 @@ class Person:
 
     @property
     def confusion(self) -> pd.DataFrame:
-        """Probability of each given class (columns) by true class (rows); NaN where no map of a class is expected."""
+        """Probability of each given class (columns) by true class (rows); NaN if no map of a class is expected."""
         totals = self.expected.sum(axis=1)
         return self.expected.div(totals.where(totals > 0), axis=0)
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What the votes and the adjudications say of each map.
-
-    Attributes:
-        probabilities: what the votes say, [map, class]: rows sum to 1; by majority shares of votes, else posteriors.
+    """Aggregated labels. probabilities: from the votes, [map, class]; vote shares for the majority, otherwise
+    posteriors.
     """
 
     method: Method
@@ -57,7 +57,7 @@ class Truth:
 
     @property
     def soft(self) -> pd.DataFrame:
-        """Soft labels for training, [map, class]: what the votes say, and for an adjudicated map its class alone."""
+        """Soft labels for training, [map, class]; an adjudicated map has only its class."""
         names = self.probabilities.columns
         certain = [[float(name == decided) for name in names] for decided in self.decisions]
         settled = pd.DataFrame(certain, index=self.decisions.index, columns=names, dtype=float)
@@ -66,44 +66,43 @@ class Truth:
 
     @property
     def adjudicated(self) -> pd.Series:
-        """Whether somebody decided on each map of `soft`."""
+        """Whether each map of `soft` has been adjudicated."""
         soft = self.soft
         return pd.Series(soft.index.isin(self.decisions.index), index=soft.index, name="adjudicated")
 
     @property
     def ties(self) -> dict[str, tuple[str, ...]]:
-        """Maps whose best classes are equally likely and that nobody decided on, with those classes."""
+        """Maps without adjudication whose most likely classes are tied, with these classes."""
         best = _best(self.soft)
         tied = best[best.sum(axis=1) > 1]
         return {str(name): tuple(tied.columns[row]) for name, row in zip(tied.index, tied.to_numpy(), strict=True)}
 
     @property
     def labels(self) -> pd.Series:
-        """The most likely class of each map; missing where classes tie, so that nobody takes a coin's word for it."""
+        """The most likely class of each map; missing for ties."""
         soft = self.soft
         return soft.idxmax(axis=1).mask(_best(soft).sum(axis=1) > 1).rename("class")
 
 
 def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Columns task (map), worker (person), label (class): one row per person and map, sorted by person, then map."""
+    """Return one row for each annotator and map: task (map), worker (annotator), label (class). Raises InputError."""
     plain = labels[(labels["pass"] == 1) & (labels["queue_order"] != "adjudication")]
     if plain.empty:
-        raise InputError("A truth from many labels needs labels of a first pass; there are none: label some maps.")
+        raise InputError("Aggregation needs labels of a first pass; there are none. Label some maps.")
     unknown = sorted(set(plain["class"]) - set(names))
     if unknown:
         raise InputError(
-            f"Every label must be one of {', '.join(names)}; {', '.join(unknown)} was given too: choose the class set "
-            "that these maps were labelled with."
+            f"Every label must be one of {', '.join(names)}; got also {', '.join(unknown)}. Choose the class set "
+            "with which these maps were labelled."
         )
     newest = plain.drop_duplicates(["map_id", "annotator"], keep="last")
-    three = newest[["map_id", "annotator", "class"]]  # frames of the store have a "task" of their own
+    three = newest[["map_id", "annotator", "class"]]  # frames of the store have another "task"
     renamed = three.set_axis(["task", "worker", "label"], axis=1)
     return renamed.sort_values(["worker", "task"], ignore_index=True)
 
 
 def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
-    """The truth of every map that has a vote or a decision, over the classes `names`; a class nobody gave has
-    probability 0."""
+    """Aggregate the labels of every map with a vote or an adjudication, over the classes `names`."""
     votes_of_maps = votes(labels, names)
     skills: dict[str, float] = {}
     if method == "majority":
@@ -123,36 +122,37 @@ def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
 
 
 def _decisions(labels: pd.DataFrame, names: Sequence[str]) -> pd.Series:
-    """The class that the newest adjudication gave each map; of a class of the set."""
+    """Return the class of each map by its newest adjudication."""
     settled = labels[(labels["queue_order"] == "adjudication") & labels["class"].isin(names)]
     newest = settled.drop_duplicates("map_id", keep="last").set_index("map_id")["class"]
     return newest.sort_index().astype(object)
 
 
 def _best(probabilities: pd.DataFrame) -> pd.DataFrame:
-    """Whether each class [map, class] is as likely as the likeliest, rounding of sums apart."""
+    """Return whether each class [map, class] is among the most likely, up to rounding."""
     return probabilities.ge(probabilities.max(axis=1) - 1e-9, axis=0)
 
 
 def _shares(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
-    """Share of a map's votes [map, class]."""
+    """Return vote shares [map, class]."""
     return pd.crosstab(votes_of_maps["task"], votes_of_maps["label"], normalize="index")
 
 
 def _dawid_skene(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
-    """Posterior [map, class] of expectation maximisation that starts from the shares of votes."""
-    from crowdkit.aggregation import DawidSkene  # 1.6 s of start-up
+    """Return posteriors [map, class] by expectation maximisation, starting from vote shares."""
+    from crowdkit.aggregation import DawidSkene  # 1.6 s at start
 
     return DawidSkene(n_iter=ROUNDS["dawid-skene"]).fit(votes_of_maps).probas_
 
 
 def _mace(votes_of_maps: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Posterior [map, class], and per person the probability that a label is not guessed (variational inference).
+    """Return posteriors [map, class] and each annotator's probability of not guessing (variational inference).
 
-    crowd-kit's MACE numbers people and classes by first appearance in one place and by sorted name in another, so it
-    gets numbers, given in the order of first appearance. Its restarts all draw the same start: one is enough.
+    crowd-kit's MACE numbers annotators and classes inconsistently, so it gets integers in order of first appearance.
+    One
+    restart is enough, because all draw the same start.
     """
-    from crowdkit.aggregation import MACE  # 1.6 s of start-up
+    from crowdkit.aggregation import MACE  # 1.6 s at start
 
     coded = {column: pd.factorize(votes_of_maps[column]) for column in ("task", "worker", "label")}
     fitted = MACE(n_restarts=1, n_iter=ROUNDS["mace"]).fit(pd.DataFrame({c: codes for c, (codes, _) in coded.items()}))
@@ -163,7 +163,7 @@ def _mace(votes_of_maps: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
 
 
 def _person(name: str, person_votes: pd.DataFrame, probabilities: pd.DataFrame, skill: float | None) -> Person:
-    """A person's expected confusions under the truth's probabilities."""
+    """Return an annotator with expected confusions."""
     names = probabilities.columns
     chosen = (person_votes["label"].to_numpy()[:, None] == names.to_numpy()[None, :]).astype(
         float

@@ -1,4 +1,4 @@
-"""Modules that load when they are used: `from core import probing`, `probing.module.name` (docs/decisions/026)."""
+"""Lazily loaded modules: `from core import probing`, then `probing.module.name` (docs/decisions/026)."""
 
 import lazy_loader
 

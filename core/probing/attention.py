@@ -1,8 +1,10 @@
-"""The attention-only dependency probe of Clark et al. 2019, section 5: a word's head out of all heads' attention.
+"""The attention-only dependency probe of Clark et al. 2019, section 5.
 
-p(head(i) = j) is proportional to exp(sum_k w_k A_k[i, j] + u_k A_k[j, i]), k over all heads; "no governor" is scored by
-attention to and from the first and the last special token. With words, w_k and u_k depend linearly on the input
-embeddings of both words. Trained by cross-entropy; the pass over the train sentences with the lowest dev loss is kept.
+p(governor(i) = j) is proportional to exp(sum_k w_k A_k[i, j] + u_k A_k[j, i]) over all heads k; "no governor" is scored
+by
+attention to and from the first and last special token. With words, w_k and u_k depend linearly on both words'
+embeddings.
+Trained by cross-entropy; the epoch with the lowest dev loss is used.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,13 +23,12 @@ WORD_RATE = 0.01
 
 @dataclass(frozen=True)
 class Sentences:
-    """What the probe reads of a part of the data.
+    """Data of the probe.
 
     Attributes:
-        maps: of each sentence, (head, place, place) with the first special token before and the last one after its
-            words.
-        scored: whether each word's head counts. *Shape:* (word,) each.
-        words: embeddings of each sentence's words, (word, dim); None: the probe reads attention alone.
+        maps: of each sentence, [head, position, position], with the special tokens around its words.
+        scored: whether each word counts.
+        words: word embeddings of each sentence, [word, dim]; None for attention only.
     """
 
     maps: Ragged
@@ -39,11 +40,7 @@ class Sentences:
         return len(self.heads)
 
     def batches(self, seed: int | None = None) -> Iterator[list[int]]:
-        """Batches of numbers of sentences of one length.
-
-        Args:
-            seed: of their order; None: in the order of lengths and sentences.
-        """
+        """Yield batches of indices of equally long sentences. seed: of the order; None for a fixed order."""
         by_length: dict[int, list[int]] = {}
         order = np.random.default_rng(seed).permutation(len(self)) if seed is not None else np.arange(len(self))
         for number in order.tolist():
@@ -57,22 +54,15 @@ class Sentences:
         yield from every
 
     def tensors(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """Maps and embeddings of a batch, float32.
-
-        Returns:
-            Maps; and embeddings, None where there are none.
-            *Shape:* (sentence, head, place, place), (sentence, word, dim).
-        """
+        """Return maps [sentence, head, position, position] and embeddings [sentence, word, dim] (or None), float32."""
         maps = torch.from_numpy(np.stack([self.maps.get(k) for k in numbers]).astype(np.float32))
         if self.words is None:
             return maps, None
         return maps, torch.from_numpy(np.stack([self.words.get(k) for k in numbers]).astype(np.float32))
 
     def targets(self, numbers: Sequence[int]) -> Int[Tensor, "sentence word"]:
-        """The right candidate of each word of a batch.
-
-        Returns:
-            0 for the root, else 1 + its head; -100 for words that do not count.
+        """Return the correct candidate of each word: 0 for the root, otherwise 1 + its governor; -100 if it does not
+        count.
         """
         candidates = []
         for k in numbers:
@@ -83,31 +73,23 @@ class Sentences:
 
 
 class AttentionProbe(nn.Module):
-    """Scores of candidates from attention alone, or with weights that depend on words.
-
-    `dim` is how many numbers a word's embedding has; 0: weights do not depend on words.
-    """
+    """Scores candidates from attention. dim: size of word embeddings; 0 for weights independent of words."""
 
     def __init__(self, heads: int, dim: int = 0) -> None:
         super().__init__()
         self.there, self.back = nn.Parameter(torch.zeros(heads)), nn.Parameter(torch.zeros(heads))
         self.root = nn.Parameter(torch.zeros(4, heads))  # to the first, to the last, from the first, from the last
         self.rootless = nn.Parameter(torch.zeros(1))
-        shape = (2, 2, heads, dim)  # there or back; of the dependent or of the candidate
+        shape = (2, 2, heads, dim)  # forward or backward; of the dependent or the candidate
         self.by_word = nn.Parameter(torch.zeros(shape)) if dim else None
 
     def forward(
         self, maps: Float[Tensor, "sentence head place place"], words: Tensor | None = None
     ) -> Float[Tensor, "sentence word candidate"]:
-        """Scores of every word's candidates.
+        """Return unnormalised log weights: candidate 0 is no governor, candidate j + 1 is word j; -inf for the word
+        itself.
 
-        Args:
-            maps: with the first and the last special token around the words.
-            words: their embeddings, where the weights depend on words; else None. *Shape:* (sentence, word, dim).
-
-        Returns:
-            Log weights, not normalised: candidate 0 is no governor, candidate j + 1 is word j. A word is no candidate
-            of its own (-inf).
+        words: embeddings, [sentence, word, dim], or None.
         """
         inner = maps[:, :, 1:-1, 1:-1]
         score = torch.einsum("k,bkij->bij", self.there, inner) + torch.einsum("k,bkij->bji", self.back, inner)
@@ -123,15 +105,7 @@ class AttentionProbe(nn.Module):
 
 
 def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOCHS) -> AttentionProbe:
-    """Train a probe and keep the pass over the train sentences whose loss on dev is lowest.
-
-    Args:
-        train: sentences that it is trained on, at least one.
-        seed: of the batches' order.
-
-    Returns:
-        The probe; as it starts where no pass has a finite loss on dev.
-    """
+    """Train a probe and return the epoch with the lowest dev loss; the initial probe if no loss is finite."""
     dim = train.words.shapes[0][1] if train.words is not None else 0
     probe = AttentionProbe(train.maps.shapes[0][0], dim)
     weights = [value for name, value in probe.named_parameters() if name != "by_word"]
@@ -168,11 +142,7 @@ def _mean_loss(probe: AttentionProbe, sentences: Sentences) -> float:
 
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
-    """Log probabilities of every word's candidates.
-
-    Returns:
-        Words x candidates of each sentence, in their order; candidates as in `AttentionProbe.forward`.
-    """
+    """Return log probabilities [word, candidate] of each sentence; candidates as in `AttentionProbe.forward`."""
     predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
         for batch in sentences.batches():
@@ -182,23 +152,18 @@ def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarra
 
 
 def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " word"]:
-    """Each word's likeliest head by itself, as Clark et al. evaluate: not always a tree.
+    """Return each word's most likely governor independently, as Clark et al. evaluate; not always a tree.
 
-    Args:
-        scores: of one sentence; candidate 0 is no governor, candidate j + 1 is word j.
+    scores: [word, candidate] of one sentence.
     """
     chosen = scores.argmax(-1)
     return np.where(chosen == 0, np.arange(len(chosen)), chosen - 1)
 
 
 def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Every word with the distance to its head of a word drawn from all sentences (drawn again where it leads out).
+    """Return random governors with the same distribution of distances.
 
-    How often each distance occurs stays; what it has to do with the words goes: a probe can learn no more than the best
-    fixed distance.
-
-    Returns:
-        Heads of sentences as long as those given, in their order.
+    A probe on them can learn no more than the best fixed distance.
     """
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([np.asarray(chosen) - np.arange(len(chosen)) for chosen in heads])

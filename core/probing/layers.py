@@ -1,8 +1,10 @@
-"""Probes of every layer at once: what can be read off a word's vector by a linear map, or with one hidden layer.
+"""Probes of all layers at once: linear, or with one hidden layer.
 
-Vectors are standardised by the train rows. The linear probe is multinomial logistic regression with scikit-learn's
-penalty (C = 1); both are trained by Adam on shuffled batches of rows, read from disk as they are needed. Mixing weights
-(Tenney et al. 2019) are a softmax over layers, learnt together with one linear probe of the mixture.
+Vectors are standardised on the train split. The linear probe is multinomial logistic regression with scikit-learn's
+penalty
+(C = 1); both are trained by Adam on shuffled batches read from disk. Mixing weights (Tenney et al. 2019) are a softmax
+over
+layers, trained with one linear probe of the mixture.
 """
 
 from collections.abc import Sequence
@@ -24,11 +26,11 @@ LEAST_STEPS, MIX_EPOCHS, REFITS = 400, 8, 5
 
 @dataclass(frozen=True)
 class Examples:
-    """Rows of a property that is probed.
+    """Examples of a probed property.
 
     Attributes:
-        vectors: of all rows, as they lie on disk. *Shape:* (row, layer, hidden).
-        labels: class number of each example; -1 for a class that train does not have.
+        vectors: of all rows on disk, [row, layer, hidden].
+        labels: class index of each example; -1 for a class that is not in the train split.
     """
 
     vectors: Any
@@ -41,25 +43,13 @@ class Examples:
         return len(self.rows)
 
     def batch(self, positions: np.ndarray) -> Float[Tensor, "_ layer hidden"]:
-        """Vectors of some examples, float32.
-
-        Args:
-            positions: among the examples. *Shape:* (example,).
-
-        Returns:
-            In the order of the positions.
-        """
+        """Return the vectors of some examples, float32."""
         return torch.from_numpy(np.asarray(self.vectors[self.rows[positions]], dtype=np.float32))
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How train rows are spread, to standardise vectors by.
-
-    Attributes:
-        mean: over train rows. *Shape:* (layer, hidden).
-        deviation: standard deviation over train rows, 1 where it is 0. *Shape:* (layer, hidden).
-    """
+    """Mean and standard deviation (1 if 0) over the train split, [layer, hidden]."""
 
     mean: Tensor
     deviation: Tensor
@@ -69,7 +59,7 @@ class Scale:
 
 
 def scale_of(train: Examples) -> Scale:
-    """Mean and standard deviation of all train rows; a number that never changes is left as wide as it is."""
+    """Return mean and standard deviation of the train split; constant dimensions are not scaled."""
     total, squares = torch.zeros(()), torch.zeros(())
     for start in range(0, len(train), CHUNK):
         some = train.batch(np.arange(start, min(len(train), start + CHUNK))).double()
@@ -80,7 +70,7 @@ def scale_of(train: Examples) -> Scale:
 
 
 class LayerProbe(nn.Module):
-    """One probe for every layer; they share nothing. `hidden` is how many units lie between; 0: the probe is linear."""
+    """One independent probe for each layer. hidden: units of a hidden layer; 0 for a linear probe."""
 
     def __init__(self, layers: int, size: int, classes: int, hidden: int = 0) -> None:
         super().__init__()
@@ -95,11 +85,7 @@ class LayerProbe(nn.Module):
         self.bias = nn.Parameter(torch.zeros(layers, classes))
 
     def forward(self, vectors: Float[Tensor, "row layer hidden"]) -> Float[Tensor, "layer row class"]:
-        """Scores of the classes by each layer's probe.
-
-        Returns:
-            Logits.
-        """
+        """Return the logits of each layer's probe."""
         states = vectors.transpose(0, 1)
         if self.hidden is not None:
             states = torch.relu(torch.baddbmm(self.hidden_bias[:, None], states, self.hidden))
@@ -107,12 +93,7 @@ class LayerProbe(nn.Module):
 
 
 def fit(train: Examples, classes: int, kind: str, *, seed: int = 0, scale: Scale | None = None) -> "Fitted":
-    """Train a probe of every layer.
-
-    Args:
-        train: examples, whose labels are 0 or more.
-        scale: of the vectors; None: that of `train`.
-    """
+    """Train a probe of every layer. scale: of the vectors; None for that of `train`."""
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     with torch.random.fork_rng(devices=[]):
@@ -129,7 +110,7 @@ def fit(train: Examples, classes: int, kind: str, *, seed: int = 0, scale: Scale
 
 
 def _descend(module: nn.Module, loss: Any, rows: int, epochs: int, rate: float, seed: int) -> None:
-    """Adam on shuffled batches; its rate falls to 0. Few rows are passed over more often."""
+    """Minimise by Adam on shuffled batches; the rate falls to 0. Few rows get more epochs."""
     optimizer, rng = torch.optim.Adam(module.parameters(), lr=rate), np.random.default_rng(seed)
     per_epoch = max(1, -(-rows // BATCH))
     steps = max(epochs * per_epoch, LEAST_STEPS)
@@ -146,20 +127,13 @@ def _descend(module: nn.Module, loss: Any, rows: int, epochs: int, rate: float, 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A trained probe of every layer, with the scale of the vectors that it reads."""
+    """A trained probe of every layer, with the scale of its vectors."""
 
     probe: LayerProbe
     scale: Scale
 
     def predict(self, examples: Examples) -> Int[np.ndarray, "layer row"]:
-        """The likeliest class of each row by each layer's probe.
-
-        Args:
-            examples: at least one.
-
-        Returns:
-            Class numbers; rows in the order of the examples.
-        """
+        """Return the predicted class of each row by each layer's probe."""
         chosen = []
         with torch.no_grad():
             for start in range(0, len(examples), CHUNK):
@@ -172,15 +146,7 @@ class Fitted:
 
 
 def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale | None = None) -> np.ndarray:
-    """How much each layer adds to the mixture that one linear probe reads best.
-
-    Args:
-        train: examples that the weights and the probe are learnt from.
-        scale: of the vectors; None: that of `train`.
-
-    Returns:
-        *Shape:* (layer,), float64. *Range:* 0 to 1; they sum to 1.
-    """
+    """Return the weight of each layer in the best mixture for one linear probe; they sum to 1."""
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     probe = nn.ParameterDict({"mix": nn.Parameter(torch.zeros(layers)), "bias": nn.Parameter(torch.zeros(classes)),
@@ -196,11 +162,7 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 
 
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
-    """Mixing weights of all sentences, then of sentences drawn again with replacement.
-
-    Returns:
-        *Shape:* (1 + refits, layer), float64. Rows sum to 1.
-    """
+    """Return mixing weights of all sentences, then of resampled sentences, [1 + refits, layer]."""
     scale, rng = scale_of(train), np.random.default_rng(seed)
     weights = [mixing_weights(train, classes, seed=seed, scale=scale)]
     names = np.unique(train.groups)
@@ -217,10 +179,10 @@ def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int =
 
 
 def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Labels of the control task (Hewitt and Liang 2019): each word type draws one by how often labels are in train.
+    """Return the labels of a control task (Hewitt and Liang 2019): a random label for each word type, by train
+    frequencies.
 
-    Returns:
-        Labels of train first, then of the others; a type has the same label everywhere.
+    Labels of train first, then of the others; a type has the same label everywhere.
     """
     types = sorted({word_type for examples in (train, *others) for word_type in examples.types})
     drawn = np.random.default_rng(seed).choice(train.labels, len(types))
@@ -229,14 +191,7 @@ def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0
 
 
 def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
-    """The baseline that reads no vector: each word's most frequent label in train.
-
-    Args:
-        train: examples that labels are counted in, none of them -1.
-
-    Returns:
-        A label for each; the most frequent of all for a word that train does not have.
-    """
+    """Return the baseline without vectors: each word's most frequent train label, otherwise the most frequent label."""
     counts: dict[str, np.ndarray] = {}
     size = int(train.labels.max()) + 1
     for word_type, label in zip(train.types, train.labels.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Rows as batches: encoded once, grouped by length so that little is padding, in an order the seed decides."""
+"""Batches of examples: encoded once, grouped by length to reduce padding, in a reproducible order."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -13,12 +13,12 @@ from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from ..tasks.glue import TaskRow
 
-POOL = 50  # batches that are sorted by length together; order stays random beyond them
+POOL = 50  # batches sorted by length together; the order of pools is random
 
 
 @dataclass(frozen=True)
 class Example:
-    """A row as the model takes it."""
+    """An encoded example."""
 
     encoding: Encoding
     label: int | float
@@ -28,16 +28,9 @@ class Example:
 
 
 def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> list[Example]:
-    """Rows as pieces; the error of a text that cannot be encoded names its row.
+    """Encode examples. Raises InputError, naming the example, if a text cannot be encoded.
 
-    Args:
-        max_length: pieces at most, special tokens included; longer texts are cut.
-
-    Returns:
-        One example a row, in the order given.
-
-    Raises:
-        InputError: a row's text cannot be encoded.
+    max_length: tokens including special ones; longer texts are truncated.
     """
     examples = []
     for row in rows:
@@ -51,14 +44,9 @@ def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> 
 def batches(
     lengths: Sequence[int], size: int, *, seed: int, epoch: int, bucketed: bool = True, pool: int = POOL
 ) -> list[list[int]]:
-    """The indices of all rows, each once, in batches in random order.
+    """Return the indices of all examples in batches in random order, reproducible by (seed, epoch).
 
-    Args:
-        size: rows of a batch; the last of a pool may be shorter.
-        seed: of the order.
-        epoch: of the order too; equal (seed, epoch) give equal batches.
-        bucketed: whether rows are shuffled, cut into pools, sorted by length within a pool (ties stay shuffled), cut
-            into batches, and the batches shuffled; otherwise they are shuffled and cut.
+    bucketed: whether to shuffle, sort by length within pools, batch, and shuffle the batches; otherwise only shuffle.
     """
     rng = random.Random(f"{seed}-{epoch}")  # noqa: S311
     order = list(range(len(lengths)))
@@ -76,17 +64,12 @@ def batches(
 def collate(
     examples: Sequence[Example], *, padding: int, segments: bool, pad_to: int = 0, device: torch.device | str = "cpu"
 ) -> tuple[dict[str, Int[Tensor, "batch position"]], Shaped[Tensor, " batch"]]:
-    """Model inputs, right-padded to the longest row, and labels.
+    """Return model inputs, right-padded to the longest example, and labels.
 
     Args:
-        examples: of one batch, one at least.
-        padding: the number of the padding piece.
+        padding: ID of the padding token.
         segments: whether the model takes token types.
-        pad_to: positions at least; 0: the longest row's.
-        device: where the tensors go.
-
-    Returns:
-        By the forward's argument, its inputs; then the labels: integers, or floats of scores.
+        pad_to: least number of positions.
     """
     width = max(pad_to, *(len(example) for example in examples))
     inputs = {
@@ -104,7 +87,7 @@ def _padded(rows: Sequence[Sequence[int]], width: int, filler: int) -> Tensor:
 
 
 def by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Indices of inputs in batches of `size`, shortest first, for evaluation."""
+    """Yield indices in batches of `size`, shortest inputs first, for evaluation."""
     order = sorted(range(len(lengths)), key=lambda k: lengths[k])
     for start in range(0, len(order), size):
         yield order[start : start + size]

@@ -1,4 +1,4 @@
-"""Files that a run writes: all of them whole or not at all, so a full disk or a kill leaves the previous one."""
+"""Atomic writes of a run's files, so that a full disk or a kill leaves the previous ones."""
 
 import contextlib
 import errno
@@ -18,22 +18,22 @@ from ..writing import replacing
 
 
 class Live:
-    """Writes what a page shows of a run under way, at most twice a second."""
+    """Writes the status of a run for pages, at most twice a second."""
 
     def __init__(self, place: Path, every: float = 0.5) -> None:
         self.place, self.every, self.written = place, every, 0.0
 
     def write(self, content: dict[str, Any], *, now: bool = False) -> None:
-        """Write the content, unless the last was written just before; `now` writes it all the same."""
+        """Write the status unless one has just been written; `now` forces it."""
         if not now and time.monotonic() - self.written < self.every:
             return
         self.written = time.monotonic()
-        with contextlib.suppress(CheckpointError):  # only a picture of the run; the run itself goes on
+        with contextlib.suppress(CheckpointError):  # only the status; the run continues
             write_whole(self.place, lambda part: _write(part, json.dumps(content)))
 
 
 def read_live(path: Path) -> dict[str, Any] | None:
-    """What `Live` wrote last; None where there is nothing that can be read."""
+    """Return the last status; None if it cannot be read."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -46,15 +46,15 @@ def _write(part: Path, text: str) -> None:
 
 def _failed(place: Path, error: OSError) -> CheckpointError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    what = "the disk is full" if full else f"it is not ({error.strerror or error})"
+    what = "the disk is full" if full else f"it is not writable ({error.strerror or error})"
     return CheckpointError(
-        f"{place.parent} must be writable, and {what}; what was saved there before is kept: make room or choose "
+        f"{place.parent} must be writable, but {what}; earlier files there are unchanged. Free space or choose "
         "another folder, then start again."
     )
 
 
 def _system_error(error: Exception) -> OSError | None:
-    """The system's error behind one of Python's or of safetensors' own."""
+    """Return the system error behind an error of Python or safetensors."""
     if isinstance(error, OSError):
         return error
     number = re.search(r"os error (\d+)", str(error))
@@ -62,13 +62,13 @@ def _system_error(error: Exception) -> OSError | None:
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a file beside `path`, then put it in its place. Raises CheckpointError; `path` survives."""
+    """Let `write` fill a temporary file, then replace `path`. Raises CheckpointError; `path` is then unchanged."""
     with replacing(path, CheckpointError) as part:
         write(part)
 
 
 def replace_folder(path: Path, fill: Callable[[Path], None]) -> None:
-    """Let `fill` write a new folder, then swap it with `path`. Raises CheckpointError; a folder there survives."""
+    """Let `fill` write a new folder, then replace `path`. Raises CheckpointError; `path` is then unchanged."""
     part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
     try:
         shutil.rmtree(part, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The model of a run: initialised as asked, with the parameters that should learn marked, and its predictions."""
+"""The model of a run: initialisation, trainable parameters, weight masks, and predictions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -24,7 +24,7 @@ Masks = Mapping[str, Bool[Tensor, "..."]]
 
 
 def prunable(model: nn.Module) -> dict[str, list[str]]:
-    """Names of the parameters that may go, by layer. Raises InputError for families whose layers share weights."""
+    """Return the parameters that can be pruned, by layer. Raises InputError for families whose layers share weights."""
     stack, layers = layers_of(model)
     groups = {}
     for number, layer in enumerate(layers):
@@ -34,21 +34,19 @@ def prunable(model: nn.Module) -> dict[str, list[str]]:
 
 
 def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, Bool[Tensor, "_ _"]]:
-    """Masks without the weights that are nearest to 0: of all layers together, or of each layer.
+    """Return masks (True: keep) without the weights of smallest magnitude.
 
     Args:
-        share: of these weights, 0 to 1; exactly round(share x weights) go.
-        scope: "global": of all layers together; "layer": of each layer.
-
-    Returns:
-        By the parameter's name: True where a weight stays.
+        share: fraction to remove; exactly round(share x weights) are removed.
+        scope: "global" over all layers, or "layer" within each layer.
 
     Raises:
-        InputError: the share lies outside 0 to 1, the scope is unknown, or the family's layers share weights.
+        InputError: invalid share or scope, or the family's layers share weights.
     """
     if not 0 <= share <= 1 or scope not in SCOPES:
         raise InputError(
-            f"A share of weights lies between 0 and 1 and goes by {' or '.join(SCOPES)}; seen {share:g} by {scope!r}."
+            f"The share of weights must be from 0 to 1, and the scope {' or '.join(SCOPES)}; got {share:g} and "
+            f"{scope!r}. Change them."
         )
     layers, values = prunable(model), dict(model.named_parameters())
     groups = [[name for names in layers.values() for name in names]] if scope == "global" else list(layers.values())
@@ -68,7 +66,7 @@ def _smallest(values: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
 
 
 def hold(model: nn.Module, masks: Masks) -> None:
-    """Keep masked weights at 0 from now on, also while the model learns; they get no gradient."""
+    """Keep masked weights at 0, also during training; they get no gradient."""
     for name, mask in masks.items():
         path, _, parameter = name.rpartition(".")
         prune.custom_from_mask(model.get_submodule(path), parameter, mask.to(next(model.parameters()).device))
@@ -87,18 +85,14 @@ SCORE_NAME = "score"
 
 
 def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recipe, seed: int) -> nn.Module:
-    """A new classifier for a task on a base model, with `requires_grad` set.
+    """Return a new classifier for a task, with `requires_grad` set; `base` is unchanged.
 
-    The head is always new. "frozen" lets only the head learn, "untrained" nothing; otherwise everything learns, or the
-    last `recipe.train_last` layers with pooler and head.
-
-    Args:
-        base: whose weights it starts from; it stays as it is.
-        task: whose labels the head has; one output for a score.
-        seed: of the head's weights, and of others that are drawn.
+    The head is always new. "frozen" trains only the head, "untrained" nothing; otherwise everything is trained, or the
+    last
+    `recipe.train_last` layers with pooler and head.
 
     Raises:
-        InputError: the initialisation is unknown, or the family's layers are shared and only some are asked for.
+        InputError: unknown initialisation, or only some layers of a family with shared layers.
     """
     check_initialisation(initialisation)
     labels = task.labels or (SCORE_NAME,)
@@ -117,20 +111,20 @@ def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recip
 
 
 def layers_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
-    """The list of layers and its name within the model; InputError for families that share one layer."""
+    """Return the name and the list of layers. Raises InputError for families that share one layer."""
     config: Any = model.config
     wanted = config.num_hidden_layers
     for name, module in model.named_modules():
         if isinstance(module, nn.ModuleList) and len(module) == wanted and wanted > 1:
             return name, module
     raise InputError(
-        f"Only a stack of separate layers can be trained or reset in part; {config.model_type} shares its "
-        "layers: train all of them."
+        f"Layers must be separate to be trained or reset in part; {config.model_type} shares its layers. Train "
+        "all of them."
     )
 
 
 def _learns(model: nn.Module, name: str, recipe: Recipe) -> bool:
-    """Whether a parameter of the Transformer learns: all, or those of the last layers and the pooler."""
+    """Return whether a parameter of the Transformer is trained."""
     if recipe.train_last is None or "pooler" in name:
         return True
     stack, layers = layers_of(model)
@@ -139,7 +133,7 @@ def _learns(model: nn.Module, name: str, recipe: Recipe) -> bool:
 
 
 def _set_dropout(model: nn.Module, rate: float) -> None:
-    """Every family keeps its rates in Dropout modules, or in a float that SDPA reads."""
+    """Set the dropout rates, which are in Dropout modules or in floats used by SDPA."""
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = rate
@@ -149,7 +143,7 @@ def _set_dropout(model: nn.Module, rate: float) -> None:
 
 
 def _reset(model: nn.Module, base: Checkpoint, labels: tuple[str, ...], recipe: Recipe, seed: int) -> None:
-    """Give the last layers the weights of a freshly drawn model."""
+    """Reset the last layers to newly initialised weights."""
     fresh = fresh_classifier(base, labels, pooling=recipe.pooling, random_weights=True, seed=seed + 1)
     layers, new = layers_of(model)[1], layers_of(fresh)[1]
     for layer in range(max(0, len(layers) - recipe.reset_last), len(layers)):
@@ -157,28 +151,16 @@ def _reset(model: nn.Module, base: Checkpoint, labels: tuple[str, ...], recipe: 
 
 
 def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Shaped[Tensor, " batch"]) -> Float[Tensor, ""]:
-    """The loss of a batch, in float32.
-
-    Args:
-        task: says whether labels are scores.
-
-    Returns:
-        Mean cross-entropy in nats; mean squared error of the one output for a score.
-    """
+    """Return the loss of a batch in float32: mean cross-entropy in nats, or mean squared error for a score."""
     if task.is_score:
         return nn.functional.mse_loss(logits[:, 0].float(), labels.float())
     return nn.functional.cross_entropy(logits.float(), labels.long())
 
 
 def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -> Float[Tensor, "input output"]:
-    """Logits in eval mode and without gradients; the model's mode is put back.
+    """Return logits in eval mode without gradients, float32 on the CPU, in order; the model's mode is restored.
 
-    Args:
-        base: what it was made from, for padding and token types.
-        examples: encoded rows, one at least.
-
-    Returns:
-        Float32, on the CPU, in the order of the examples.
+    base: provides padding and token types.
     """
     was_training, device = model.training, next(model.parameters()).device
     logits: dict[int, Tensor] = {}
@@ -194,9 +176,5 @@ def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -
 
 
 def predictions(task: Task, logits: Float[Tensor, "input output"]) -> list[int] | list[float]:
-    """What logits say of each input.
-
-    Args:
-        task: says whether labels are scores.
-    """
+    """Return predicted labels, or scores."""
     return logits[:, 0].tolist() if task.is_score else logits.argmax(1).tolist()

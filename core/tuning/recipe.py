@@ -1,4 +1,4 @@
-"""What a fine-tuning run is: the settings, the presets with their sources, the four initialisations."""
+"""Settings of fine-tuning runs: recipe, presets with sources, and the four initialisations."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -17,10 +17,10 @@ INITIALISATIONS = {
 
 
 def check_initialisation(name: str) -> None:
-    """Raises InputError where it is none of INITIALISATIONS."""
+    """Raise InputError unless the name is one of INITIALISATIONS."""
     if name not in INITIALISATIONS:
         raise InputError(
-            f"An initialisation is one of {', '.join(INITIALISATIONS)}; {name!r} is none of them: choose one."
+            f"An initialisation must be one of {', '.join(INITIALISATIONS)}; got {name!r}. Choose one of them."
         )
 
 
@@ -29,11 +29,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Seeds:
-    """The seeds of a run.
-
-    Attributes:
-        head: of initial weights of the head (and of the rest, from random weights).
-    """
+    """Seeds of a run. head: initial weights of the head (and of everything, for random weights)."""
 
     head: int
     rows: int
@@ -41,35 +37,31 @@ class Seeds:
 
     @classmethod
     def all(cls, seed: int) -> "Seeds":
-        """One number for all three seeds."""
+        """Use one number for all three seeds."""
         return cls(seed, seed, seed)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings of a run.
+    """Settings of a run. Raises InputError for an invalid value.
 
     Attributes:
-        learning_rate: peak; it warms up over the first `warm_up` share of the steps.
-        warm_up: share of the steps, 0 to 1.
-        decay: "linear": the rate falls to 0 behind the warm-up; "none": it stays at its peak.
-        weight_decay: AdamW's, none on biases and LayerNorm.
-        clip: the gradient's greatest l2 norm.
-        dropout: rate, 0 to 0.99; None keeps the checkpoint's own.
-        max_length: pieces of a row at most, special tokens included.
-        train_last: only the last N layers (and pooler and head) learn; None is all.
-        reset_last: the last N layers start from fresh N(0, 0.02) weights.
-        train_limit: train rows at most, drawn with the seed; None is all.
-        dev_limit: dev rows at most, the same for every seed; None is all.
-        bucketed: whether a batch has rows of similar lengths; otherwise rows are in random order.
-        pad_to: positions that batches are padded to; 0 pads a batch to its longest row.
-        keep: weights of the "last" epoch, or of the "best" by the task's metric on dev.
-        precision: "float32", or "bfloat16" for the matrix products of training (weights, losses and the measurements on
-            dev stay float32): two to four times as fast on processors that compute in it, and refused on a CPU that
-            would only emulate it.
-
-    Raises:
-        InputError: a setting is out of its range, or none of its values.
+        learning_rate: peak; warms up over the first `warm_up` fraction of the steps.
+        decay: "linear" to 0 after the warm-up, or "none".
+        weight_decay: AdamW's; not on biases and LayerNorm.
+        clip: largest l2 norm of the gradient.
+        dropout: 0 to 0.99; None for the checkpoint's own.
+        max_length: tokens of an example including special ones.
+        train_last: train only the last N layers with pooler and head; None for all.
+        reset_last: reset the last N layers to N(0, 0.02) weights.
+        train_limit: number of train examples, sampled with the seed; None for all.
+        dev_limit: number of dev examples, the same for every seed; None for all.
+        bucketed: whether batches have examples of similar lengths.
+        pad_to: positions of a batch; 0 for its longest example.
+        keep: weights of the "last" epoch, or of the "best" one by the task's metric on dev.
+        precision: "float32", or "bfloat16" for matrix products in training (weights, losses and dev metrics remain
+            float32);
+            two to four times as fast on processors that support it, and refused on others.
     """
 
     learning_rate: float = 5e-5
@@ -112,27 +104,29 @@ class Recipe:
             ("precision", self.precision, PRECISIONS),
         ):
             if value not in known:
-                raise InputError(f"{name} is one of {', '.join(known)}; {value!r} is none of them: choose one.")
+                raise InputError(f"{name} must be one of {', '.join(known)}; got {value!r}. Choose one of them.")
 
     @classmethod
     def of(cls, preset: str = "paper", changes: Mapping[str, Any] | None = None) -> "Recipe":
-        """A preset with some settings changed; InputError on unknown names."""
+        """Return a preset with changed settings. Raises InputError for unknown names."""
         if preset not in PRESETS:
-            raise InputError(f"A preset is one of {', '.join(PRESETS)}; {preset!r} is none of them: choose one.")
+            raise InputError(f"A preset must be one of {', '.join(PRESETS)}; got {preset!r}. Choose one of them.")
         changes = dict(changes or {})
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(changes) - known):
-            raise InputError(f"Settings are {', '.join(sorted(known))}; {unknown[0]!r} is none of them.")
+            raise InputError(
+                f"A setting must be one of {', '.join(sorted(known))}; got {unknown[0]!r}. Choose one of them."
+            )
         return replace(PRESETS[preset], **changes)
 
     def as_options(self) -> dict[str, Any]:
-        """Every setting, as JSON can hold it."""
+        """Return every setting in JSON types."""
         return asdict(self)
 
 
 def _within(name: str, value: int | float | None, low: int | float, high: int | float) -> None:
     if value is not None and not low <= value <= high:
-        raise InputError(f"{name} must lie between {low:g} and {high:g}; seen {value:g}: change it.")
+        raise InputError(f"{name} must be from {low:g} to {high:g}; got {value:g}. Change it.")
 
 
 PRESETS = {
@@ -148,11 +142,11 @@ PRESETS = {
         train_limit=3000,
         dev_limit=500,
     ),
-    # ours: the bundled checkpoints are 25 times smaller than BERT and want larger steps
+    # ours: the bundled checkpoints are 25 times smaller than BERT and need larger steps
     "small": Recipe(learning_rate=5e-4),
     # learns the bundled rows (docs/explanation/fine-tuning.md): layer 1 of the encoder attends to [CLS] itself
     "bundled": Recipe(learning_rate=5e-4, epochs=6, pooling="mean"),
-    # ours: after three epochs they tell words from words, but do not compare those of two sentences yet
+    # ours: after three epochs, they do not compare the words of two sentences yet
     "long": Recipe(learning_rate=3e-4, batch=16, epochs=10),
     # Turc et al. 2019 fine-tune encoders of 4 to 67 million parameters for 4 epochs, at 3e-4 to 3e-5, batch 8 to 128
     "compact": Recipe(learning_rate=1e-4, epochs=4),
@@ -161,11 +155,11 @@ AUTO = "auto"
 
 
 def preset_for(checkpoint: str) -> str:
-    """The preset that a checkpoint learns by when none is named: the bundled encoder's own, `small` for the other
-    bundled ones, else the paper's.
+    """Return the default preset of a checkpoint: the bundled encoder's own, `small` for other bundled ones, otherwise
+    the paper's.
 
-    Source:
-        docs/explanation/fine-tuning.md, where the recipes were compared."""
+    See docs/explanation/fine-tuning.md for the comparison of recipes.
+    """
     if checkpoint == config.ENCODER:
         return "bundled"
     folder = config.BUNDLED_MODELS / checkpoint
@@ -173,10 +167,11 @@ def preset_for(checkpoint: str) -> str:
 
 
 PRESET_NOTES = {
-    "paper": "batch 32, 3 epochs, 5e-5 with warm-up and linear decay, 128 word pieces (Kovaleva et al.)",
-    "replication": "Adam 1e-3 without schedule or dropout, at most 3,000 train and 500 dev rows (GPT-2 replication)",
-    "small": "as the paper's, but 5e-4: for small checkpoints like the bundled ones",
-    "bundled": "as small, 6 epochs, reading the mean over tokens: for the bundled encoder on the bundled rows",
-    "compact": "batch 32, 4 epochs, 1e-4: for compact encoders like MiniLM (Turc et al. 2019)",
+    "paper": "batch 32, 3 epochs, 5e-5 with warm-up and linear decay, 128 tokens (Kovaleva et al.)",
+    "replication": "Adam 1e-3 without schedule or dropout, at most 3,000 train and 500 dev examples (GPT-2 "
+    "replication)",
+    "small": "like the paper's, but 5e-4: for small checkpoints such as the bundled ones",
+    "bundled": "like small, but 6 epochs and mean pooling: for the bundled encoder on the bundled examples",
+    "compact": "batch 32, 4 epochs, 1e-4: for compact encoders such as MiniLM (Turc et al. 2019)",
     "long": "batch 16, 10 epochs, 3e-4: for small checkpoints on pairs whose words must be compared",
 }

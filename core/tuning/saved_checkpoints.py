@@ -1,4 +1,4 @@
-"""Which fine-tuned checkpoints there are. Needs no torch."""
+"""Fine-tuned checkpoints on disk. Needs no torch."""
 
 import json
 from dataclasses import dataclass
@@ -13,11 +13,7 @@ LARGEST_LOG = 16 << 20  # bytes
 
 @dataclass(frozen=True)
 class Tuned:
-    """A fine-tuned checkpoint on disk.
-
-    Attributes:
-        folder: opens with `open_checkpoint(str(folder))`.
-    """
+    """A fine-tuned checkpoint; opens with `open_checkpoint(str(folder))`."""
 
     name: str
     folder: Path
@@ -35,7 +31,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def training_log(folder: Path) -> dict[str, Any]:
-    """The facts that fine-tuning wrote beside its weights; {} where there are none, or one has another type."""
+    """Return the training log of a checkpoint; {} if it is missing or invalid."""
     try:
         with folder.joinpath(LOG).open("rb") as stream:
             facts = json.loads(stream.read(LARGEST_LOG))
@@ -54,7 +50,7 @@ def training_log(folder: Path) -> dict[str, Any]:
 
 
 def tuned_checkpoints(root: Path) -> list[Tuned]:
-    """Fine-tuned checkpoints under a folder, newest first."""
+    """Return fine-tuned checkpoints in a folder, newest first."""
     tuned = []
     for log in root.glob(f"*/{LOG}"):
         facts = training_log(log.parent)
@@ -65,5 +61,5 @@ def tuned_checkpoints(root: Path) -> list[Tuned]:
 
 
 def shown_folder(folder: Path) -> str:
-    """A folder as checkpoint pickers name it: relative to the project where it lies inside."""
+    """Return a folder relative to the project if it is inside."""
     return str(folder.relative_to(config.PROJECT)) if folder.is_relative_to(config.PROJECT) else str(folder)

@@ -1,7 +1,8 @@
 """The training loop: warm-up and linear decay, clipped gradients, dev metrics each epoch, resumable at any step.
 
-A run that was killed and started again gives the weights of one that was not: the order of batches follows from
-(seed, epoch), and the state on disk holds weights, optimizer, random state and step.
+A resumed run gives the same weights as an uninterrupted one: the order of batches depends on (seed, epoch), and the
+saved
+state has weights, optimizer, random state and step.
 """
 
 import json
@@ -32,17 +33,17 @@ from .saved_checkpoints import LOG
 
 
 def save_state(path: Path, state: dict[str, Any]) -> None:
-    """Write the state of a run whole or not at all: an interrupted write leaves the one before."""
+    """Save the state of a run atomically."""
     write_whole(path, lambda part: torch.save(state, part))
 
 
 def load_state(path: Path, identity: str) -> dict[str, Any] | None:
-    """The state that a run with this identity left, or None. Read without running any code it may hold."""
+    """Load the state of a run with this identity, or None. Executes no code in the file."""
     if not path.is_file():
         return None
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception:  # a state cut short has many errors; training then starts at the beginning
+    except Exception:  # a truncated state raises many errors; training then starts again
         return None
     return state if isinstance(state, dict) and state.get("identity") == identity else None
 
@@ -51,17 +52,17 @@ SAVE_EVERY_SECONDS = 20.0
 
 
 class CancelledError(AtlasError):
-    """The user stopped the run; what it learned so far is on disk and the next start takes it up."""
+    """The user stopped the run; the next start resumes it."""
 
 
 @dataclass
 class Log:
-    """What happened in a run so far.
+    """Log of a run.
 
     Attributes:
-        steps: of the whole run, 0 where nothing learns.
+        steps: of the whole run; 0 if nothing is trained.
         epochs: epoch, step and dev metrics after each epoch; the first entry is before training.
-        best: the epoch whose weights are kept, from 1; 0 before any is.
+        best: epoch of the retained weights, from 1; 0 before any.
     """
 
     steps: int
@@ -76,7 +77,7 @@ class Log:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds that the rest takes by the pace so far; None before the first step."""
+        """Estimated seconds left; None before the first step."""
         return self.seconds / self.step * (self.steps - self.step) if self.step else None
 
 
@@ -85,9 +86,9 @@ class TrainingOutcome:
     """A finished run.
 
     Attributes:
-        predicted: labels or scores of the dev rows, in order.
-        metrics: on dev, by name; None where one is undefined.
-        constant: whether all dev rows are predicted alike.
+        predicted: labels or scores of the dev examples, in order.
+        metrics: on dev; None if undefined.
+        constant: whether all predictions are equal.
     """
 
     model: nn.Module
@@ -101,14 +102,7 @@ OnStep = Callable[[Log], None]
 
 
 def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
-    """The share of the peak rate at a step: it rises over the warm-up, then falls to 0 where decay is linear.
-
-    Args:
-        step: 0 the first.
-
-    Returns:
-        *Range:* 0 to 1.
-    """
+    """Return the learning rate at a zero-based step as a fraction of the peak."""
     warm = int(recipe.warm_up * steps)
     if step < warm:
         return (step + 1) / warm
@@ -116,7 +110,7 @@ def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
 
 
 def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW; weight decay on matrices only (none on biases and LayerNorm, as in the paper's script)."""
+    """Return AdamW with weight decay on matrices only, as in the paper's script."""
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in learning if p.ndim >= 2], "weight_decay": recipe.weight_decay},
@@ -127,16 +121,15 @@ def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
 
 @dataclass
 class Fit:
-    """One run: `Fit(...).run()`.
+    """A training run: `Fit(...).run()`.
 
     Attributes:
-        base: what `model` was made from.
-        model: what learns, where `requires_grad` is set.
-        seed: of the batches' order, and of dropout's masks.
-        state: the file that makes the run resumable; None: it is not.
-        identity: what must be equal for a state on disk to be taken up.
+        base: checkpoint that `model` was made from.
+        seed: for the order of batches and dropout.
+        state: file that makes the run resumable; None for none.
+        identity: must match a saved state.
         on_step: called with the log.
-        save_every: seconds between two writes of the state.
+        save_every: seconds between saved states.
     """
 
     base: Checkpoint
@@ -153,9 +146,9 @@ class Fit:
     save_every: float = SAVE_EVERY_SECONDS
 
     def run(self) -> TrainingOutcome:
-        """Train, unless nothing learns, and measure on dev.
+        """Train, unless nothing is trainable, and evaluate on dev.
 
-        Raises CancelledError when asked to stop, InputError for a precision that this processor would only emulate.
+        Raises CancelledError if stopped, InputError for a precision that this processor would only emulate.
         """
         learns = any(parameter.requires_grad for parameter in self.model.parameters())
         self.lengths = [len(example) for example in self.train]
@@ -177,8 +170,8 @@ class Fit:
     def _check_precision(self) -> None:
         if self.recipe.precision == "bfloat16" and arithmetic(self.device, torch.bfloat16) != torch.bfloat16:
             raise InputError(
-                "Training in bfloat16 needs a processor that computes in it, and this one would only emulate it, ten "
-                "times slower: choose precision float32."
+                "Precision bfloat16 needs a processor that supports it; this one would emulate it, ten times "
+                "slower. Choose precision float32."
             )
 
     def _batches(self, epoch: int) -> list[list[int]]:
@@ -190,7 +183,7 @@ class Fit:
             if self.should_stop is not None and self.should_stop():
                 self._save()
                 raise CancelledError(
-                    f"Cancelled after step {self.log.step} of {self.log.steps}; start the same run again to go on."
+                    f"Cancelled after step {self.log.step} of {self.log.steps}. Start the same run again to continue."
                 )
             self._step(chosen)
             if time.monotonic() - saved > self.save_every:
@@ -227,9 +220,8 @@ class Fit:
             self.on_step(self.log)
 
     def _measure(self, epoch: int) -> None:
-        """Dev metrics after an epoch; the weights of the best are kept aside where the recipe asks for it.
-
-        Epoch 0, before any step, is measured and never the best: what is handed on was trained.
+        """Evaluate on dev after an epoch; retain the best weights if requested. Epoch 0, before training, is never the
+        best.
         """
         scores = metrics(self.task, [example.label for example in self.dev], self._predict())
         self.log.epochs.append({"epoch": epoch, "step": self.log.step, **scores})
@@ -290,15 +282,11 @@ class Fit:
 
 
 def save_tuned(folder: Path, outcome: TrainingOutcome, base: Checkpoint, facts: dict[str, Any]) -> None:
-    """Save weights (safetensors), config with label names, tokenizer, and training.json: log, metrics and provenance.
+    """Save weights, config with label names, tokenizer, and training.json with log, metrics and provenance.
 
-    Args:
-        folder: where to; one that is there already is replaced only when the new one is complete.
-        outcome: the model, its log and its metrics on dev.
-        facts: task, initialisation, seed, recipe and what the rows were, as JSON can hold it.
-
-    Raises:
-        CheckpointError: the folder cannot be written; what was there stays.
+    facts: further metadata in JSON types. An existing folder is replaced once the new one is complete. Raises
+    CheckpointError
+    if it cannot be written.
     """
     written = {
         "kind": "fine-tuned",

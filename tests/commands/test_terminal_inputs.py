@@ -76,7 +76,7 @@ def test_an_occurrence_that_is_no_number_is_one_sentence(phrase):
 
 def test_a_home_of_nobody_among_the_folders_is_one_sentence(monkeypatch):
     monkeypatch.setenv("ATLAS_FOLDERS", "~nobody-here")
-    with pytest.raises(InputError, match="ATLAS_FOLDERS names folders"):
+    with pytest.raises(InputError, match="ATLAS_FOLDERS must be folders"):
         settings()
 
 

@@ -59,7 +59,7 @@ def test_a_class_set_is_made_on_the_page_and_is_the_one_that_is_picked(page):
     [
         (SET[:1], "1 was given"),
         ([("Wave", "A wave."), ("wave", "Another.")], "one name"),
-        ([("Wave", "A wave."), ("Dots", "")], "a line saying what the eye sees"),
+        ([("Wave", "A wave."), ("Dots", "")], "a description of the pattern"),
     ],
 )
 def test_a_set_that_cannot_be_is_refused_in_a_sentence_and_the_form_keeps_its_words(page, members, said):

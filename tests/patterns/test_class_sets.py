@@ -78,7 +78,7 @@ def changed(k, **what):
 @pytest.mark.parametrize(
     ("classes", "said"),
     [
-        (WAVES[:1], "2 to 50 classes, which exclude each other; 1 was given"),
+        (WAVES[:1], "2 to 50 mutually exclusive classes; got 1"),
         (
             [PatternClass(f"c{k}", f"C{k}", "x", shade, "") for k, shade in enumerate(colours(MOST + 1))],
             "51 were given: leave some out",
@@ -87,8 +87,8 @@ def changed(k, **what):
         (changed(1, title="wave "), "one title"),
         (changed(1, colour="#112233"), "one colour; 'dots' and 'wave' both have '#112233'"),
         (changed(1, key="1"), "one key; 'dots' and 'wave' both have '1'"),
-        (changed(1, eye="  "), "a line saying what the eye sees; 'dots'"),
-        (changed(1, name="", title=""), "has not both"),
+        (changed(1, eye="  "), "a description of the pattern; 'dots'"),
+        (changed(1, name="", title=""), "lacks one of them"),
         (changed(1, colour="red"), "a colour such as #0072B2"),
         (changed(1, key="x"), "a digit as its key"),
     ],
@@ -178,7 +178,7 @@ def test_a_class_by_which_a_project_tells_who_is_right_is_not_retired(db):
     making.make_project(db, projects.Heading("Sea", "sea", annotator="ada"), recipe, making.Rules(k=1))
     maps = projects.project_maps(db, projects.projects(db)[0].project)
     (gold,) = {one.given for one in maps if one.given}
-    with pytest.raises(InputError, match="'Sea' tells by maps of this class"):
+    with pytest.raises(InputError, match="the project 'Sea' uses this one"):
         delete_class(db, known_class_set(db, "sea"), gold, annotator="ada")
     assert labels_of(db, "sea", gold) > 0
     other = next(name for name in known_class_set(db, "sea").names if name != gold)

@@ -41,5 +41,5 @@ def test_every_figure_is_that_of_its_own_predictions(classifier):
 
 def test_a_class_that_the_classifier_does_not_know_is_named(classifier):
     maps, _, groups = synthetic_maps(each=1, seed=9)
-    with pytest.raises(InputError, match=r"own classes \(.*\); 'zigzag' is none: choose a classifier"):
+    with pytest.raises(InputError, match=r"classes of the classifier \(.*\); got 'zigzag'\. Choose a classifier"):
         evaluated(classifier, maps, ["zigzag"] * len(maps), groups)

@@ -155,7 +155,7 @@ def test_one_class_only_is_certain():
 
 
 def test_bad_input_says_what_to_do(crowd):
-    with pytest.raises(InputError, match="label some maps"):
+    with pytest.raises(InputError, match="Label some maps"):
         truth(crowd.iloc[:0], NAMES, "mace")
     with pytest.raises(InputError, match="z was given too"):
         truth(crowd, ("x", "y"), "majority")

@@ -136,7 +136,7 @@ def test_the_database_is_no_file_of_rows(tmp_path, monkeypatch, where):
         named.symlink_to(path)
     elif where == "a hard link":
         os.link(path, named)
-    assert "another one than the database" in refused(
+    assert "must not be the database" in refused(
         lambda: worker.divide("circuit", {"checkpoint": config.CLASSIFIER, "pairs_file": str(named)})
     )
 
@@ -152,7 +152,7 @@ def test_nothing_but_duckdb_opens_the_database(tmp_path, way):
         elif way == "a hard link":
             os.link(path, named)
         for opened in (open, os.open):
-            with pytest.raises(StoreError, match="another one than the database"):
+            with pytest.raises(StoreError, match="must not be the database"):
                 opened(named, *([os.O_RDONLY] if opened is os.open else []))
         for read in (exchange.read_run, label_files.read_bytes):
             with pytest.raises((StoreError, InputError)):

@@ -175,7 +175,7 @@ def test_live_picture_is_short():
         ({"seeds": []}, "at least one of its seeds"),
         ({"initialisations": ["xavier"]}, "pretrained, random"),
         ({"tasks": ["cola"]}, "A task must be one of"),
-        ({"preset": "fast"}, "A preset is one of"),
+        ({"preset": "fast"}, "A preset must be one of"),
         ({"data": "/nowhere"}, "there is none under /nowhere"),
     ],
 )

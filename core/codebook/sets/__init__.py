@@ -1,1 +1,1 @@
-"""Class sets that ship, a file each: `CLASS_SET` says all that the program knows of one."""
+"""Bundled class sets, one file each: `CLASS_SET` is the complete declaration."""

@@ -1,4 +1,4 @@
-"""The paper's five classes, of encoders' maps."""
+"""The paper's five classes of encoder maps."""
 
 from collections.abc import Sequence
 
@@ -73,7 +73,7 @@ def _draw(rng: drawing.Random, name: str, length: int) -> Map:
 
 
 def _inside(weights: Map, separators: Sequence[int], causal: bool) -> float:
-    """Mean share of a row's weight that stays in its own sentence."""
+    """Return the mean share of a row's weight within its own sentence."""
     cut = cut_of(weights, separators)
     inside = np.concatenate([weights[:cut, :cut].sum(1), weights[cut:, cut:].sum(1)])
     return float(inside.mean())
@@ -84,8 +84,8 @@ BORDERS = (
         "weak-columns",
         NAME,
         ("heterogeneous", "vertical"),
-        f"A column is Vertical when the eye can follow it: {FAINT} or more in {FOLLOWED:.0%} of the rows. What breaks "
-        "off before is scattered, however dark its cells are.",
+        f"A column is Vertical if it can be followed: {FAINT} or more in {FOLLOWED:.0%} of the rows. A column "
+        "that breaks off earlier is scattered, however dark its cells are.",
         lambda weights, *_: measured(weights).column.faint_rows,
         "{value:.0%} of the rows",
         FOLLOWED,
@@ -94,8 +94,8 @@ BORDERS = (
         "faint-stripes",
         NAME,
         ("heterogeneous", "vertical"),
-        f"Stripes of a map whose largest weight stays below {NEARLY_UNIFORM} are an effect of its own scale: on the "
-        "scale 0 to 1 it is blank, so it is Heterogeneous.",
+        f"If the largest weight of a map is below {NEARLY_UNIFORM}, stripes are an effect of the map's own scale: "
+        "on the scale 0 to 1 the map is blank, so it is Heterogeneous.",
         lambda weights, *_: float(weights.max()),
         "largest weight {value:.2f}",
         NEARLY_UNIFORM,
@@ -105,18 +105,18 @@ BORDERS = (
         "line-beside-columns",
         NAME,
         ("vertical", "vertical+diagonal"),
-        f"Beside a column a line counts when it is seen from end to end: {MARK} or more in {LINED:.0%} of its places, "
-        "with marks in each third of the map.",
+        f"Next to a column, a line counts if it is visible from end to end: {MARK} or more in {LINED:.0%} of its "
+        "positions, with marks in each third of the map.",
         lambda weights, *_: measured(weights).line.rows,
-        "line in {value:.0%} of its places",
+        "line in {value:.0%} of its positions",
         LINED,
     ),
     Border(
         "column-beside-line",
         NAME,
         ("diagonal", "vertical+diagonal"),
-        f"Beside a line a column counts when it is dark: {STRONG} or more in {BESIDE:.0%} of the rows. Paler ones stay "
-        "Diagonal.",
+        f"Next to a line, a column counts if it is dark: {STRONG} or more in {BESIDE:.0%} of the rows. Maps with "
+        "paler columns are Diagonal.",
         lambda weights, *_: measured(weights).column.strong_rows,
         "column in {value:.0%} of the rows",
         BESIDE,
@@ -125,10 +125,10 @@ BORDERS = (
         "squares",
         NAME,
         ("heterogeneous", "block"),
-        "Block is about two sentences: both squares are seen, and hardly any weight leaves them. Patches inside a "
-        "sentence, or weight that goes across, are Heterogeneous.",
+        "Block is about two sentences: both squares are visible, and hardly any weight leaves them. Patches "
+        "within a sentence, or weight between sentences, are Heterogeneous.",
         _inside,
-        "{value:.0%} stays in its sentence",
+        "{value:.0%} within its sentence",
         own_scale=True,
         two_sentences=True,
     ),
@@ -186,7 +186,7 @@ CLASS_SET = ClassSet(
         explains=_explains,
         draw=_draw,
         borders=BORDERS,
-        counted="The paper's 32 to 61 % of Heterogeneous maps includes Block; here the two stand apart.",
+        counted="The paper's 32 to 61 % of Heterogeneous maps includes Block; here the two classes are separate.",
     ),
     usual=True,
 )

@@ -1,4 +1,4 @@
-"""The GPT-2 replication's four classes, of decoders' maps."""
+"""The GPT-2 replication's four classes of decoder maps."""
 
 from collections.abc import Sequence
 
@@ -47,7 +47,7 @@ def _draw(rng: drawing.Random, name: str, length: int) -> Map:
 
 
 def _on_first_token(weights: Map, separators: Sequence[int], causal: bool) -> float:
-    """Share of the second sentence's rows that have STRONG or more on the first token."""
+    """Return the fraction of the second sentence's rows with at least STRONG on the first token."""
     return float((weights[cut_of(weights, separators) :, 0] >= STRONG).mean())
 
 
@@ -71,9 +71,9 @@ BORDERS = (
         "first-sentence",
         NAME,
         ("overall", "majority"),
-        "Majority looks back: most of what the second sentence's tokens attend to lies in the first, mostly on its "
-        f"first token, which has {STRONG} or more in {BESIDE:.0%} of the second sentence's rows. A paler first column "
-        "leaves it Overall.",
+        "Majority looks back: most attention of the second sentence's tokens is on the first sentence, mostly on "
+        f"its first token, with {STRONG} or more in {BESIDE:.0%} of the second sentence's rows. With a paler "
+        "first column, the map is Overall.",
         _on_first_token,
         "first token in {value:.0%} of the second sentence's rows",
         BESIDE,
