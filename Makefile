@@ -1,5 +1,5 @@
 # make check: everything that must hold before a commit lands. make app: open the app.
-.PHONY: app check gallery lint mutants release screenshots scripts site tests types
+.PHONY: app check gallery lint mutants release screenshots scripts site tests types wheel
 
 app:
 	streamlit run app.py
@@ -35,4 +35,7 @@ site:
 	sphinx-build -q -W --keep-going -b html docs build/site
 
 release:
-	python -m data.recipes.release $(VERSION)
+	python -m data.recipes.release $(VERSION) $(if $(DRY),--dry-run)
+
+wheel:
+	python -m build --outdir build/dist

@@ -1,3 +1,3 @@
 """Attention Atlas: what attention heads do, and whether it matters. This package is independent of Streamlit."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

@@ -244,8 +244,8 @@ def test_why_says_what_decides_the_strongest_cell_of_every_token():
 def test_why_maps_stand_beside_the_heads_own_and_are_its_in_a_head_of_places():
     widget = notebook.open("atlas-encoder").why_maps("The cat sat on the mat.", "L2H5")
     maps = {pane.title: np.frombuffer(pane.weights, "<u2").astype(float) / 65535 for pane in widget.panes}
-    own, places = maps["L2H5 as it is"], maps["by position in the key alone"]
-    assert np.corrcoef(own, places)[0, 1] > 0.9 > np.corrcoef(own, maps["by token in the key alone"])[0, 1]
+    own, places = maps["L2H5"], maps["position only, on the key side"]
+    assert np.corrcoef(own, places)[0, 1] > 0.9 > np.corrcoef(own, maps["token only, on the key side"])[0, 1]
     assert widget.payload
     with pytest.raises(InputError, match="head 1 to 6 here; 9"):
         notebook.open("atlas-encoder").why_maps("The cat.", "L2H9")

@@ -6,10 +6,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
-from core import __main__, __version__, config
+from core import __main__, __version__, config, notebook
 from core.commands.app import app_command
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
@@ -136,3 +137,28 @@ def test_weights_of_a_package_are_those_that_were_published(monkeypatch):
         open_checkpoint(config.ENCODER)
     monkeypatch.setitem(config.PUBLISHED_SHA256, config.ENCODER, present_weights(config.ENCODER))
     assert open_checkpoint(config.ENCODER).weights_hash == present_weights(config.ENCODER)
+
+
+def test_the_workflow_tests_each_supported_python_and_calls_commands_that_exist():
+    workflow = yaml.safe_load((PROJECT / ".github/workflows/test.yml").read_text())
+    versions = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
+    named = [line.rpartition(" ")[2] for line in PYPROJECT["project"]["classifiers"] if "Python :: 3." in line]
+    assert versions == named
+    targets = set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
+    for file in (PROJECT / ".github/workflows").glob("*.yml"):
+        for job in yaml.safe_load(file.read_text())["jobs"].values():
+            for step in job["steps"]:
+                if (command := step.get("run", "")).startswith("make "):
+                    assert set(command.split()[1:]) <= targets, command
+
+
+def test_the_guide_for_contributors_is_short_and_types_are_announced():
+    assert len((PROJECT / "CONTRIBUTING.md").read_text().splitlines()) <= 80
+    assert (PROJECT / "SECURITY.md").read_text().startswith("# Security")
+    assert (PROJECT / "core" / "py.typed").is_file()
+
+
+def test_names_of_the_installed_package_are_those_of_the_notebook():
+    text = (PROJECT / "data/recipes/attention_atlas.py").read_text()
+    assert 'import_module(".core.notebook", __name__)' in text
+    assert {"open", "study", "labels", "train_classifier", "show_maps"} <= set(notebook.__all__)

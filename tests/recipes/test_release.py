@@ -25,6 +25,8 @@ def test_what_was_unreleased_gets_its_number():
         (CHANGELOG, "two", "three numbers"),
         (CHANGELOG, "0.1.0", "in the changelog already"),
         ("## [Unreleased]\n\n## [0.1.0] - 2026-01-01\n", "0.2.0", "needs something"),
+        ("## [Unreleased]\n\n## 0.x\n", "0.2.0", "needs something"),
+        ("## [Unreleased]\n\n" + "- One.\n" * 41, "0.2.0", "at most 40 lines; .Unreleased. has 41"),
     ],
 )
 def test_what_cannot_be_released_is_said(changelog, version, sentence):
@@ -49,6 +51,33 @@ def test_the_version_is_the_same_everywhere():
     latest = re.search(r"^## \[(\d[^\]]*)\] - (\S+)$", (release.PROJECT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert citation["version"] == latest[1] == core.__version__
     assert citation["date-released"] == latest[2]
+
+
+def test_a_dry_run_names_the_tag_and_changes_nothing(tmp_path, monkeypatch, capsys):
+    (tmp_path / "core").mkdir()
+    files = {
+        "CHANGELOG.md": CHANGELOG,
+        "CITATION.cff": "version: 0.1.0\n",
+        "core/__init__.py": '__version__ = "0.1.0"\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(release, "PROJECT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["release", "0.2.0", "--dry-run"])
+    release.main()
+    said = capsys.readouterr().out
+    assert "+version: 0.2.0" in said
+    assert "+## [0.2.0] - " in said
+    assert said.endswith("git tag v0.2.0 && git push origin v0.2.0\n")
+    assert {name: (tmp_path / name).read_text() for name in files} == files
+    monkeypatch.setattr(sys, "argv", ["release", "0.2.0"])
+    release.main()
+    assert (tmp_path / "core/__init__.py").read_text() == '__version__ = "0.2.0"\n'
+
+
+def test_every_version_of_the_changelog_is_short():
+    parts = re.split(r"^## ", (release.PROJECT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]
+    assert {part.splitlines()[0]: len(part.strip().splitlines()) for part in parts if len(part.splitlines()) > 42} == {}
 
 
 def test_the_package_gets_the_number_too():
