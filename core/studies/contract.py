@@ -115,7 +115,7 @@ class Study(Generic[O, P]):
         called: the title of its jobs, with options by name in braces.
         section: what its scores of one head are about; "" where it has none.
         said_at: where its scores stand in lists, and what it says of a head in the sentence.
-        question: what it asks, where a view offers it beside others.
+        question: what it asks, as the title of its view.
         typed_after: the words before its name in the terminal: "study" or none; None of one that other commands run.
         short_in: the forms of the terminal (table, json, csv, latex) that print what `shown` gives; the others print
             every row.

@@ -25,7 +25,7 @@ def percent(low: float | None, high: float | None, form: str = "{:+.1f}", times:
     """An interval in words; "" without one."""
     if low is None or high is None:
         return ""
-    return f"95 % interval {form.format(times * low)} to {form.format(times * high)}"
+    return f"95 % CI {form.format(times * low)} to {form.format(times * high)}"
 
 
 def defined(value: float | None) -> float:

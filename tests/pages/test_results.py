@@ -19,7 +19,7 @@ from core.store.shipped_record import about as record_about
 from core.studies.lookup import find_study
 from core.tasks.glue import read_rows
 from pages.parts.reports import headlines, result_card, result_list
-from pages.parts.reports.stored_runs import MOST_LISTED
+from pages.parts.reports.study_view import MOST_LISTED
 from pages.parts.shell import shell
 from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import RESULTS

@@ -78,6 +78,7 @@ class CrossedStudy(Study[CrossedOptions, Crossed]):
     """Disable every head, or layer, on all train rows, each by a model fine-tuned on the other parts of them."""
 
     name, options, partial, arguments = "crossed", CrossedOptions, Crossed, Fold
+    question = "Which head does the score depend on, tested on all train examples?"
     kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads, CrossedPart)
     short_in = ("table", "latex")
     called = "Cross-fitted sweep of {checkpoint} on {task}"

@@ -55,6 +55,7 @@ class CrossedPrune(Study[CrossedPruneOptions, PartCurves]):
     """Remove heads for good, least important first, on all train rows, each by a model of the other parts of them."""
 
     name, options, partial, arguments = "crossed-prune", CrossedPruneOptions, PartCurves, Fold
+    question = "How many heads can be removed, tested on all train examples?"
     kinds = (PruneStep, CrossedPart)
     called = "Cross-fitted pruning of {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})

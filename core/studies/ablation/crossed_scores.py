@@ -85,6 +85,7 @@ class CrossedScores(Study[CrossedScoresOptions, TestedParts]):
     """Fine-tune from initialisations and seeds; score all train rows, each by a model of the other parts of them."""
 
     name, options, partial, arguments = "crossed-scores", CrossedScoresOptions, TestedParts, LeftOut
+    question = "How well does the model score, tested on all train examples?"
     kinds = (TunedScore, TunedRunScore)
     called = "Cross-fitted scores of {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})

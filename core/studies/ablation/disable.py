@@ -119,6 +119,7 @@ class Disable(Study[DisableOptions, Swept]):
     """Disable every head (layer, lone head, or group) in turn: the change of the metric, and whether it is luck."""
 
     name, options, partial, arguments = "disable", DisableOptions, Swept, RowSlice
+    question = "Which head does the score depend on?"
     kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads)
     short_in = ("table", "latex")
     head_scores = EFFECTS_ON_METRIC

@@ -59,6 +59,7 @@ class Held(Study[HeldOptions, TunedRuns]):
     """Fine-tune with heads held at fixed patterns, beside the free model (Raganato et al.)."""
 
     name, options, partial, arguments = "held", HeldOptions, TunedRuns, RunArguments
+    question = "How well does a model learn with fixed attention patterns?"
     kinds = (TunedScore, TunedRunScore, HeldChange)
     called = "Fixed patterns"
     needs = frozenset({Need.LABELS})

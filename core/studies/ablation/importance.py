@@ -84,6 +84,7 @@ class Importance(Study[ImportanceOptions, Weighed]):
     """Weigh every head by the gradient of the loss with respect to its gate, in one backward pass (Michel et al.)."""
 
     name, options, partial, arguments = "importance", ImportanceOptions, Weighed, disabling.Slice
+    question = "Which heads does the loss depend on, by its gradient?"
     kinds = (ImportantHead, RankCorrelation)
     head_scores = (
         HeadScore("importance", "importance", "E |dL / d xi|, l2-normalised in its layer unless raw",

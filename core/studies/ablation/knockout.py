@@ -95,7 +95,7 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
     name, options, partial, arguments = "knockout", KnockoutOptions, Knocked, disabling.Slice
     kinds = (Untouched, EdgeCut, LinkContrast)
     called = "Knockout of {edges} in {checkpoint}"
-    question = "cut edges: what happens without them?"
+    question = "What happens if attention between some tokens is removed?"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: KnockoutOptions) -> list[Unit]:

@@ -72,6 +72,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
     """Put every head under several operators side by side: the change of the loss, and how much their ranks agree."""
 
     name, options, partial, arguments = "operators", OperatorsOptions, Effects, One
+    question = "Do ablation methods agree on which heads matter?"
     kinds = (Untouched, OperatorEffect, OperatorAgreement)
     short_in = ("table", "latex")
     head_scores = effect_scores(("{} loss change", "effect on the loss: {}", "mean change of the task's loss: {}"))

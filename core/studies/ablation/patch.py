@@ -77,7 +77,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
     )  # fmt: skip
     said_at = 15
     called = "Patched {what} of {checkpoint}, {kind}"
-    question = "patching: what brings the first input's answer back?"
+    question = "Which activations restore the prediction when they are patched?"
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 

@@ -72,7 +72,7 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
     name, options, partial, arguments = "perturb", PerturbOptions, Perturbations, disabling.Slice
     kinds = (Untouched, Perturbation)
     called = "Perturbed inputs of {task} in {checkpoint}"
-    question = "changed inputs: how often does the prediction change?"
+    question = "How often do changes in the input change the prediction?"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: PerturbOptions) -> list[Unit]:

@@ -86,6 +86,7 @@ class Prune(Study[PruneOptions, Curves]):
     """Remove heads for good, least important first: order from train rows, curve on dev rows, random as the control."""
 
     name, options, partial, arguments = "prune", PruneOptions, Curves, Order
+    question = "How many heads can be removed before the score falls?"
     kinds = (PruneStep,)
     called = "Pruning curve"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})

@@ -127,6 +127,7 @@ class RaceStudy(Study[RaceOptions, Taken]):
     """Race heads (layers, groups): which matter to the loss beyond a margin, from as few rows as that takes."""
 
     name, options, partial, arguments = "race", RaceOptions, Taken, Round
+    question = "Which heads matter by more than a margin?"
     kinds = (RaceSummary, RaceVerdict, RaceLook)
     short_in = ("table", "latex")
     head_scores = effect_scores(
@@ -192,13 +193,14 @@ class RaceStudy(Study[RaceOptions, Taken]):
         race, verdicts = RaceSummary.among(rows)[0], RaceVerdict.among(rows)
         named = [verdict.name for verdict in verdicts if verdict.verdict == "matters"][:5]
         return Headline(
-            f"{race.matters} of {len(verdicts)} {'matters' if race.matters == 1 else 'matter'} beyond the margin"
+            f"{race.matters or 'None'} of {len(verdicts)} {SWEPT_SAID.get(race.what, 'ablations')} "
+            f"{'matters' if race.matters < 2 else 'matter'} by more than the margin"
             + (f" ({', '.join(named)})" if named else "")
-            + f", {left_over(race)}.",
+            + f". {race.does_not_matter} do not matter. For {race.open} the data do not decide.",
             race.n,
-            "rows",
-            f"all verdicts hold together with {100 * (1 - race.alpha):.0f} %",
-            f"margin {race.margin:.4f} in the task's loss",
+            "examples",
+            f"all verdicts hold jointly at {100 * (1 - race.alpha):.0f} %",
+            f"margin of {race.margin:.4f} in the task's loss",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -217,6 +219,7 @@ class RaceStudy(Study[RaceOptions, Taken]):
 
 
 STUDY = RaceStudy()
+SWEPT_SAID = {"heads": "heads", "layers": "layers", "groups": "groups of heads"}  # by what is tested
 
 
 # ---------------------------------------------------------------- rules, rounds and what is measured next
@@ -395,9 +398,9 @@ def merge_all(parts: Sequence[Taken]) -> Taken:
 
 
 def left_over(race: RaceSummary) -> str:
-    """ "1 does not, 30 are open": variants that do not matter, and those of which nothing is known yet."""
+    """ "1 does not, 30 are undecided": ablations that do not matter, and those that the data do not decide."""
     do, are = ("does" if race.does_not_matter == 1 else "do"), ("is" if race.open == 1 else "are")
-    return f"{race.does_not_matter} {do} not, {race.open} {are} open"
+    return f"{race.does_not_matter} {do} not, {race.open} {are} undecided"
 
 
 def _race(options: RaceOptions, taken: Taken) -> Race:

@@ -86,6 +86,7 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
     """Fine-tune with the seeds of head, rows and order apart: which of them moves the score, and whether heads stay."""
 
     name, options, partial, arguments = "seeds", SeedsOptions, SeedRuns, Seeds
+    question = "How much do scores and important heads vary with the random seed?"
     kinds = (SeededRun, SeedSource, SeedSpread, HeadOverlap, StableHead)
     called = "Seed variance: {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})

@@ -74,7 +74,7 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
 
     name, options, partial, arguments = "separators", SeparatorsOptions, Slopes, disabling.Slice
     kinds = (Untouched, SeparatorLayer)
-    question = "is attention to [SEP] a no-op?"
+    question = "Is attention to separators a no-op?"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: SeparatorsOptions) -> list[Unit]:

@@ -73,6 +73,7 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
     """How well single heads predict dependencies of gold trees; chosen on dev, reported on test (Clark et al.)."""
 
     name, options, partial, arguments = "dependencies", DependenciesOptions, Pieces[RelationSums], TreebankChunk
+    question = "Which head predicts each dependency relation best?"
     kinds = (DependencyScore,)
 
     def units(self, options: DependenciesOptions) -> list[Unit]:

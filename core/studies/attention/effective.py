@@ -44,6 +44,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
     """Raw and effective attention to token types, and their correlation by length (Brunner et al.)."""
 
     name, options, partial = "effective", EffectiveOptions, Pieces[EffectiveSums]
+    question = "How much do raw and effective attention differ?"
     kinds = (EffectiveScore, LengthCorrelation)
     head_scores = tuple(
         HeadScore(name, label, formula, ("values",), low, 1.0, "Brunner et al. 2020", about=about)
@@ -89,13 +90,15 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         heads = [score for score in EffectiveScore.of_heads(rows) if score.statistic == "correlation"]
         least = min(heads, key=lambda score: defined(score.value))
         mean = sum(defined(score.value) for score in heads) / len(heads)
+        highest = None if least.high is None else min(1.0, least.high)
+        interval = percent(least.low, highest, "{:.2f}", 1)
         return Headline(
-            f"Raw and effective attention correlate with r = {mean:.2f} on average, least in {least.name} "
-            f"({least.value:.2f}).",
+            f"Raw and effective attention correlate with r = {mean:.2f} on average. The lowest correlation is "
+            f"{least.name}: r = {least.value:.2f}.",
             least.n,
             "inputs",
-            percent(least.low, least.high, "{:.2f}", 1),
-            "r = 1: nothing is lost",
+            f"{least.name}: {interval}" if interval else "",
+            "r = 1, no difference",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -65,6 +65,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
     """Attention to nouns, verbs, subjects, negation, [CLS] ... against random tokens (Kovaleva et al., Fig 6)."""
 
     name, options, partial = "features", FeaturesOptions, Pieces[FeatureSums]
+    question = "Which heads attend to which token types?"
     kinds = (Score,)
     head_scores = FEATURE_SCORES
     section = "where it looks"
@@ -111,7 +112,10 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
             score for score in picked(scores, statistic=scores[0].statistic) if score.checkpoint != "difference"
         ]
         return above_null(
-            of_first, "heads and features", lambda score: f"looks at {score.feature} most beyond random tokens"
+            of_first,
+            "head–feature pairs",
+            lambda score: f"attends most to {score.feature}",
+            baseline="random tokens at the same positions",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -64,6 +64,7 @@ class Norms(Attending[NormsOptions, NormSums]):
     """Attention by weight times the value's length: features, statistics and [SEP] (Kobayashi et al. 2020)."""
 
     name, options, partial = "norms", NormsOptions, Pieces[NormSums]
+    question = "Which heads attend to which token types, measured by norms?"
     kinds = (Score,)
     head_scores = NORM_SCORES
     said_at = 10

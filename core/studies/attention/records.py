@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from ...attention import Head
 from ...store.rows import Row
 from ..estimate import Estimate
-from ..headline import SURE, Headline, percent, plural
+from ..headline import SURE, Headline, percent
 from ..records import Figure, Result, stated
 
 S = TypeVar("S", bound="Score")
@@ -331,22 +331,37 @@ SHOWN = (
 )  # fmt: skip
 
 
-def above_null(scores: Sequence[Score], what: str, look: Callable[[Score], str]) -> Headline:
-    """Of heads beside a null: the one furthest above it, and how many are; where none is, that first."""
-    effects = [(score, score.effect) for score in scores if score.layer is not None and score.effect is not None]
+def above_null(
+    scores: Sequence[Score], what: str, look: Callable[[Score], str], *, baseline: str, of: str = "inputs"
+) -> Headline:
+    """How many heads of the first checkpoint are significantly above their baseline, and the strongest of them.
+
+    baseline: with what attention is compared, in words. of: what n counts.
+    """
+    first = scores[0].checkpoint if scores else None
+    effects = [
+        (score, score.effect)
+        for score in scores
+        if score.checkpoint == first and score.layer is not None and score.effect is not None
+    ]
     if not effects:
-        return Headline(f"No input has what is looked for: no {what} were measured.")
+        return Headline("No input has what is looked for, so no head was measured.")
     sure = [(score, effect) for score, effect in effects if (score.q or 1) < SURE and effect > 0]
     best, _ = max(sure or effects, key=lambda pair: pair[1])
-    numbers = f"{best.value:.2f} against {best.baseline:.2f}"
-    many = f"{plural(len(sure), len(effects), what)} are above their null"
-    none = f"None of {len(effects):,} {what} is above its null beyond luck; the largest difference has {best.name}"
+    numbers = f"{best.value:.2f}, compared with {best.baseline:.2f}"
+    if sure:
+        found = (
+            f"In {len(sure):,} of {len(effects):,} {what}, attention is significantly higher than for {baseline}. "
+            f"{best.name} {look(best)}: {numbers}."
+        )
+    else:
+        found = (
+            f"In none of {len(effects):,} {what}, attention is significantly higher than for {baseline}. The largest "
+            f"difference is {best.name}, {best.feature}: {numbers}."
+        )
+    interval = percent(best.low, best.high, "{:.2f}", 1)
     return Headline(
-        f"{best.name} {look(best)}: {numbers}; {many}." if sure else f"{none}, {best.feature}: {numbers}.",
-        best.n,
-        "inputs",
-        percent(best.low, best.high, "{:.2f}", 1),
-        f"null {best.baseline:.2f}",
+        found, best.n, of, f"{best.name}: {interval}" if interval else "", f"{baseline} {best.baseline:.2f}"
     )
 
 

@@ -49,6 +49,7 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
     """Heads that do the same: nearest heads, groups by mean pattern, and whether tasks and tuning keep them."""
 
     name, options, partial = "redundancy", RedundancyOptions, Pieces[PatternSums]
+    question = "Which heads have similar attention patterns?"
     kinds = (AlikeHead, GroupMember, RepeatedHead, RepeatedShare, HeadGroup, LikenessKept)
     head_scores = (
         HeadScore("group", "group by mean pattern", "number of its group by mean pattern, the largest first",

@@ -53,6 +53,7 @@ class Relations(Attending[RelationsOptions, RelationSums]):
     """Attention from word to word along links, against the same distance elsewhere (Kovaleva et al., 4.5)."""
 
     name, options, partial = "relations", RelationsOptions, Pieces[RelationSums]
+    question = "Which heads attend along syntactic relations?"
     kinds = (RelationScore,)
     head_scores = (
         link_score("forward", "along relation", "mean over links of the weight from dependent to governor"),
@@ -114,8 +115,10 @@ class Relations(Attending[RelationsOptions, RelationSums]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         return above_null(
             RelationScore.among(rows),
-            "heads and links",
-            lambda score: f"looks along {score.feature} ({score.statistic}) most",
+            "head–relation pairs",
+            lambda score: f"attends most along {score.feature} ({score.statistic})",
+            baseline="other words at the same distance",
+            of="links",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

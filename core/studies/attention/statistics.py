@@ -43,6 +43,7 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
     """Entropy, mass on previous, next, first and separators, distance, and how alike heads are (Clark et al.)."""
 
     name, options, partial = "statistics", StatisticsOptions, Pieces[StatisticsSums]
+    question = "What do the heads mostly do?"
     kinds = (PlaceScore,)
     head_scores = (
         *MAP_SCORES,

@@ -123,6 +123,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
     """Find the edges between components that carry the difference between two inputs, with error control."""
 
     name, options, partial, arguments = "circuit", CircuitOptions, CircuitPartial, Wanted
+    question = "Which connections does the prediction depend on?"
     kinds = (CircuitSummary, CircuitEdge, EdgeMean, Faithfulness, CircuitPair)
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     counts = "pairs"

@@ -100,6 +100,7 @@ class Gates(Study[GatesOptions, GatePartial]):
     """Fit a gate on every head, pushed up and pushed down: which heads does the task need, which stand in its way?"""
 
     name, options, partial, arguments = "gates", GatesOptions, GatePartial, Stage
+    question = "Which heads does the task need?"
     kinds = (GatedHead, TogetherCheck, PricePoint, RankingCorrelation)
     called = "Gates on the heads of {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
@@ -155,14 +156,16 @@ class Gates(Study[GatesOptions, GatePartial]):
             name: sum(head.gate_class == name for head in heads)
             for name in ("facilitating", "interfering", "irrelevant", "undecided")
         }
-        counted = ", ".join(f"{count} {name}" for name, count in counts.items())
+        needed = [head.name for head in heads if head.gate_class == "facilitating"]
+        named = f" ({', '.join(needed)})" if 0 < len(needed) <= NAMED else ""
+        harmful = f" {counts['interfering']} heads interfere with the task." if counts["interfering"] else ""
         together = checks["irrelevant"]
-        beside = f" All irrelevant heads out together: {together.verdict}." if together.count else ""
         return Headline(
-            f"Of {len(heads)} heads: {counted}.{beside}",
+            f"The task needs {len(needed)} of {len(heads)} heads{named}.{harmful} {counts['irrelevant']} heads are "
+            f"irrelevant. For {counts['undecided']} heads the data do not decide.",
             heads[0].n,
-            "rows",
-            f"claimed in at least 95 % of {heads[0].fits} fits",
+            "examples",
+            f"each class holds in at least 95 % of {heads[0].fits} fits",
             f"margin {together.margin:.4f} in the task's loss",
         )
 
@@ -173,6 +176,7 @@ class Gates(Study[GatesOptions, GatePartial]):
 
 
 STUDY = Gates()
+NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow], stage: Stage) -> GatePartial:

@@ -101,6 +101,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
     """Take heads out two by two: which stand in for each other, which work together?"""
 
     name, options, partial, arguments = "pairs", PairsOptions, PairPartial, PairRows
+    question = "Which pairs of heads are redundant?"
     kinds = (HeadPair, PairSample)
     called = "Pairs of heads of {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
@@ -165,12 +166,12 @@ class Pairs(Study[PairsOptions, PairPartial]):
         counts = {name: sum(pair.verdict == name for pair in pairs) for name in ("redundant", "cooperating")}
         most = max(pairs, key=lambda pair: abs(pair.interaction))
         return Headline(
-            f"Of {len(pairs)} pairs of heads {counts['redundant']} are redundant and {counts['cooperating']} work "
-            f"together; the largest interaction is {most.interaction:+.2f} logits, {most.name}.",
+            f"{counts['redundant']} of {len(pairs)} pairs of heads are redundant and {counts['cooperating']} "
+            f"cooperate. The largest interaction is {most.name}: {most.interaction:+.2f} logits.",
             most.n,
-            "rows",
-            "p corrected over all pairs",
-            "0: the two heads only add",
+            "examples",
+            "significant after correction for all pairs (max-T)",
+            "0, the sum of both single effects",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -93,6 +93,7 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
     """What each head adds with the others on or off at random, and which order of pruning keeps more."""
 
     name, options, partial, arguments = "shapley", ShapleyOptions, ShapleyPartial, ShapleyRows
+    question = "How much does each head contribute to the prediction?"
     kinds = (ShapleyHead, ShapleySum, RankingCorrelation, OrderStep, OrderContrast)
     called = "Shapley values of the heads of {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
@@ -145,15 +146,15 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads, contrasts = ShapleyHead.among(rows), OrderContrast.among(rows)
         most = heads[0]
-        beside = f" Pruned in order: {contrasts[0].verdict}." if contrasts else ""
-        ends = f"{most.low:.2f} to {most.high:.2f} for {most.name}" if most.low is not None else ""
+        beside = f" When heads are pruned in order, {contrasts[0].verdict}." if contrasts else ""
+        ends = f"{most.name}: 95 % CI {most.low:.2f} to {most.high:.2f}" if most.low is not None else ""
         against = sum(head.high is not None and head.high < 0 for head in heads)
         return Headline(
-            f"With the others on or off at random {most.name} adds most, {most.value:.2f} logits; "
-            f"{against} of {len(heads)} heads take away.{beside}",
+            f"{most.name} contributes most to the correct prediction: {most.value:+.2f} logits. "
+            f"{against} of {len(heads)} heads work against it.{beside}",
             most.n,
-            "rows",
-            f"95 % interval {ends}" if ends else "",
+            "examples",
+            ends,
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -99,6 +99,7 @@ class Development(Study[DevelopmentOptions, Stages]):
     """Heads over training: when heads begin to look where they look, on snapshots in order."""
 
     name, options, partial, arguments = "development", DevelopmentOptions, Stages, Stage
+    question = "When in training do heads take on their roles?"
     kinds = (CurvePoint, Beginning, RoleBeginnings)
 
     def title(self, options: DevelopmentOptions) -> str:

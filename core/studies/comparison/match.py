@@ -132,6 +132,7 @@ class Match(Study[MatchOptions, MatchPartial]):
     """Which head of one checkpoint is which of another: matched one to one on common inputs, beside random weights."""
 
     name, options, partial, arguments = "match", MatchOptions, MatchPartial, MatchChunk
+    question = "Which heads have a counterpart in another model?"
     kinds = (Counterpart, MatchSummary, Recurrence, RecurrenceSummary)
 
     def title(self, options: MatchOptions) -> str:

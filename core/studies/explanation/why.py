@@ -135,6 +135,7 @@ class Why(Study[WhyOptions, WhyPartial]):
     """Why heads look where they look: score shares of positions, words, earlier heads and feed-forward blocks."""
 
     name, options, partial, arguments = "why", WhyOptions, WhyPartial, InputChunk
+    question = "What decides where a head attends?"
     kinds = (ScoreShare, RemovalAgreement, SortScore)
     head_scores = (
         HeadScore("score share", "score share", "share of the scores' variance over keys that a contribution of "

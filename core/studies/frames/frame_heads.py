@@ -102,6 +102,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
     """Score every head on frame-semantic links and say which survive four permutation nulls (section 4.2, Fig 3)."""
 
     name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, Inputs
+    question = "Which heads attend to frame elements?"
     kinds = (FrameSummary, FrameHead, FrameSentence)
     short_in = ("table", "csv", "latex")
     head_scores = (

@@ -91,6 +91,7 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
 
     name, options, partial, arguments = "classify-maps", ClassifyMapsOptions, Counts, MapChunk
+    question = "Which attention patterns are most frequent?"
     typed_after = None
     kinds = (ClassShare, HeadClass, HeadClassShare, ClassNote, MovedShare)
     head_scores = (
@@ -207,16 +208,19 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
         ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        shares = picked(ClassShare.among(rows), part="share")
+        all_shares = ClassShare.among(rows)
+        shares = picked(all_shares, part="corrected") or picked(all_shares, part="share")
         mine = picked(shares, checkpoint=shares[0].checkpoint)
         most = max(mine, key=lambda share: share.share)
+        corrected = "corrected for the classifier's confusions" if most.part == "corrected" else "not corrected"
+        interval = percent(most.low, most.high, "{:.0f}")
         return Headline(
-            f"{most.name.capitalize()} is the most frequent class on {task_of(most.task or '').name}: "
+            f"{most.name.capitalize()} is the most frequent pattern on {task_of(most.task or '').name}: "
             f"{most.share:.0%} of the maps.",
             most.inputs,
             "inputs",
-            percent(most.low, most.high, "{:.0f}"),
-            f"one in {len(mine)} classes",
+            f"{interval} %, {corrected}" if interval else corrected,
+            f"{1 / len(mine):.0%} if all {len(mine)} classes were equally frequent",
         )
 
 

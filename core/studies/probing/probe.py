@@ -118,6 +118,7 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
     """Probe every layer for part of speech, relation, word order, subject number, main auxiliary; with controls."""
 
     name, options, partial, arguments = "probe", ProbeOptions, Probed, Question
+    question = "Which linguistic properties can be read from each layer?"
     kinds = (ProbedLayer, MixingWeight)
     called = "What the layers of {checkpoint} know"
     counts = "words"

@@ -59,6 +59,7 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
     """How alike token vectors are by layer: random pairs, one word, one input; attention entropy beside it."""
 
     name, options, partial = "representation", RepresentationOptions, Alike
+    question = "How similar are the token vectors of each layer?"
     kinds = (LayerSimilarity,)
     called = "How alike vectors are in {checkpoint}"
 

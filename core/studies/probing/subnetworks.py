@@ -159,6 +159,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
     """Prune weights by magnitude, before and after fine-tuning; retrain good, bad and random subnetworks."""
 
     name, options, partial, arguments = "subnetworks", SubnetworksOptions, Subnetworks, SubnetworkTask
+    question = "How many weights does the task need?"
     kinds = (Subnetwork, SubnetworkComponent, SurvivorClass)
     short_in = ("table", "latex")
     called = "Subnetworks of {checkpoint}, {task}"

@@ -155,6 +155,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
     """Probe attention for dependency trees: all heads together, single heads, random weights, branching baselines."""
 
     name, options, partial, arguments = "syntax", SyntaxOptions, Syntax, FeatureSource
+    question = "How much syntax can be read from attention?"
     kinds = (ParsedScore, HeadTree, BestHeadTree, TreeDifference, LeftOutSentences, DrawnTree)
     short_in = ("table", "latex")
     called = "Syntax in the attention of {checkpoint}"

@@ -115,6 +115,7 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
     """What each layer is worth to a task: a classifier on each layer's output; fine-tuning above frozen layers."""
 
     name, options, partial, arguments = "transfer", TransferOptions, TransferPartial, TransferUnit
+    question = "Which layer is best for the task?"
     kinds = (Transferred, BestLayer)
     called = "Transfer by layer of {checkpoint}"
     needs = frozenset({Need.LABELS})

@@ -94,6 +94,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
     """How each head's maps change with fine-tuning: cosine and Jensen-Shannon divergence (Fig 5)."""
 
     name, options, partial, arguments = "change", ChangeOptions, ChangePartial, ChangeChunk
+    question = "Which heads did fine-tuning change most?"
     kinds = (ChangeScore,)
     head_scores = CHANGE_SCORES
     called = "Change of {before}"

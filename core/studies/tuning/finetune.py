@@ -136,6 +136,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
     """Fine-tune on tasks from initialisations and seeds: checkpoints, and the rows of Table 1."""
 
     name, options, partial, arguments = "finetune", FinetuneOptions, TunedRuns, RunArguments
+    question = "How well does the fine-tuned model score?"
     typed_after = ""
     kinds = (TunedScore, TunedRunScore)
     called = "Fine-tune {checkpoint} on {tasks}"

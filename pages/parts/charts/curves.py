@@ -7,14 +7,14 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from pages.parts.charts.encoding import Axes, Layers, baseline, category, field, interval, tips
+from pages.parts.charts.encoding import SYMBOLS, Axes, Layers, baseline, category, field, interval, tips
 
 
 def stacked_bars(
     frame: pd.DataFrame, axes: Axes, *, title: str, order: Sequence[str] | None = None, tooltip: Sequence[str] = ()
 ) -> alt.Chart:
     """Shares or counts (x) of each bar (y), stacked by class (colour) from the left. order: of the classes."""
-    legend = alt.Legend(orient="bottom", columns=1, title=None)  # bars may be as narrow as a name
+    legend = alt.Legend(orient="bottom", columns=6, title=None)
     return (
         alt.Chart(frame, title=in_lines(title))
         .mark_bar()
@@ -24,7 +24,7 @@ def stacked_bars(
             color=category(frame, str(axes.colour), order).legend(legend),
             tooltip=tips(frame, axes.y, axes.colour, axes.x, *tooltip),
         )
-        .properties(height=alt.Step(24))
+        .properties(height=alt.Step(40))
     )
 
 
@@ -101,6 +101,24 @@ def values_with_intervals(
         else {"height": 300}
     )
     return alt.layer(*lines, drawn, *baseline(rule, numbers)).properties(title=in_lines(title), **size)
+
+
+def dumbbells(frame: pd.DataFrame, *, title: str, value: str, baseline: str, name: str = "head") -> Layers:
+    """A value and its baseline a row, joined by a line. frame: columns `name`, value, baseline, low, high."""
+    y = alt.Y(field(name, "N"), sort=None, title=None, axis=alt.Axis(labelLimit=260, labelFlush=False))
+    base = alt.Chart(frame).encode(y=y)
+    x = alt.X("value:Q", title=value, scale=alt.Scale(zero=True))
+    joined = base.mark_rule(color="gray", strokeWidth=2, aria=False).encode(x=x, x2="baseline:Q")
+    kinds = {"value": value, "baseline": baseline}
+    scale = alt.Scale(domain=list(kinds.values()), range=["#0072B2", "#8C8C8C"])
+    long = frame.melt([name, "low", "high"], list(kinds), "which", "x").assign(which=lambda at: at["which"].map(kinds))
+    dots = alt.Chart(long).mark_point(filled=True, size=70, opacity=1).encode(
+        y=y, x=alt.X("x:Q", title=value),
+        color=alt.Color("which:N", title=None, scale=scale, legend=alt.Legend(orient="bottom", **SYMBOLS)),
+        tooltip=[f"{name}:N", alt.Tooltip("which:N", title="of"), alt.Tooltip("x:Q", title="value", format=".3f"),
+                 alt.Tooltip("low:Q", format=".3f"), alt.Tooltip("high:Q", format=".3f")],
+    )  # fmt: skip
+    return alt.layer(joined, dots).properties(title=in_lines(title), height=alt.Step(21))
 
 
 def grouped_bars(frame: pd.DataFrame, axes: Axes, *, order: Sequence[str]) -> alt.Chart:

@@ -24,6 +24,7 @@ from pages.parts.shell import resources
 ROLES = {
     "previous": "#0072B2", "next": "#56B4E9", "separator": "#D55E00", "first": "#E69F00", "broad": "#009E73",
     "other": "#8C8C8C", "nan": "#8C8C8C",
+    "facilitating": "#0072B2", "interfering": "#D55E00", "irrelevant": "#56B4E9", "undecided": "#8C8C8C",
 }  # fmt: skip
 COLOURS = CLASSES | ROLES
 

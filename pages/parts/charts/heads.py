@@ -10,6 +10,7 @@ import pandas as pd
 from core.attention import Head
 from pages.parts.charts.encoding import CELL, Layers, Shade, field, tips
 
+FADED = 0.25  # opacity of a head that is not significant
 WIDEST, SMALLEST_CELL = 640, 8  # pixels: of such a picture, and of a head of the widest models
 
 
@@ -24,6 +25,7 @@ def head_picture(
     *,
     title: str,
     highlight: Collection[Head] = (),
+    full: Collection[Head] | None = None,
     tooltip: Sequence[str] = (),
     select: bool = False,
     lines: int = 1,
@@ -31,8 +33,9 @@ def head_picture(
     """A layer x head picture of one number (or one class) per head.
 
     frame: one row a head with columns `layer`, `head` (zero-based) and the shade's. highlight: heads to outline.
-    tooltip: more columns to read. select: a click selects "cell" (layer, head). Heads without a value stay empty.
-    lines: of the title at least, so that pictures side by side begin at one height.
+    full: heads to draw in full colour, the others faded (default: all). tooltip: more columns to read. select: a click
+    selects "cell" (layer, head). Heads without a value stay empty. lines: of the title at least, so that pictures side
+    by side begin at one height.
     """
     heads = [Head(int(layer), int(head)) for layer, head in zip(frame.layer, frame["head"], strict=True)]
     drawn = frame.assign(
@@ -48,6 +51,9 @@ def head_picture(
     read += tips(drawn, *tooltip)
     cells = alt.Chart(drawn).encode(x=x, y=y).mark_rect(stroke="gray", strokeOpacity=0.25)
     cells = cells.encode(color=shade.colour(drawn[shade.value]), tooltip=read)
+    if full is not None:
+        drawn["Ink"] = [1.0 if head in set(full) else FADED for head in heads]
+        cells = cells.encode(opacity=alt.Opacity("Ink:Q", scale=None, legend=None))
     if select:
         cells = cells.add_params(alt.selection_point(name="cell", fields=["layer", "head"], on="click", toggle=False))
     marked = drawn[[head in set(highlight) for head in heads]]

@@ -12,7 +12,7 @@ from core.studies.tuning.records import TunedScore
 from pages.parts.disable.prune_pictures import draw_curves
 from pages.parts.disable.results import show_results
 from pages.parts.reports.provenance import StoredRun, known_runs
-from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.one_task import Count, start_training
 from pages.parts.tuning.table_one import runs_table
@@ -33,9 +33,7 @@ def show_crossed() -> None:
         start_training("crossed", FOLDS, limit="limit", verb="Sweep", title="Cross-fitted sweep of")
     job_progress.show_jobs("crossed")
     with clear_errors():
-        stored = show_results("crossed")
-        if stored is not None:
-            _parts(stored.result_rows)
+        show_results("crossed", more=lambda stored: _parts(stored.result_rows))
         _show_stored("crossed-scores", "Scores", _scores)
         _show_stored("crossed-prune", "Pruning", _curves)
 
@@ -45,9 +43,9 @@ def _show_stored(study: str, title: str, draw: Callable[[StoredRun], None]) -> N
     if not known_runs(study):
         return
     st.subheader(title)
-    stored = pick_run(study, "", study.replace("-", "_"))
-    if stored is not None:
-        draw(stored)
+    with shown_result(study, "", study.replace("-", "_")) as stored:
+        if stored is not None:
+            draw(stored)
 
 
 def _scores(stored: StoredRun) -> None:

@@ -19,7 +19,7 @@ from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import shared_options
 from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.provenance import StoredRun
-from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
@@ -35,8 +35,8 @@ def show_operators() -> None:
     with drawer("Measure another checkpoint or task", "operators"):
         _start()
     job_progress.show_jobs("operators")
-    with clear_errors():
-        stored = pick_run("operators", "Nothing has been measured yet: choose a fine-tuned checkpoint.")
+    empty = "No result is stored yet. Choose a fine-tuned checkpoint."
+    with clear_errors(), shown_result("operators", empty) as stored:
         if stored is not None:
             warn_of_tuning(stored)
             _shown(stored.result_rows, stored)

@@ -12,7 +12,7 @@ from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.at_chance import warn_at_chance, warn_by_other_run
-from pages.parts.reports.stored_runs import pick_run
+from pages.parts.reports.study_view import shown_result
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.head_links import asked_heads, pick_and_link
@@ -21,54 +21,56 @@ from pages.parts.widgets.tables import show_table
 
 def show_importance() -> None:
     """Importance per head, and how its ranks agree with what zeroing each head does."""
-    stored = pick_run(
+    with shown_result(
         "importance",
         "No importance has been measured yet: choose a fine-tuned checkpoint, press Measure importance.",
         "weighed",
-    )
-    if stored is None:
-        return
-    rows = stored.result_rows
-    heads = ImportantHead.among(rows)
-    warn_by_other_run(stored)
-    left, right = st.columns([3, 2])
-    left.altair_chart(
-        head_picture(
-            pd.DataFrame(heads),
-            Shade("value", label="importance", cell=LARGE),
-            tooltip=("rank", "gradient"),
-            highlight=asked_heads(),
-            title="Importance of each head, l2 within its layer",
-        ),
-        width="content",
-    )
-    show_table(pd.DataFrame(heads[:20], columns=["name", "value", "gradient"]), container=right)
-    for agreement in RankCorrelation.among(rows):
-        rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f}"
-        right.markdown(f"Spearman with {plain(agreement.name)} when zeroed: **{rho}**")
-    pick_and_link(stored.of, [head.name for head in heads], current_view="interventions/pruning", key="weighed_head")
-    task_split = f"{stored.task_said} {stored.split}"
-    st.caption(plain(f"{stored.checkpoint_said} · {task_split} · n = {heads[0].n} rows · {stored.date}"))
+    ) as stored:
+        if stored is None:
+            return
+        rows = stored.result_rows
+        heads = ImportantHead.among(rows)
+        warn_by_other_run(stored)
+        left, right = st.columns([3, 2])
+        left.altair_chart(
+            head_picture(
+                pd.DataFrame(heads),
+                Shade("value", label="importance", cell=LARGE),
+                tooltip=("rank", "gradient"),
+                highlight=asked_heads(),
+                title="Importance of each head, l2 within its layer",
+            ),
+            width="content",
+        )
+        show_table(pd.DataFrame(heads[:20], columns=["name", "value", "gradient"]), container=right)
+        for agreement in RankCorrelation.among(rows):
+            rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f}"
+            right.markdown(f"Spearman with {plain(agreement.name)} when zeroed: **{rho}**")
+        pick_and_link(
+            stored.of, [head.name for head in heads], current_view="interventions/pruning", key="weighed_head"
+        )
+        task_split = f"{stored.task_said} {stored.split}"
+        st.caption(plain(f"{stored.checkpoint_said} · {task_split} · n = {heads[0].n} rows · {stored.date}"))
 
 
 def show_curves() -> None:
     """The metric against the share of heads removed, per order; and a folder for what is left."""
-    stored = pick_run(
+    with shown_result(
         "prune", "No curve has been drawn yet: choose a fine-tuned checkpoint and press Draw the curve.", "curve"
-    )
-    if stored is None:
-        return
-    steps = stored.among(PruneStep)
-    first = steps[0]
-    warn_at_chance(stored, first.baseline if first.metric == "accuracy" else None, first.n)
-    draw_curves(steps)
-    st.caption(
-        plain(
-            f"{stored.checkpoint_said} · {stored.task_said} dev · n = {first.n} rows · "
-            f"order from train rows · 95% paired interval of the change · {stored.date}"
+    ) as stored:
+        if stored is None:
+            return
+        steps = stored.among(PruneStep)
+        first = steps[0]
+        warn_at_chance(stored, first.baseline if first.metric == "accuracy" else None, first.n)
+        draw_curves(steps)
+        st.caption(
+            plain(
+                f"{stored.checkpoint_said} · {stored.task_said} dev · n = {first.n} rows · "
+                f"order from train rows · 95% paired interval of the change · {stored.date}"
+            )
         )
-    )
-    _save(steps, stored.of)
+        _save(steps, stored.of)
 
 
 def draw_curves(steps: Sequence[PruneStep]) -> None:

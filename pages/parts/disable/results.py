@@ -1,6 +1,6 @@
-"""The pictures and numbers of a stored sweep."""
+"""The figures and numbers of a stored ablation of every head, layer or group."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -18,26 +18,29 @@ from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.at_chance import warn_at_chance
 from pages.parts.reports.provenance import StoredRun, present_runs
-from pages.parts.reports.stored_runs import pick_run, title_of
+from pages.parts.reports.study_view import details, shown_result, title_of
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.head_links import asked_heads, pick_and_link
 from pages.parts.widgets.pickers import task_name
 from pages.parts.widgets.tables import show_table
 
-SURE = 0.05  # p below which a change counts as beyond luck
+SURE = 0.05  # corrected p below which a change is significant
 
 
-def show_results(study: str = "disable") -> StoredRun | None:
-    """Pictures, numbers and what they are worth, of a stored sweep, which is returned. study: disable or crossed."""
-    stored = pick_run(
+def show_results(study: str = "disable", more: Callable[[StoredRun], None] | None = None) -> None:
+    """The answer, figure and details of a stored sweep. study: disable or crossed. more: draws more of it, folded."""
+    with shown_result(
         study,
-        "Nothing has been swept yet: choose a checkpoint and press Sweep.",
+        "No ablation of every head is stored yet. Choose a checkpoint and press Run.",
         key="run" if study == "disable" else study,
         prefer=lambda stored: stored.told.get("what", "heads") == "heads",
-    )
-    if stored is None:
-        return None
+    ) as stored:
+        if stored is not None:
+            _draw(stored, study, more)
+
+
+def _draw(stored: StoredRun, study: str, more: Callable[[StoredRun], None] | None) -> None:
     rows = stored.result_rows
     variants, baseline = SweptVariant.among(rows), Untouched.among(rows)[0]
     warn_at_chance(stored, _value(baseline, "accuracy"), baseline.n)
@@ -47,37 +50,41 @@ def show_results(study: str = "disable") -> StoredRun | None:
         metric = url.pick(
             st.segmented_control, "Metric", names, key="metric", default=metric, required=True, format_func=plain
         )
-    _headline(variants, baseline, metric, first, SplitHalf.among(rows))
+    if not any(_change(variant, metric) for variant in variants):
+        st.info(f"{plain(metric)} is undefined: the unmodified model predicts the same class for every example.")
+        return
     if baseline.what == "duplicates":
         _duplicates(variants, metric)
     elif baseline.what in ("layers", "groups", *PARTS):
         _bars(variants, baseline, metric)
     else:
         _heads(variants, baseline, metric)
-    if study == "disable" and baseline.what in ("heads", "layers", "all-but-one"):
-        _beside_another(stored)
-    _table(variants, metric)
-    _few(variants)
-    st.caption(plain(" · ".join(_facts(stored, baseline, len(variants), first))))
-    if baseline.what in ("heads", "all-but-one"):
-        pick_and_link(
-            stored.of, [str(_head_of(variant)) for variant in variants], current_view="interventions", key="go_on"
-        )
     _everywhere(asked_heads())
-    return stored
+    with details():
+        _split_halves(first, SplitHalf.among(rows))
+        if study == "disable" and baseline.what in ("heads", "layers", "all-but-one"):
+            _beside_another(stored)
+        _table(variants, metric)
+        _few(variants)
+        st.caption(plain(" · ".join(_facts(stored, baseline, len(variants), first))))
+        if baseline.what in ("heads", "all-but-one"):
+            names = [str(_head_of(variant)) for variant in variants]
+            pick_and_link(stored.of, names, current_view="interventions", key="go_on")
+        if more is not None:
+            more(stored)
 
 
 def _facts(stored: StoredRun, baseline: Untouched, variants: int, first: str) -> list[str]:
-    flipped = "what each row adds to the change of r" if first == "pearson" else "right and wrong rows"
+    flipped = "the contribution of each example to r" if first == "pearson" else "correct and wrong predictions"
     facts = [
-        f"{stored.checkpoint} · {stored.task_said} {stored.split} · n = {baseline.n} rows",
-        f"operator {baseline.operator} · {stored.dtype} · {stored.date}",
-        f"intervals: paired, 95%, one at a time; p: max-T of {flipped}, corrected over all",
+        f"{stored.checkpoint} · {stored.task_said} {stored.split} · n = {baseline.n} examples",
+        f"ablation method: {baseline.operator} · {stored.dtype}",
+        f"intervals: paired, 95 %, for one ablation alone; p: max-T over {flipped}, corrected for all",
     ]
     if baseline.effect_within is not None:
         facts.append(
-            f"{baseline.in_float32} of {variants}, every claim among them, computed again in float32; the "
-            f"others' effects are within {100 * baseline.effect_within:.2f} points of it"
+            f"{baseline.in_float32} of {variants} ablations, including every significant one, were recomputed in "
+            f"float32; the other effects differ from float32 by at most {100 * baseline.effect_within:.2f} points"
         )
     return facts
 
@@ -99,37 +106,17 @@ def _change(variant: SweptVariant, metric: str) -> Estimate | None:
     return _metric_of(variant, metric).change
 
 
-def _headline(
-    variants: list[SweptVariant], baseline: Untouched, metric: str, first: str, halves: Sequence[SplitHalf]
-) -> None:
-    """first: the metric that chooses and that luck is judged by."""
-    changes = {k: change.value for k, variant in enumerate(variants) if (change := _change(variant, metric))}
-    if not changes:
-        st.info(f"{plain(metric)} is undefined here: the untouched checkpoint predicts the same for every row.")
-        return
-    significant = [variant for variant in variants if variant.p < SURE]
-    most = max(changes, key=changes.__getitem__)
-    best = variants[most]
-    left, middle, right = st.columns(3)
-    left.metric(
-        "change beyond luck",
-        f"{len(significant)} of {len(variants)}",
-        help=f"{plain(first)}, p < 0.05 after correction over all",
-    )
-    middle.metric(f"{plain(metric)}, untouched", f"{100 * _value(baseline, metric):.1f}")
-    if changes[most] > 0:
-        right.metric(f"best: {plain(best.name)}", f"{100 * _value(best, metric):.1f}", f"{100 * changes[most]:+.1f}")
-    else:
-        right.metric("best", "unmodified", help=f"No ablation raises {plain(metric)}.")
+def _split_halves(first: str, halves: Sequence[SplitHalf]) -> None:
+    """What the best ablation gains on examples that did not choose it. first: the metric that chooses."""
     for half in halves[:1]:
         gain, held_out, low, high, share_of_splits = _numbers(
             half.chosen, half.held_out, half.low, half.high, half.same
         )
         st.markdown(
-            f"Chosen by {plain(first)} on one half of the rows, the best gains **{100 * gain:+.1f}** there and "
-            f"**{100 * held_out:+.1f}** on the other half (the middle 95% of random splits of these rows: "
-            f"{100 * low:+.1f} to {100 * high:+.1f}, no confidence interval); {plain(half.name)} is chosen "
-            f"in {share_of_splits:.0%} of the splits."
+            f"The ablation that gains most {plain(first)} on one half of the examples gains **{100 * gain:+.1f}** "
+            f"points there and **{100 * held_out:+.1f}** points on the other half. In 95 % of random splits the second "
+            f"gain is between {100 * low:+.1f} and {100 * high:+.1f} (not a confidence interval). {plain(half.name)} "
+            f"is chosen in {share_of_splits:.0%} of the splits."
         )
 
 
@@ -146,12 +133,17 @@ def _heads(variants: list[SweptVariant], baseline: Untouched, metric: str) -> No
     left, right = st.columns([3, 2])
     untouched = 100 * _value(baseline, metric)
     with left:
-        st.altair_chart(_picture(variants, metric, f"Change of {metric} from {untouched:.1f} (Fig 8)"), width="content")
-        st.caption("Outlined: beyond luck, or asked for by the link to this page.")
+        title = f"Change of {metric} when one head is disabled, from {untouched:.1f}"
+        st.altair_chart(_picture(variants, metric, title), width="content")
+        st.caption("Outlined: significant after correction, or named by the link to this page.")
     with right:
         scores = pd.DataFrame([_score(variant, baseline, metric) for variant in variants])
-        axes = Axes(x="rank", y="score", low="low", high="high", name="name", y_title=f"{metric} x 100 without it")
-        st.altair_chart(ranked(scores, axes, title="Score without each head; dashed: untouched", rule=untouched))
+        axes = Axes(
+            x="rank", y="score", low="low", high="high", name="name", y_title=f"{metric} × 100 without the head"
+        )
+        st.altair_chart(
+            ranked(scores, axes, title="Score without each head (dashed: unmodified model)", rule=untouched)
+        )
     for head in asked_heads():
         for variant in variants:
             if _head_of(variant) == head:
@@ -202,7 +194,7 @@ def _few(variants: Sequence[SweptVariant]) -> None:
     """Of how many no interval is shown, and what that of the first takes."""
     few = [note for variant in variants if (note := too_few_flips(variant.flipped, variant.n))]
     if few:
-        st.caption(f"No interval of {len(few)} of {len(variants)}; of the first of them {few[0]}.")
+        st.caption(f"{len(few)} of {len(variants)} have no interval; the first one: {few[0]}.")
 
 
 def _score(variant: SweptVariant, baseline: Untouched, metric: str) -> dict[str, Any]:
@@ -219,9 +211,9 @@ def _bars(variants: list[SweptVariant], baseline: Untouched, metric: str) -> Non
     st.altair_chart(
         values_with_intervals(
             pd.DataFrame(shown),
-            Axes(x="name", y="score", low="low", high="high", x_title="disabled", y_title=f"{metric} x 100"),
+            Axes(x="name", y="score", low="low", high="high", x_title="disabled", y_title=f"{metric} × 100"),
             rule=100 * untouched,
-            title="Score without each; dashed: untouched (Fig 9)",
+            title="Score without each (dashed: unmodified model)",
             tooltip=("flipped", "p"),
         )
     )
@@ -236,7 +228,7 @@ def _duplicates(variants: list[SweptVariant], metric: str) -> None:
         ways = {
             "together": cost.change,
             "one at a time, added up": cost.apart,
-            "random heads of the same layers": cost.control,
+            "random heads from the same layers": cost.control,
         }
         lines += [
             {"group": variant.name, "disabled": way, "heads": variant.heads, "change": 100 * estimate.value,
@@ -250,13 +242,13 @@ def _duplicates(variants: list[SweptVariant], metric: str) -> None:
         pd.DataFrame(lines),
         Axes(x="group", y="change", low="low", high="high", colour="disabled", y_title=f"change of {metric}, points"),
         rule=0,
-        title="Do near-duplicates stand in for each other?",
+        title="Change when near-duplicate heads are disabled",
         tooltip=("heads",),
     )
     st.altair_chart(chart)
     st.markdown(
-        "A group whose heads stand in for each other loses more together than its heads lose one at a time: "
-        f"**{len(worse)} of {len(variants)}** groups do (95% interval of the difference below 0, one at a time)"
+        "If the heads of a group replace each other, disabling all of them costs more than the sum over single heads. "
+        f"This is so for **{len(worse)} of {len(variants)}** groups (95 % CI of the difference below 0)"
         + (f": {', '.join(worse)}." if worse else ".")
     )
 
@@ -272,7 +264,7 @@ def _beside_another(stored: StoredRun) -> None:
         return
     other_run = url.pick(
         st.selectbox,
-        "Beside another sweep",
+        "Compare with another ablation",
         ["", *other_sweeps],
         key="other_run",
         format_func=lambda run: title_of(other_sweeps[run]) if run else "none",
@@ -282,20 +274,20 @@ def _beside_another(stored: StoredRun) -> None:
     rows, other_rows = stored.result_rows, other_sweeps[other_run].result_rows
     pairs, agreement = shared_effects(rows, other_rows)
     if not pairs:
-        st.info("The two sweeps share no head of the same name: choose one of the same kind.")
+        st.info("The two results share no head. Choose a result of the same kind.")
         return
     changes = ["this", "other"]
     change_table = pd.DataFrame(pairs).astype(dict.fromkeys(changes, float))
     change_table[changes] *= 100
     rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f} (p {agreement.p:.3f})"
-    title = f"Changes of two sweeps, points; Spearman {rho}, n = {agreement.n}"
+    title = f"Changes in two results, in points (Spearman {rho}, n = {agreement.n})"
     left, right = st.columns([3, 2])
     left.altair_chart(points(change_table, Axes(x="this", y="other", name="name"), title=title))
     variants = SweptVariant.among(other_rows)
     if all(variant.head is not None for variant in variants):
         metric = variants[0].metrics.first.name
         name = task_name(str(variants[0].task))
-        right.altair_chart(_picture(variants, metric, f"The other: {metric} on {name}"), width="content")
+        right.altair_chart(_picture(variants, metric, f"Other result: {metric} on {name}"), width="content")
 
 
 def _table(variants: list[SweptVariant], metric: str) -> None:
@@ -321,8 +313,7 @@ def _table(variants: list[SweptVariant], metric: str) -> None:
                 ends = {f"{metric}_{name}_low": beyond.low, f"{metric}_{name}_high": beyond.high}
                 line |= {f"{metric}_{name}": beyond.value} | ends
         lines.append(line)
-    with st.expander(f"All {len(variants)}"):
-        show_table(pd.DataFrame(lines))
+    show_table(pd.DataFrame(lines))
 
 
 def _everywhere(heads: list[Head]) -> None:
@@ -338,7 +329,10 @@ def _everywhere(heads: list[Head]) -> None:
         if str(score.statistic).endswith(" heads") and Head(int(score.layer or 0), int(score.head or 0)) in heads
     ]
     if not scores:
-        st.info(f"No sweep of single heads has {', '.join(map(str, heads))} yet: choose a checkpoint and press Sweep.")
+        st.info(
+            f"No stored ablation of single heads includes {', '.join(map(str, heads))}. Choose a checkpoint and press "
+            "Run."
+        )
         return
     lines = [
         {
@@ -354,9 +348,9 @@ def _everywhere(heads: list[Head]) -> None:
         for score in scores
     ]
     signed = ("change, points", "95% from", "95% to")
-    st.subheader(f"{', '.join(map(str, heads))} in every sweep")
+    st.markdown(f"**{', '.join(map(str, heads))} in all stored results**")
     show_table(
         pd.DataFrame(lines),
         column_config={name: st.column_config.NumberColumn(format="%+.2f") for name in signed},
     )
-    st.caption("One head at a time; intervals are not corrected, p is, over all heads of its sweep.")
+    st.caption("One head at a time. The p-values are corrected for all heads, the intervals are not.")

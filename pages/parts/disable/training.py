@@ -6,7 +6,7 @@ from core.studies.tuning.finetune import METRICS
 from core.studies.tuning.records import HeldChange, TunedScore
 from core.tuning.recipe import PRESET_NOTES, PRESETS, preset_for
 from pages.parts.disable.live import OPERATORS
-from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning import table_one
@@ -65,31 +65,31 @@ def _start() -> None:
 
 
 def _results() -> None:
-    stored = pick_run(
+    with shown_result(
         "held", "Nothing has been trained with heads held yet: choose a checkpoint and tasks, and press Train.", "held"
-    )
-    if stored is None:
-        return
-    rows = stored.result_rows
-    scores = TunedScore.among(rows)
-    st.table(table_one.table_one(scores).set_index("task").T)
-    for change in HeldChange.among(rows):
-        if change.score is None or change.low is None or change.high is None:
-            continue
-        ends = f"{100 * change.low:+.1f} to {100 * change.high:+.1f}"
-        st.markdown(
-            f"**{plain(task_name(change.task))}**: with {change.held_heads} heads held, "
-            f"{plain(change.metric)} changes by "
-            f"**{100 * change.score:+.1f}** points (95%: {ends}; n = {change.n} rows, {change.seeds} seeds)."
+    ) as stored:
+        if stored is None:
+            return
+        rows = stored.result_rows
+        scores = TunedScore.among(rows)
+        st.table(table_one.table_one(scores).set_index("task").T)
+        for change in HeldChange.among(rows):
+            if change.score is None or change.low is None or change.high is None:
+                continue
+            ends = f"{100 * change.low:+.1f} to {100 * change.high:+.1f}"
+            st.markdown(
+                f"**{plain(task_name(change.task))}**: with {change.held_heads} heads held, "
+                f"{plain(change.metric)} changes by "
+                f"**{100 * change.score:+.1f}** points (95%: {ends}; n = {change.n} rows, {change.seeds} seeds)."
+            )
+        table_one.show_bars(scores)
+        st.caption(
+            plain(
+                f"x 100; mean ± standard deviation over seeds · {stored.checkpoint} · {stored.date} · the "
+                "change is measured on the same dev rows, paired · † predictions were constant in some run"
+            )
         )
-    table_one.show_bars(scores)
-    st.caption(
-        plain(
-            f"x 100; mean ± standard deviation over seeds · {stored.checkpoint} · {stored.date} · the "
-            "change is measured on the same dev rows, paired · † predictions were constant in some run"
-        )
-    )
-    with st.expander("Runs and their checkpoints"):
-        columns = ["task", "initialisation", "seed", "held_heads", *METRICS, "folder"]
-        show_table(table_one.runs_table(scores, columns))
-        st.caption("A checkpoint that learned with heads held opens as any other does, its heads free again.")
+        with st.expander("Runs and their checkpoints"):
+            columns = ["task", "initialisation", "seed", "held_heads", *METRICS, "folder"]
+            show_table(table_one.runs_table(scores, columns))
+            st.caption("A checkpoint that learned with heads held opens as any other does, its heads free again.")

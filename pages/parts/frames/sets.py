@@ -18,7 +18,7 @@ from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.provenance import known_runs
-from pages.parts.reports.result_card import show_card
+from pages.parts.reports.result_card import show_answer
 from pages.parts.shell import context, resources, uploads, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.files import show_files
@@ -173,7 +173,7 @@ def show_runs() -> None:
     most = max((head.value or 0.0 for rows in rows_of.values() for head in FrameHead.among(rows)), default=1.0)
     for column, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
         with column, clear_errors():
-            show_card(stored_runs[run], key=f"frames_{run[:8]}")
+            show_answer(stored_runs[run], key=f"frames_{run[:8]}")
             show_result(run, rows_of[run], most)
 
 

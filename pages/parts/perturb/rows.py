@@ -30,7 +30,7 @@ from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.disable.sweeps import shared_options
 from pages.parts.reports.at_chance import warn_at_chance
-from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
@@ -45,8 +45,12 @@ def show_rows() -> None:
     with drawer("Measure another checkpoint or task", study):
         _start(study)
     job_progress.show_jobs(study)
-    with clear_errors():
-        stored = pick_run(study, "Nothing has been measured yet: choose a fine-tuned checkpoint and press Measure.")
+    with (
+        clear_errors(),
+        shown_result(
+            study, "Nothing has been measured yet: choose a fine-tuned checkpoint and press Measure."
+        ) as stored,
+    ):
         if stored is not None:
             rows = stored.result_rows
             for untouched in Untouched.among(rows)[:1]:

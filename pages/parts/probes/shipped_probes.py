@@ -1,4 +1,4 @@
-"""The result that the Probes and Subnetworks pages show: one's own, or one that ships (data.recipes.example_probes)."""
+"""The stored result that the views Probes and Subnetworks show."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,13 +7,13 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.reports.provenance import StoredRun
-from pages.parts.reports.stored_runs import pick_run
+from pages.parts.reports.study_view import shown_result
 from pages.parts.shell.messages import plain
 
 
-def pick_result(study: str, *, key: str) -> StoredRun | None:
-    """A result of a study as a card, one's own before the one that ships; None with a hint without any."""
-    return pick_run(study, "Nothing has been measured yet: press Measure.", key, icon=":material/info:")
+def shown(study: str, *, key: str):
+    """The stored result of a study, to draw inside `with`; None, and a hint, without any."""
+    return shown_result(study, "No result is stored yet. Press Measure.", key, icon=":material/info:")
 
 
 def caption_of(result: StoredRun) -> str:

@@ -1,6 +1,7 @@
-"""What the three pages about what heads attend to share: where rows come from, pictures side by side, files."""
+"""What the views of attention scores share: where scores come from, the heatmap of one place, the table of heads."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -19,12 +20,16 @@ from core.studies.contract import declared, identity
 from core.studies.lookup import find_study
 from core.tasks.glue import TASKS, sampled
 from core.tasks.tables import read_given, read_pasted
-from pages.parts.charts.encoding import CELL, LARGE, Shade
-from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
+from pages.parts.charts.curves import dumbbells
+from pages.parts.charts.encoding import LARGE, Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.reports.headlines import DIFFERENCE, rows_second_less_first
-from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.result_card import show_own_answer
+from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, resources, uploads, url
-from pages.parts.shell.messages import counted, plain
+from pages.parts.shell.messages import counted
+from pages.parts.shell.short_names import short_names
 from pages.parts.widgets import job_progress, own_rows, pickers
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.tables import show_table
@@ -34,28 +39,40 @@ When Mary met her sister, she smiled at her.
 {TEXT} | {PAIR}"""
 MOST_SENTENCES = 200
 WEIGHTS, NORMS = "weights", "norms"
-BY_NORMS = "Norms: weight times the length of what is read, each row over its sum (Kobayashi et al. 2020)"
-MIDDLE = 36  # pixels of a cell where two pictures share a row, so that their legends fit into 800 pixels too
+BY_NORMS = "Norms multiply each weight by the length of the transformed value vector (Kobayashi et al. 2020)."
+STORED, TYPED = "task rows", "sentences"
+INPUTS = {STORED: "Stored results", TYPED: "Your sentences"}
 TOO_FEW = "too few"  # inputs; docs/results/few-inputs.md says how many that are
-SURE = 0.05  # q below which a head counts as above its null
+SURE = 0.05  # q below which a head counts as significant
+STRONGEST = 12  # heads in a plot against their baselines
 S = TypeVar("S", bound=Score)
 
 
 @dataclass(frozen=True)
 class ShownScores(Generic[S]):
-    """Scores to show, the row that each was read from, a caption that says where they are from, for links a
-    checkpoint and an input like theirs, and whether tasks are those of the bundled samples."""
+    """Scores to show.
+
+    Attributes:
+        rows: that the scores were read from.
+        about: where the scores come from, in words.
+        checkpoint, text, pair: for links.
+        bundled: whether tasks are those of the bundled samples.
+        stored: the run; None for typed sentences.
+        notes: what could not be measured.
+    """
 
     scores: list[S]
     rows: Sequence[Row]
-    caption: str
+    about: list[str]
     checkpoint: str
     text: str
     pair: str
     bundled: bool = False
+    stored: StoredRun | None = None
+    notes: Sequence[str] = ()
 
     def title(self, checkpoint_task: tuple[str, str]) -> str:
-        """What stands above a picture of one checkpoint and task."""
+        """The title of a figure of one checkpoint and task."""
         return place_title(checkpoint_task, bundled=self.bundled)
 
     def where(self, condition: Callable[[S], bool]) -> "ShownScores[S]":
@@ -69,16 +86,25 @@ class ShownScores(Generic[S]):
         return pd.DataFrame(self.rows)
 
 
-def measured_by(study: str, statistics: Collection[str]) -> tuple[str, Callable[[Score], bool]]:
-    """The study itself, or the one of norms |alpha f(x)| where the user asks; and which of its rows are `statistics`.
+def measured_by(container: Any, study: str, statistics: Collection[str]) -> tuple[str, Callable[[Score], bool]]:
+    """The study itself, or the study of norms |alpha f(x)| if the user chooses norms; and which rows are `statistics`.
 
-    The study norms has the statistics and the features of norm-based maps among its rows.
+    The study of norms has the statistics and the features of norm-based maps among its rows.
     """
-    chosen = url.pick(st.segmented_control, "By", [WEIGHTS, NORMS], key="by", help=BY_NORMS)
+    with container:
+        chosen = url.pick(st.segmented_control, "Measured by", [WEIGHTS, NORMS], key="by", help=BY_NORMS,
+                          label_visibility="collapsed")  # fmt: skip
     if chosen == WEIGHTS:
         return study, lambda score: True
     featured = study == "features"
     return "norms", lambda score: score.statistic in statistics and (score.feature is not None) == featured
+
+
+def pick_inputs(tools: Any, more: Mapping[str, str] | None = None) -> str:
+    """Whether the view shows stored results, sentences that are typed, or `more`; a control of the page's bar."""
+    with tools:
+        return url.pick(st.segmented_control, "Inputs", INPUTS | dict(more or {}), key="inputs", required=True,
+                        label_visibility="collapsed")  # fmt: skip
 
 
 def pick_kinds(label: str, labels: Mapping[str, str], *, key: str, help: str) -> list[str]:
@@ -89,41 +115,54 @@ def pick_kinds(label: str, labels: Mapping[str, str], *, key: str, help: str) ->
     )  # fmt: skip
 
 
-def rows_of(study: str, kind: type[S], *, task: str, options: dict[str, Any]) -> ShownScores[S] | None:
-    """Rows of pasted sentences or of a stored run; None (and what to do next) when there are none.
+@contextmanager
+def shown_scores(
+    study: str, kind: type[S], inputs: str, *, task: str, options: Callable[[], dict[str, Any]]
+) -> Iterator[ShownScores[S] | None]:
+    """Scores of typed sentences or of a stored run, to draw inside `with`; None, and what to do next, without any.
 
-    kind: of record that its rows are read as. options: of the study, beyond checkpoint, task and texts; both ways of
-    getting rows use them.
+    kind: of record that rows are read as. options: asks for what the study measures, beyond checkpoint, task and
+    texts; both ways of measuring use it.
     """
-    titles = {"task rows": "results on a task's rows", "sentences": "sentences of your own"}
-    input_kind = url.pick(st.segmented_control, "Inputs", titles, key="inputs", required=True)
-    return _pasted(study, kind, options) if input_kind == "sentences" else _stored(study, kind, task, options)
+    if inputs == TYPED:
+        yield _pasted(study, kind, options())
+        return
+    job_progress.show_jobs(study, most=2)
+    with shown_result(
+        study,
+        "No result is stored yet. Run the study below.",
+        f"run_{study}",
+        question="",
+        icon=":material/database:",
+        answered=False,
+    ) as stored:
+        yield None if stored is None else _of_run(stored, kind)
+    with drawer("Run with other settings", study):
+        _start(study, task, options())
 
 
 def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S] | None:
     name = context.now().checkpoint
     text = pickers.pick_text(
-        "Sentences, one a line",
+        "Sentences, one on each line",
         key="sentences",
         default=EXAMPLES,
         height=110,
-        help=f'At most {MOST_SENTENCES}. "first | second" is a pair. Apply with Ctrl+Enter.',
+        help=f'At most {MOST_SENTENCES} sentences. "first | second" is a pair. Press Ctrl+Enter to apply.',
     )
     file = uploads.ask_file("or a file of sentences", list(own_rows.ENDINGS), key="sentences_file",
                             max_upload_size=own_rows.LARGEST, help=own_rows.HELP)  # fmt: skip
     if file:
         own_rows.preview(lambda: own_rows.text_of(file))
-    is_measuring = url.switch(st.toggle, "Measure these sentences", key="measure", help="Again on each change")
+    is_measuring = url.switch(st.toggle, "Measure these sentences", key="measure", help="Measures after every change.")
     if not name or not is_measuring:
-        st.info(
-            "Switch on “Measure these sentences” to see what every head does on them.", icon=":material/play_circle:"
-        )
+        st.info("Switch on “Measure these sentences” to measure every head on them.", icon=":material/play_circle:")
         return None
     texts = own_rows.inputs_of(file) if file else typed_texts(text)
     if not 0 < len(texts) <= MOST_SENTENCES:
         raise InputError(
-            f"Between 1 and {MOST_SENTENCES} sentences are measured here; there are {len(texts)}: type fewer, or "
-            "run task rows."
+            f"The number of sentences must be between 1 and {MOST_SENTENCES}; got {len(texts)}. Type fewer sentences, "
+            "or run the study on a task."
         )
     study_options = find_study(study).read(options | {"checkpoint": name, "texts": texts})
     mark = identity(study, study_options)
@@ -132,9 +171,9 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
             measured_rows = measured(study, study_options)
             st.session_state.measured_scores = (measured_rows, kind.among(measured_rows))
         st.session_state.measured_mark = mark
-    caption = f"{plain(name)} · pasted sentences, {len(texts)} inputs"
+    about = [name, "typed sentences", counted(len(texts), "inputs")]
     rows, scores = st.session_state.measured_scores
-    return _scores_of_heads(rows, scores, caption, (name, *_first_of(study_options)))
+    return _scores_of_heads(rows, scores, about, (name, *_first_of(study_options)))
 
 
 def typed_texts(text: str) -> list[Text]:
@@ -154,27 +193,12 @@ def measured(study: str, options: AttendingOptions) -> list[dict[str, Any]]:
     return attending.measured_now(options, resources.checkpoint(options.checkpoint), resources.pipeline)
 
 
-def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> ShownScores[S] | None:
-    with drawer("Run on a task's rows", study):
-        _start(study, task, options)
-    job = st.session_state.get(f"job_{study}")
-    if job:
-        job_progress.show_job(job, rows=False)
-    stored = pick_run(
-        study,
-        "Run this on a task's rows above, and its results stand here.",
-        f"run_{study}",
-        icon=":material/database:",
-    )
-    if stored is None:
-        return None
-    shown = [fact for fact in (stored.checkpoint, stored.task_said, stored.split) if fact]
-    inputs = counted(stored.inputs, "inputs") if stored.inputs else "rows of several tasks"
-    caption = " · ".join([*(plain(fact) for fact in shown), inputs, stored.date])
+def _of_run(stored: StoredRun, kind: type[S]) -> ShownScores[S]:
     settings = stored.settings
     rows, scores = _read(stored.run, store.holder(resources.database(), stored.run), kind)
-    measured = _scores_of_heads(rows, scores, caption, (settings.checkpoint, *_first_of(settings)))
-    return replace(measured, bundled=stored.sampled)
+    about = [stored.date, stored.origin]
+    measured = _scores_of_heads(rows, scores, about, (settings.checkpoint, *_first_of(settings)))
+    return replace(measured, bundled=stored.sampled, stored=stored)
 
 
 @st.cache_resource(show_spinner=False, max_entries=8, hash_funcs={type: lambda kind: kind.__name__})
@@ -186,11 +210,10 @@ def _read(run: str, holder: str, kind: type[S]) -> tuple[list[Row], list[S]]:
 
 
 def _scores_of_heads(
-    rows: Sequence[Row], scores: Sequence[S], caption: str, links: tuple[str, str, str]
+    rows: Sequence[Row], scores: Sequence[S], about: list[str], links: tuple[str, str, str]
 ) -> ShownScores[S]:
-    """Say what no input has; the scores of heads."""
-    notes(scores)
-    all_scores = ShownScores(list(scores), rows, caption, *links)
+    """The scores of heads; the others are notes on what no input has."""
+    all_scores = ShownScores(list(scores), rows, about, *links, notes=notes(scores))
     return all_scores.where(lambda score: score.note is None and score.layer is not None)
 
 
@@ -211,7 +234,7 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
     tasks = pickers.pick_tasks(task, key=f"tasks_{study}")
     places = st.columns(3)
     most = places[0].number_input(
-        "Rows of each task, at most",
+        "Examples per task, at most",
         0,
         1_000_000,
         limit.default,
@@ -266,44 +289,74 @@ def task_said(task: str, *, bundled: bool) -> str:
     return sampled(name) if bundled else name
 
 
-def pictures(
-    scores: Sequence[Score],
-    value: str,
-    label: str,
-    *,
-    title: Callable[[tuple[str, str]], str],
-    diverging: bool = False,
-) -> list[Any]:
-    """One layer x head picture a checkpoint and task, side by side on one scale; heads above their null outlined."""
-    drawn: list[Any] = []
-    groups = list(chosen_first(by_place(scores)).items())
-    measured = [score for score in scores if score.checkpoint != DIFFERENCE]  # a difference has its own scale
-    values = pd.to_numeric(pd.DataFrame(measured)[value]).dropna() if measured else ()
-    domain = (min(0.0, float(min(values))), float(max(values))) if len(values) else (0.0, 1.0)
-    a_row = min(3, max(1, len(groups)))
-    cell = (LARGE, MIDDLE, CELL)[a_row - 1]
-    columns = 1 + max((int(score.head or 0) for score in scores), default=0)
-    lines = max(
-        (len(wrapped_title(title(checkpoint_task), columns, cell_of(columns, cell))) for checkpoint_task, _ in groups),
-        default=1,
+def pick_place(container: Any, scores: Sequence[S]) -> list[S]:
+    """The scores of the chosen task and of one checkpoint, or of the difference between two; a control chooses it."""
+    places = chosen_first(by_place(scores))
+    task = next(iter(places))[1]
+    of_task = {checkpoint: found for (checkpoint, of), found in places.items() if of == task}
+    if len(of_task) == 1:
+        return next(iter(of_task.values()))
+    order = sorted(of_task, key=lambda name: (name == DIFFERENCE, name != context.now().checkpoint))
+    names = short_names([name for name in order if name != DIFFERENCE]) | {DIFFERENCE: "difference"}
+    if len(names) == 3 and Path(order[0]).name in Path(order[1]).name:  # the second was fine-tuned from the first
+        names |= {order[0]: "before", order[1]: "after"}
+    chosen = url.pick(
+        container.segmented_control, "Checkpoint", order, key="place", default=order[0], required=True,
+        format_func=lambda name: names.get(name, name),
+        help="The difference is the second checkpoint (after fine-tuning) minus the first (before).",
+    )  # fmt: skip
+    return of_task[chosen]
+
+
+def heatmap(scores: Sequence[Score], value: str, label: str, *, title: str, diverging: bool = False) -> Any:
+    """A layer x head heatmap; heads that are not significant are faded."""
+    frame, changed = pd.DataFrame(scores), scores[0].checkpoint == DIFFERENCE
+    tested_at_all = any(score.q is not None for score in scores)
+    return head_picture(
+        frame,
+        Shade(value, label, diverging or changed, cell=LARGE),
+        title=title,
+        full=above_null(scores) if tested_at_all else None,
+        tooltip=[name for name in ("low", "high", "n", "baseline", "q") if frame[name].notna().any()],
     )
-    for start in range(0, len(groups), a_row):
-        beside = st.container(horizontal=True)  # wraps where a narrow window has no room for all of a row
-        for (checkpoint, task), task_scores in groups[start : start + a_row]:
-            frame, changed, sure = pd.DataFrame(task_scores), checkpoint == DIFFERENCE, above_null(task_scores)
-            shade = Shade(value, label, diverging or changed, None if changed else domain, cell=cell)
-            chart = head_picture(
-                frame,
-                shade,
-                title=title((checkpoint, task)),
-                highlight=sure if 2 * len(sure) < len(task_scores) else (),  # most outlined: none stands out
-                tooltip=[name for name in ("low", "high", "n", "baseline", "q") if frame[name].notna().any()],
-                lines=lines,
-            )
-            container = beside.container(width="content")
-            container.altair_chart(chart, width="content", key=f"picture_{checkpoint}_{task}_{label}")
-            drawn.append(chart)
-    return drawn
+
+
+def against_baseline(scores: Sequence[Score], *, value: str, baseline: str) -> Any:
+    """The strongest heads as dots, each joined to its baseline."""
+    strongest = sorted(
+        (score for score in scores if score.value is not None and score.baseline is not None),
+        key=lambda score: -(score.effect if score.effect is not None else float(score.value or 0)),
+    )[:STRONGEST]
+    return dumbbells(
+        pd.DataFrame([
+            {"head": score.name, "value": score.value, "baseline": score.baseline, "low": score.low, "high": score.high}
+            for score in strongest
+        ]),
+        title=f"The {len(strongest)} heads with the largest excess",
+        value=value,
+        baseline=baseline,
+    )  # fmt: skip
+
+
+def answered(
+    measured: ShownScores[S],
+    scores: Sequence[S],
+    container: Any,
+    question: str,
+    sentence: str,
+    sure: str,
+    key: str,
+    *,
+    what: str = "inputs",
+) -> None:
+    """Show the question and the answer of a view whose controls choose what is asked."""
+    n = most_inputs(scores)
+    parts = [] if not scores else [measured.title((str(scores[0].checkpoint), str(scores[0].task)))]
+    if measured.stored is None:
+        parts = []
+    with container:
+        show_own_answer(question, [*parts, f"n = {n:,} {what}", *measured.about], sentence, sure, key=f"run_{key}",
+                        stored=measured.stored)  # fmt: skip
 
 
 def above_null(scores: Sequence[Score]) -> list[Head]:
@@ -323,26 +376,6 @@ def shared_heads(scores: Sequence[Score]) -> list[Head]:
     tasks = dict.fromkeys(score.task for score in scores)
     groups = [set(above_null([score for score in scores if score.task == task])) for task in tasks]
     return sorted(set.intersection(*groups)) if len(groups) > 1 else []
-
-
-def sure_table(
-    measured: ShownScores, scores: Sequence[Score], columns: Sequence[str], *, by: str, key: str, heading: str
-) -> None:
-    """The heads that stand out, as many as the heading says; a switch shows the others too. heading: before the
-    count."""
-    sure = {(score.checkpoint, score.task, head) for score in scores for head in above_null([score])}
-    st.subheader(f"{heading}: {len(sure)}")
-    everything = url.switch(st.toggle, "All heads", key=f"every_{key}", help=f"Those with q of {SURE} and more too")
-    if scores and not sure:
-        st.caption("None stands out: every head is listed.")
-    listed = [
-        score for score in scores if everything or not sure or (score.checkpoint, score.task, _head(score)) in sure
-    ]
-    table(measured, listed, columns, by=by, key=key)
-
-
-def _head(score: Score) -> Head:
-    return Head(int(score.layer or 0), int(score.head or 0))
 
 
 def table(measured: ShownScores, scores: Sequence[Score], columns: Sequence[str], *, by: str, key: str) -> None:
@@ -380,11 +413,10 @@ def tested(values: pd.Series) -> pd.Series:
     return numbers.map(lambda p: TOO_FEW if pd.isna(p) else f"{p:.3g}")
 
 
-def notes(scores: Sequence[Score]) -> None:
-    """Say what no input has."""
+def notes(scores: Sequence[Score]) -> list[str]:
+    """What no input has, in sentences."""
     noted: dict[str, dict[str, None]] = {}
     for score in scores:
         if score.note is not None:
             noted.setdefault(score.note, {}).setdefault(str(score.feature or score.statistic))
-    for note, names in noted.items():
-        st.caption(plain(f"{', '.join(names)}: {note}."))
+    return [f"{', '.join(names)}: {note}." for note, names in noted.items()]

@@ -17,7 +17,7 @@ from pages.parts.shell.short_names import short_names
 from pages.parts.widgets.pickers import rows_name, task_name
 
 K = TypeVar("K", bound=Result)
-ORIGINS = {"yours": "your own", "shipped": "ships with Attention Atlas", "imported": "imported, not measured here"}
+ORIGINS = {"yours": "your result", "shipped": "bundled", "imported": "imported, not measured here"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +62,8 @@ class StoredRun:
         """Whose it is, and of which weights where those are not the present ones."""
         whose = ORIGINS[self.source]
         if self.standing == "earlier":
-            return f"{whose}, of earlier weights ({str(self.weights_hash)[:8]}), not those it has now"
-        return f"{whose}, of weights that were not recorded" if self.is_outdated else whose
+            return f"{whose}, from earlier weights ({str(self.weights_hash)[:8]}), not the present ones"
+        return f"{whose}, from weights that were not recorded" if self.is_outdated else whose
 
     @property
     def settings(self) -> Any:

@@ -1,4 +1,4 @@
-"""One result as a card: its headline, what it rests on, where it comes from, and what can be done with it."""
+"""One result: its question and answer, how sure the answer is, where it comes from, and one menu."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +16,7 @@ from core.store import runs, shipped_record
 from core.store.rows import Row
 from core.studies.attention.records import Score
 from core.studies.headline import Headline
+from core.tasks.glue import sampled
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.export import exported, together
 from pages.parts.charts.heads import head_picture
@@ -25,10 +26,88 @@ from pages.parts.shell import context, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.head_links import is_missing
-from pages.parts.widgets.pin import offer_pin_of_run
+from pages.parts.widgets.pickers import task_name
+from pages.parts.widgets.pin import ask_pin_of_run
 from pages.parts.widgets.undoing import take_away
 
-# ---------------------------------------------------------------- A result as a figure and a citation
+# ---------------------------------------------------------------- the answer
+
+
+def show_answer(stored: StoredRun, *, key: str, question: str = "") -> None:
+    """The question, what the result is about, the finding in one sentence, how sure it is, and one menu."""
+    headline = headlines.headline_of(stored.run, rows=context.now().rows)
+    show_own_answer(
+        question,
+        about(stored, headline, context.now().rows),
+        headline.sentence,
+        support(headline),
+        key=key,
+        stored=stored,
+    )
+
+
+def show_own_answer(
+    question: str, about_it: Sequence[str], sentence: str, sure: str, *, key: str, stored: StoredRun | None = None
+) -> None:
+    """The same for an answer that the view words itself."""
+    with st.container(key=f"result_{key}", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            if question:
+                st.subheader(plain(question), anchor=False, width="content")
+            else:
+                st.caption(plain(" · ".join(about_it)), width="content")
+            if stored is not None:
+                show_menu(stored, key=key)
+        if question:
+            st.caption(plain(" · ".join(about_it)))
+        with st.container(key=f"answer_{key}", gap=None):
+            st.markdown(f"**{plain(sentence)}**")
+            if sure:
+                st.caption(plain(sure))
+
+
+def about(stored: StoredRun, headline: Headline, rows: str | None = None) -> list[str]:
+    """Model, task, n, date and origin of a result, as far as they are known. rows: the task that the headline is about,
+    if the result has several."""
+    several = (stored.task or "").split(", ")
+    task = task_name(rows) if rows and rows in several else ""
+    tasks = sampled(task) if stored.sampled else task
+    parts = [
+        stored.checkpoint_said,
+        tasks or stored.task_said,
+        f"n = {headline.n:,} {headline.of}" if headline.n else "",
+    ]
+    if " (stopped: " in stored.title:
+        parts.append("partial: " + stored.title.rpartition(" (stopped: ")[2].rstrip(")"))
+    parts += [stored.date, stored.origin, "its weights are not on this machine" if gone(stored) else ""]
+    return [part for part in parts if part]
+
+
+def support(headline: Headline) -> str:
+    """How sure a finding is: its interval and its baseline; "" without them."""
+    parts = [headline.interval, f"baseline: {headline.baseline}" if headline.baseline else ""]
+    said = "; ".join(part for part in parts if part)
+    return said[:1].upper() + said[1:] + "." if said else ""
+
+
+def show_menu(stored: StoredRun, *, key: str) -> None:
+    """One menu: files, the citation, a pin, a rerun, and the removal of a result that is not bundled."""
+    note = (shipped_record.about() or {}).get("note") if stored.source == "shipped" else None
+    menu = st.popover("Save or cite", icon=":material/ios_share:", key=f"menu_{key}", on_change="rerun",
+                      help="Files, BibTeX entry, command, pin, rerun")  # fmt: skip
+    with menu:
+        _files(stored.run, key)
+        if menu.open:
+            _show_citation(stored, key)
+        with st.container(horizontal=True):
+            st.button("Run again", icon=":material/replay:", key=f"again_{key}", on_click=_again, args=(stored.run,),
+                      help="Starts a job with the same study and settings.")  # fmt: skip
+            if stored.source != "shipped":
+                st.button("Delete", icon=":material/delete:", key=f"delete_{key}", on_click=_delete,
+                          args=(stored.run,))  # fmt: skip
+        ask_pin_of_run(stored.run, key=f"pin_{key}")
+        if note:
+            st.caption(plain(note))
 
 
 def offer_citation(stored: StoredRun, *, key: str) -> None:
@@ -37,11 +116,11 @@ def offer_citation(stored: StoredRun, *, key: str) -> None:
                        help="Figure (SVG), BibTeX entry and command")  # fmt: skip
     if cited.open:
         with cited:
-            _show(stored, key)
+            _show_citation(stored, key)
 
 
-def _show(stored: StoredRun, key: str) -> None:
-    """As if it were pinned now."""
+def _show_citation(stored: StoredRun, key: str) -> None:
+    """The command, the BibTeX entry and the figures of a result, as if it were pinned now."""
     with clear_errors():
         finding = finding_of_run(resources.database(), stored.run)
         finding = replace(finding, stored=stored.created, finding=stored.run[:12])
@@ -54,26 +133,9 @@ def _show(stored: StoredRun, key: str) -> None:
                                key=f"{key}_{name}")  # fmt: skip
 
 
-def show_card(stored: StoredRun, *, key: str) -> None:
-    """The result that is open."""
-    run, headline = stored.run, headlines.headline_of(stored.run, rows=context.now().rows)
-    with st.container(border=True, key=f"result_{key}"):
-        st.markdown(f"**{plain(headline.sentence)}**")
-        note = (shipped_record.about() or {}).get("note") if stored.source == "shipped" else None
-        st.caption(plain(" · ".join(facts(headline, stored))), help=plain(note) if note else None)
-        with st.container(horizontal=True, vertical_alignment="center"):
-            _files(run, key)
-            st.button("Run again", icon=":material/replay:", key=f"again_{key}", on_click=_again, args=(run,),
-                      help="The same study with the same settings, as a job of your own")  # fmt: skip
-            offer_citation(stored, key=f"cite_{key}")
-            offer_pin_of_run(run, key=f"pin_{key}")
-            if stored.source != "shipped":
-                st.button("Delete", icon=":material/delete:", key=f"delete_{key}", on_click=_delete, args=(run,))
-
-
 def show_line(stored: StoredRun, *, key: str, chosen: str) -> None:
     """One of the other results: its headline, and a button that opens it. chosen: the key that says which is open."""
-    headline = headlines.headline_of(stored.run, rows=context.now().rows)
+    headline = headlines.headline_of(stored.run)
     text, button = st.columns([6, 1], vertical_alignment="center")
     text.markdown(plain(headline.sentence))
     text.caption(plain(" · ".join(facts(headline, stored))))
@@ -81,16 +143,8 @@ def show_line(stored: StoredRun, *, key: str, chosen: str) -> None:
 
 
 def facts(headline: Headline, stored: StoredRun) -> list[str]:
-    """n, interval, baseline, checkpoint, task, date and source, as far as they are known."""
-    parts = [
-        f"n = {headline.n} {headline.of}" if headline.n else "",
-        headline.interval,
-        f"beside: {headline.baseline}" if headline.baseline else "",
-    ]
-    if " (stopped: " in stored.title:
-        parts.append("partial: " + stored.title.rpartition(" (stopped: ")[2].rstrip(")"))
-    parts += [stored.checkpoint_said, stored.task_said, stored.date, stored.origin]
-    return [fact for fact in (*parts, "its weights are not on this machine" if gone(stored) else "") if fact]
+    """All that is known of a result in a list: how sure it is, and what it is about."""
+    return [fact for fact in (support(headline).removesuffix("."), *about(stored, headline)) if fact]
 
 
 def gone(stored: StoredRun) -> bool:
@@ -124,9 +178,10 @@ def _files(run: str, key: str) -> None:
         study = stored_run(run).study
         downloads += [(kind, lambda kind=kind: exported(picture(study, rows()), kind)) for kind in ("svg", "png")]
     downloads.append(("html", lambda: _page(run)))
-    for kind, make in downloads:
-        st.download_button(kind.upper(), make, f"{key}-{run[:8]}.{kind}", on_click="ignore", key=f"{kind}_{key}",
-                           icon=":material/download:")  # fmt: skip
+    with st.container(horizontal=True):
+        for kind, make in downloads:
+            st.download_button(kind.upper(), make, f"{key}-{run[:8]}.{kind}", on_click="ignore", key=f"{kind}_{key}",
+                               icon=":material/download:")  # fmt: skip
 
 
 def _page(run: str) -> str:

@@ -70,15 +70,15 @@ PAGES = (
     )),
     Page("linguistics", "Linguistics", ":material/account_tree:", (
         View("tokens", "Token types", "token_types", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),
-        View("relations", "Syntactic relations", "relations", ("checkpoint", "beside", "rows"), (("rows", "mrpc"),)),
+        View("relations", "Syntactic relations", "relations", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),
         View("frames", "Frame relations", "frame_relations", ("checkpoint", "beside", "sentence", "head")),
         View("probes", "Probes", "probes", _RESULT, (("rows", "sst2"),)),
     )),
     Page("statistics", "Statistics", ":material/query_stats:", (
         View("heads", "Head statistics", "head_statistics", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),
         View("effective", "Effective attention", "effective_attention", ("checkpoint", "input", "rows"),
-             (("rows", "mrpc"),)),
-        View("shares", "Pattern shares", "pattern_shares", ("checkpoint", "beside", "rows"), (("rows", "mrpc"),)),
+             (("rows", "sst2"),)),
+        View("shares", "Pattern shares", "pattern_shares", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),
     )),
     Page("finetuning", "Fine-tuning", ":material/school:", (
         View("train", "Train", "training", _RESULT, (("rows", "sst2"),)),
@@ -140,7 +140,7 @@ RESULTS = {
     "features": Shown("linguistics/tokens", "run_features"),
     "norms": Shown("linguistics/tokens", "run_norms", (("by", "norms"),)),
     "relations": Shown("linguistics/relations", "run_relations"),
-    "dependencies": Shown("linguistics/relations", "trees_run"),
+    "dependencies": Shown("linguistics/relations", "trees_run", (("inputs", "trees"),)),
     "frame-heads": Shown("linguistics/frames", "frame_runs", (("mode", "A set of sentences"),)),
     "syntax": Shown("linguistics/probes", "parsed", (("mode", "Syntax in attention"),)),
     "probe": Shown("linguistics/probes", "probed", (("mode", "Layers"),)),

@@ -9,7 +9,7 @@ from pages.parts.disable.operators import show_operators
 from pages.parts.disable.results import show_results
 from pages.parts.disable.sweeps import start_sweep
 from pages.parts.disable.training import show_training
-from pages.parts.reports.stored_runs import drawer
+from pages.parts.reports.study_view import drawer
 from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress

@@ -24,7 +24,7 @@ from pages.parts.charts.encoding import CELL, Axes, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.attending import task_said
-from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, history, links, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.shell.short_names import short_names
@@ -210,31 +210,31 @@ def start() -> None:
 
 def results() -> None:
     """The stored comparisons."""
-    stored = pick_run(
+    with shown_result(
         "change",
         "Nothing has been compared yet: choose a checkpoint and one or more fine-tuned from it, and press Compare.",
         icon=":material/compare:",
-    )
-    if stored is None:
-        return
-    warn_of_tuning(stored)
-    scores, compared = stored.among(ChangeScore), STUDY.read(dict(stored.told))
-    stored_statistics = [name for name in STATISTICS if name in {score.statistic for score in scores}]
-    statistic = url.pick(
-        st.segmented_control, "Statistic", stored_statistics, key="statistic", default="cosine", required=True,
-        format_func=lambda name: STATISTICS[name].title,
-    )  # fmt: skip
-    pictures(scores, statistic, stored.run, bundled=stored.sampled)
-    source = "the task's own files" if compared.data else "the bundled samples"
-    st.caption(
-        plain(
-            f"before: {compared.before} · dev rows of {source} · {stored.date} · "
-            "95% intervals over rows, on hovering · maps are cropped to real tokens; the paper's notebook compared "
-            "padded ones. In the paper the last two layers change most, except on QQP."
+    ) as stored:
+        if stored is None:
+            return
+        warn_of_tuning(stored)
+        scores, compared = stored.among(ChangeScore), STUDY.read(dict(stored.told))
+        stored_statistics = [name for name in STATISTICS if name in {score.statistic for score in scores}]
+        statistic = url.pick(
+            st.segmented_control, "Statistic", stored_statistics, key="statistic", default="cosine", required=True,
+            format_func=lambda name: STATISTICS[name].title,
+        )  # fmt: skip
+        pictures(scores, statistic, stored.run, bundled=stored.sampled)
+        source = "the task's own files" if compared.data else "the bundled samples"
+        st.caption(
+            plain(
+                f"before: {compared.before} · dev rows of {source} · {stored.date} · "
+                "95% intervals over rows, on hovering · maps are cropped to real tokens; the paper's notebook compared "
+                "padded ones. In the paper the last two layers change most, except on QQP."
+            )
         )
-    )
-    st.subheader("Where did a head change most?")
-    strongest(scores, compared)
+        st.subheader("Where did a head change most?")
+        strongest(scores, compared)
 
 
 def show(tools: DeltaGenerator) -> None:

@@ -25,7 +25,7 @@ from pages.parts.charts.score_terms import token_map
 from pages.parts.disable.sweeps import shared_options
 from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.provenance import StoredRun
-from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
@@ -129,39 +129,41 @@ def _start() -> None:
 
 
 def _results() -> None:
-    stored = pick_run(
+    with shown_result(
         "circuit",
         "No circuit was looked for yet: choose a fine-tuned checkpoint and press the button.",
         key="circuit_run",
         icon=":material/account_tree:",
-    )
-    if stored is None:
-        return
-    warn_of_tuning(stored)
-    rows = stored.result_rows
-    summary, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
-    ranked = sorted(edges, key=lambda edge: edge.rank)
-    estimator = ranked[0].estimator or "mean, and the interval of another mean: run the study again"
-    counts = {
-        "matter": summary.matter,
-        "do not matter": summary.does_not_matter,
-        "open": summary.open,
-        "stable": summary.stable,
-    }
-    for column, (name, count) in zip(st.columns(4), counts.items(), strict=True):
-        column.metric(f"{name}, of {summary.raced:,}", f"{count:,}")
-    st.markdown(plain(said_of_stability(summary)[0].upper() + said_of_stability(summary)[1:]))
-    pictures = _pictures(summary, ranked, Faithfulness.among(rows))
-    st.caption(plain(f"Effect: {estimator}. Its interval holds for all edges together."))
-    show_table(pd.DataFrame([{name: getattr(edge, name) for name in SHOWN} for edge in ranked[:MOST]]))
-    if means := EdgeMean.among(rows):
-        places = {edge.name: edge.rank for edge in ranked}
-        means = sorted(means, key=lambda mean: (places[mean.name], mean.pairs))
-        st.caption("Effect: mean that is not clipped, of edges measured on all pairs; 95 % interval of one edge alone.")
-        show_table(pd.DataFrame([{name: getattr(mean, name) for name in MEANS} for mean in means]))
-    show_files(pd.DataFrame(rows), pictures, "circuit", of="Edges")
-    _pairs(stored, ranked, CircuitPair.among(rows))
-    st.caption(plain(_caption(stored, summary)))
+    ) as stored:
+        if stored is None:
+            return
+        warn_of_tuning(stored)
+        rows = stored.result_rows
+        summary, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
+        ranked = sorted(edges, key=lambda edge: edge.rank)
+        estimator = ranked[0].estimator or "mean, and the interval of another mean: run the study again"
+        counts = {
+            "matter": summary.matter,
+            "do not matter": summary.does_not_matter,
+            "open": summary.open,
+            "stable": summary.stable,
+        }
+        for column, (name, count) in zip(st.columns(4), counts.items(), strict=True):
+            column.metric(f"{name}, of {summary.raced:,}", f"{count:,}")
+        st.markdown(plain(said_of_stability(summary)[0].upper() + said_of_stability(summary)[1:]))
+        pictures = _pictures(summary, ranked, Faithfulness.among(rows))
+        st.caption(plain(f"Effect: {estimator}. Its interval holds for all edges together."))
+        show_table(pd.DataFrame([{name: getattr(edge, name) for name in SHOWN} for edge in ranked[:MOST]]))
+        if means := EdgeMean.among(rows):
+            places = {edge.name: edge.rank for edge in ranked}
+            means = sorted(means, key=lambda mean: (places[mean.name], mean.pairs))
+            st.caption(
+                "Effect: mean that is not clipped, of edges measured on all pairs; 95 % interval of one edge alone."
+            )
+            show_table(pd.DataFrame([{name: getattr(mean, name) for name in MEANS} for mean in means]))
+        show_files(pd.DataFrame(rows), pictures, "circuit", of="Edges")
+        _pairs(stored, ranked, CircuitPair.among(rows))
+        st.caption(plain(_caption(stored, summary)))
 
 
 def _pictures(summary: CircuitSummary, ranked: Sequence[CircuitEdge], curve: Sequence[Faithfulness]) -> list[Any]:

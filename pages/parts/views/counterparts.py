@@ -16,7 +16,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.charts.score_terms import token_map
 from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.provenance import StoredRun
-from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, links, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.shell.short_names import short_names
@@ -208,12 +208,14 @@ def show(tools: DeltaGenerator) -> None:
     with drawer("Match the heads of two checkpoints", "match"):
         start()
     job_progress.show_jobs("match")
-    with clear_errors():
-        stored = pick_run(
+    with (
+        clear_errors(),
+        shown_result(
             "match",
             "No checkpoints were compared yet: choose the one to compare with in the line above, and press Match.",
             icon=":material/compare_arrows:",
-        )
+        ) as stored,
+    ):
         if stored is not None:
             warn_of_tuning(stored)
             results(stored)

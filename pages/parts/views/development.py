@@ -13,7 +13,7 @@ from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginning
 from core.studies.score_records import label_of
 from pages.parts.charts.encoding import Layers
 from pages.parts.charts.heads import cell_of
-from pages.parts.reports.stored_runs import pick_run
+from pages.parts.reports.study_view import shown_result
 from pages.parts.shell import context, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, pickers
@@ -176,11 +176,11 @@ def show(tools: DeltaGenerator) -> None:
             return
         say_missing(name)
         start()
-        stored = pick_run(
+        with shown_result(
             "development",
             "Nothing was measured over training yet: name snapshots and press Measure.",
             icon=":material/timeline:",
-        )
-        if stored is not None:
-            points = stored.among(CurvePoint)
-            show_curves(points, f"{stored.title}, {stored.date}")
+        ) as stored:
+            if stored is not None:
+                points = stored.among(CurvePoint)
+                show_curves(points, f"{stored.title}, {stored.date}")

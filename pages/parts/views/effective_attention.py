@@ -1,13 +1,15 @@
-"""Effective attention: what is left of a map when the part that cannot reach the output is taken away."""
+"""Effective attention: the part of an attention map that can change the output."""
 
-from functools import partial
+from pathlib import Path
 
+import altair as alt
 import numpy as np
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core import studies
+from core import config, studies
+from core.models.config_files import heads_in, read_config
 from core.scoring.definitions import TYPES
 from core.scoring.effective import correlation
 from core.studies.attention.records import LengthCorrelation, Score
@@ -16,13 +18,14 @@ from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.maps import maps_grid, panes
 from pages.parts.reports import attending
-from pages.parts.reports.stored_runs import pick_run
+from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
 
-# ---------------------------------------------------------------- raw and effective attention side by side
+KINDS = ("raw", "effective")
 
 
 def show_effective(name: str, text: str, pair: str | None = None) -> None:
@@ -40,89 +43,119 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
         }
         for layer, head in np.ndindex(*weights.shape[:2])
     )
-    picture = head_picture(rows, Shade("r", domain=(0, 1)), title="Pearson r of raw and effective")
+    picture = head_picture(rows, Shade("r", domain=(0, 1)), title="Pearson r of raw and effective attention")
     st.altair_chart(picture, width="content")
     st.caption(
         f"{plain(name)} · {len(raw.maps)} tokens · "
-        + ("each query is projected with the keys it sees" if raw.maps.causal else "every query sees every key")
+        + ("each query is projected with the keys before it" if raw.maps.causal else "each query sees all keys")
     )
 
 
-def show_stored() -> None:
-    """Mean raw and effective attention to token types, and r by length, of the newest stored run."""
-    with st.expander("Run effective attention on task rows", icon=":material/play_circle:"):
-        _start()
-    if job := st.session_state.get("job_effective"):
-        job_progress.show_job(job, rows=False)
-    picked = pick_run("effective", "Nothing has been measured on a task's rows yet.", "effective_run")
-    if picked is None:
-        return
-    rows = picked.result_rows
-    drawn: list = []
+def draw(stored: StoredRun) -> None:
+    """Mean r by length, and raw and effective attention to token types on one scale."""
+    rows = stored.result_rows
     lengths = LengthCorrelation.among(rows)
+    width = _head_width(str(stored.checkpoint))
+    figures: list = []
     if lengths:
+        task = next((length.task for length in lengths if length.task == context.now().rows), None)
         lines = [
-            {
-                "length_from": length.length_from,
-                "mean": length.mean,
-                "of": attending.place_title((str(length.checkpoint), str(length.task)), bundled=picked.sampled),
-            }
-            for length in lengths
-        ]
+            {"length": length.length_from, "r": length.mean, "low": length.low or length.mean,
+             "high": length.high or length.mean, "task": attending.task_said(length.task, bundled=stored.sampled)}
+            for length in lengths if task is None or length.task == task
+        ]  # fmt: skip
         chart = line_with_band(
             pd.DataFrame(lines),
-            Axes(x="length_from", y="mean", colour="of", x_title="length in tokens, from", y_title="mean r"),
-            title="Pearson r of raw and effective attention",
+            Axes(x="length", y="r", low="low", high="high", colour="task", x_title="length of the input, tokens",
+                 y_title="mean r over heads"),
+            title="Pearson r of raw and effective attention, with 95 % CI",
+        )  # fmt: skip
+        if width:
+            edge = alt.Chart(pd.DataFrame({"length": [width]})).mark_rule(strokeDash=[5, 4], color="gray")
+            chart = chart + edge.encode(x="length:Q")
+        st.altair_chart(chart, key="by_length")
+        if width:
+            st.caption(f"Dashed: the width of a head, {width}. Inputs with at most {width} tokens lose nothing.")
+        figures.append(chart)
+    with details():
+        st.markdown(
+            "Effective attention is the part of an attention map that can change the output (Brunner et al. 2020). For "
+            "inputs with at most as many tokens as a head has dimensions, raw and effective attention are equal."
         )
-        st.altair_chart(chart)
-        drawn.append(chart)
+        figures += _by_type(stored)
+        show_files(pd.DataFrame(rows), figures, "effective")
+
+
+def _head_width(checkpoint: str) -> int | None:
+    """Dimensions of a head, read from the config of a checkpoint on this machine; None without one."""
+    for folder in (config.BUNDLED_MODELS / checkpoint, Path(checkpoint).expanduser()):
+        if (folder / "config.json").is_file() and config.within(folder / "config.json"):
+            found = read_config(folder, folder.name)
+            size = next((found[name] for name in ("hidden_size", "n_embd", "d_model", "dim") if name in found), None)
+            return found.get("head_dim") or (size // heads_in(found) if size else None)
+    return None
+
+
+def _by_type(stored: StoredRun) -> list:
+    """Raw attention, effective attention and their difference, for one token type, on one scale."""
     token_type = url.pick(st.selectbox, "Attention to", TYPES, key="token_type")
-    for kind in ("raw", "effective"):
-        kind_scores = [
-            score
-            for score in Score.among(rows)
-            if score.statistic == kind and score.feature == token_type and score.layer is not None
-        ]
-        if kind_scores:
-            st.markdown(f"**{kind.capitalize()}**")
-            drawn += attending.pictures(
-                kind_scores,
-                "value",
-                f"{kind} attention",
-                title=partial(attending.place_title, bundled=picked.sampled),
-            )
-    show_files(pd.DataFrame(rows), drawn, "effective")
-    st.caption(f"{plain(picked.of)} · n = {plain(picked.inputs)} inputs · {picked.date}")
+    scores = [
+        score
+        for score in Score.of_heads(stored.result_rows)
+        if score.feature == token_type and score.statistic in KINDS
+    ]
+    task = next((score.task for score in scores if score.task == context.now().rows), scores[0].task if scores else "")
+    of_task = [score for score in scores if score.task == task]
+    if not of_task:
+        return []
+    values = {
+        kind: {score.name: float(score.value or 0) for score in of_task if score.statistic == kind} for kind in KINDS
+    }
+    most = max(max(found.values()) for found in values.values())
+    frame = pd.DataFrame([
+        {"layer": score.layer, "head": score.head, "raw": values["raw"][score.name],
+         "effective": values["effective"][score.name],
+         "difference": values["effective"][score.name] - values["raw"][score.name]}
+        for score in of_task if score.statistic == "raw"
+    ])  # fmt: skip
+    figures, row = [], st.container(horizontal=True)
+    for kind in (*KINDS, "difference"):
+        shade = Shade(kind, kind, kind == "difference", (-most, most) if kind == "difference" else (0.0, most))
+        figures.append(head_picture(frame, shade, title=f"{kind.capitalize()} attention"))
+        row.container(width="content").altair_chart(figures[-1], width="content", key=f"type_{kind}")
+    st.caption("Difference: effective minus raw attention.")
+    return figures
 
 
 def _start() -> None:
     name = context.now().checkpoint
-    tasks = pickers.pick_tasks("mrpc", key="effective_tasks")
+    tasks = pickers.pick_tasks("sst2", key="effective_tasks")
     options = {"checkpoint": name, "tasks": tasks, "data": pickers.data_folder()}
     job_progress.offer_start(
         "effective",
         options if name and tasks else None,
         "Run",
         title=lambda: f"effective of {name} on {pickers.named(tasks, pickers.data_folder())}",
-        keep_as="job_effective",
         key="start_effective",
         type="secondary",
     )
 
 
+MODES = ("On a task", "One sentence")
+
+
 def show(tools: DeltaGenerator) -> None:
-    """Raw and effective maps of the context's sentence, then the stored measurements on rows."""
-    st.caption(
-        "What is left of a map when the part that cannot reach the output is taken away (Brunner et al. 2020); inputs "
-        "of no more tokens than a head has dimensions lose nothing."
-    )
+    """The stored measurement on a task, or raw and effective maps of one sentence."""
+    with tools:
+        mode = url.pick_mode(MODES, default=MODES[1] if context.chosen().text else MODES[0])
     view_context = context.now()
     with clear_errors():
-        if view_context.checkpoint and (view_context.text or "").strip():
+        if mode == MODES[0]:
+            show_study("effective", draw, _start, key="effective_run", empty="No result is stored yet. Press Run.")
+        elif view_context.checkpoint and (view_context.text or "").strip():
             show_effective(view_context.checkpoint, str(view_context.text), view_context.pair_or_none)
         else:
             st.info(
-                "Type a text of about 40 words or more above, to see raw and effective attention side by side.",
+                "Type a text of about 40 words or more to compare raw and effective attention.",
                 icon=":material/compare:",
             )
-        show_stored()

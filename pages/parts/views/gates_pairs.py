@@ -1,4 +1,4 @@
-"""Gates and pairs: what heads do together, by gates, pairs of heads and Shapley values; started, and read."""
+"""Gates and pairs: what heads do together, by gates, pairs of heads and Shapley values."""
 
 from dataclasses import asdict
 from typing import Any
@@ -18,48 +18,32 @@ from core.studies.circuits.records import (
     ShapleySum,
     TogetherCheck,
 )
-from pages.parts.charts.curves import line_with_band
+from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.disable.sweeps import shared_options
 from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.provenance import StoredRun
-from pages.parts.reports.stored_runs import drawer, has_results, pick_run
+from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
-from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
 
 MOST = 30  # pairs in a table
+SHOWN_PAIRS = 12  # pairs in the figure
+AGAINST_EACH_OTHER = (
+    "The gates can need a head although removing it alone changes the loss by less than the margin, because other "
+    "heads take over. The gates learn which heads can be removed together."
+)
 
 
-def show_study(study: str, press: str) -> StoredRun | None:
-    """A form for one's own, what is under way, and the stored run that is open."""
-    with drawer("Another checkpoint or task", study):
-        shared = shared_options()
-        job_progress.offer_start(study, asdict(shared) if shared else None, press)
-    job_progress.show_jobs(study, most=2)
-    stored = pick_run(
-        study,
-        f'Nothing was measured yet: choose a fine-tuned checkpoint and press "{press}".',
-        key=f"run_{study}",
-        icon=":material/hub:",
-    )
-    if stored is not None:
-        warn_of_tuning(stored)
-    return stored
-
-
-def show_gates() -> None:
-    """Each head's class, the classes taken out together, ranks that agree."""
-    stored = show_study("gates", "Fit gates")
-    if stored is None:
-        return
+def draw_gates(stored: StoredRun) -> None:
+    """The class of each head; what removing each class together does; agreement between rankings."""
+    warn_of_tuning(stored)
     rows = stored.result_rows
-    heads = GatedHead.among(rows)
-    frame = pd.DataFrame(heads)
-    left, right = st.columns([3, 2])
+    frame = pd.DataFrame(GatedHead.among(rows))
+    left, right = st.columns(2)
     picture = head_picture(
         frame,
         Shade("gate_class", label="class", categories=list(CLASSES), cell=LARGE),
@@ -67,93 +51,117 @@ def show_gates() -> None:
         tooltip=("up", "down", "effect"),
     )
     left.altair_chart(picture, width="content")
-    for check in TogetherCheck.among(rows):
-        if check.effect is not None:
-            right.markdown(
-                f"All **{check.count} {plain(check.name)}** heads out together: loss {check.effect:+.3f} "
-                f"({_ends(check.low, check.high)}), {plain(check.verdict)}; as many random heads {check.random:+.3f}."
-            )
-        else:
-            right.markdown(f"No head is {plain(check.name)} in 95 % of the fits.")
-    _agreements(right, rows)
-    columns = ["name", "gate_class", "facilitating", "interfering", "irrelevant", "effect", "low", "high", "gradient"]
-    show_table(frame[columns])
-    show_files(pd.DataFrame(rows), [picture], "gates", of="Heads")
-    _caption(stored, f"n = {heads[0].n} rows, {heads[0].fits} fits")
+    needed = frame[frame["gate_class"] == "facilitating"].sort_values("effect", ascending=False)
+    if len(needed):
+        axes = Axes(x="name", y="effect", low="low", high="high", x_title="", y_title="added loss")
+        right.altair_chart(
+            values_with_intervals(needed, axes, rule=0.0, title="Loss added by removing one needed head")
+        )
+        right.caption(AGAINST_EACH_OTHER)
+    with details():
+        for check in TogetherCheck.among(rows):
+            if check.effect is not None:
+                st.markdown(
+                    f"Removing all {check.count} **{plain(check.name)}** heads together changes the loss by "
+                    f"{check.effect:+.3f} (95 % CI {_ends(check.low, check.high)}; {plain(check.verdict)}). Removing "
+                    f"as many random heads changes the loss by {check.random:+.3f}."
+                )
+        _agreements(rows)
+        columns = [
+            "name", "gate_class", "facilitating", "interfering", "irrelevant", "effect", "low", "high", "gradient",
+        ]  # fmt: skip
+        show_table(frame[columns])
 
 
-def show_pairs() -> None:
-    """The pairs that interact most, and how each head of them does alone."""
-    stored = show_study("pairs", "Take heads out in pairs")
-    if stored is None:
-        return
-    rows = stored.result_rows
-    pairs = HeadPair.among(rows)
-    for column, name in zip(st.columns(2), ("redundant", "cooperating"), strict=True):
-        column.metric(name, f"{sum(pair.verdict == name for pair in pairs)} of {len(pairs)} pairs")
-    columns = ["name", "interaction", "low", "high", "p", "verdict", "first", "second", "both", "loss_interaction"]
-    show_table(pd.DataFrame(pairs)[columns].head(MOST))
-    show_files(pd.DataFrame(rows), [], "pairs", of="Pairs")
-    _caption(stored, f"n = {pairs[0].n} rows; effects on the logit difference, p corrected over all pairs (max-T)")
+def draw_pairs(stored: StoredRun) -> None:
+    """The pairs that interact most, and what each head of a pair does alone."""
+    warn_of_tuning(stored)
+    pairs = HeadPair.among(stored.result_rows)
+    frame = pd.DataFrame(pairs)
+    axes = Axes(x="name", y="interaction", low="low", high="high", colour="verdict", x_title="",
+                y_title="interaction, logits")  # fmt: skip
+    chart = values_with_intervals(
+        frame.head(SHOWN_PAIRS),
+        axes,
+        rule=0.0,
+        title="The largest interactions (above 0: redundant, below: cooperating)",
+    )
+    st.altair_chart(chart)
+    with details():
+        columns = ["name", "interaction", "low", "high", "p", "verdict", "first", "second", "both", "loss_interaction"]
+        show_table(frame[columns].head(MOST))
+        st.caption(
+            "Interaction: the effect of removing both heads minus the sum of the single effects, on the logit "
+            "difference. p is corrected for all pairs (max-T)."
+        )
 
 
-def show_shapley() -> None:
-    """What each head adds, and which order of pruning keeps more."""
-    stored = show_study("shapley", "Measure Shapley values")
-    if stored is None:
-        return
+def draw_shapley(stored: StoredRun) -> None:
+    """What each head contributes, and which order of pruning keeps more of the logit difference."""
+    warn_of_tuning(stored)
     rows = stored.result_rows
     heads, (total,) = ShapleyHead.among(rows), ShapleySum.among(rows)
-    left, right = st.columns([3, 2])
+    left, right = st.columns(2)
     picture = head_picture(
         pd.DataFrame(heads),
         Shade("value", label="logits", diverging=True, cell=LARGE),
-        title="What each head adds, the others on or off at random",
+        title="Contribution of each head to the logit difference",
         tooltip=("rank", "low", "high", "effect"),
     )
     left.altair_chart(picture, width="content")
-    right.markdown(
-        f"All heads {total.with_all:.2f} logits, none {total.with_none:.2f}: the values add up to {total.values:.2f}."
-    )
-    _agreements(right, rows)
-    pictures = [picture]
     if steps := OrderStep.among(rows):
-        axes = Axes(x="removed", y="value", low="low", high="high", colour="order", x_title="heads out, weakest first",
+        axes = Axes(x="removed", y="value", low="low", high="high", colour="order", x_title="removed heads",
                     y_title="logit difference")  # fmt: skip
-        curve = line_with_band(pd.DataFrame(steps), axes, title="Pruned in two orders, on other rows")
-        right.altair_chart(curve)
-        right.markdown(plain(f"{OrderContrast.among(rows)[0].verdict.capitalize()}."))
-        pictures.append(curve)
-    show_table(pd.DataFrame(heads)[["name", "value", "low", "high", "effect", "gradient"]])
-    show_files(pd.DataFrame(rows), pictures, "shapley", of="Heads")
-    _caption(stored, f"n = {heads[0].n} rows, {heads[0].orders} orders each")
+        right.altair_chart(
+            line_with_band(pd.DataFrame(steps), axes, title="Pruning in two orders, on held-out examples")
+        )
+    with details():
+        st.markdown(
+            f"The logit difference is {total.with_all:.2f} with all heads and {total.with_none:.2f} without any head. "
+            f"The Shapley values add up to {total.values:.2f}."
+        )
+        for contrast in OrderContrast.among(rows)[:1]:
+            st.markdown(plain(f"Pruning: {contrast.verdict}."))
+        _agreements(rows)
+        show_table(pd.DataFrame(heads)[["name", "value", "low", "high", "effect", "gradient"]])
+        st.caption(
+            f"A Shapley value is the mean effect of adding a head while the other heads are on or off at random "
+            f"({heads[0].orders} orders for each example)."
+        )
 
 
-def _agreements(container: Any, rows: list[dict[str, Any]]) -> None:
-    for result in RankingCorrelation.among(rows):
-        correlation = "undefined" if result.value is None else f"{result.value:.2f} ({_ends(result.low, result.high)})"
-        container.markdown(f"Ranks by {plain(result.first)} and by {plain(result.second)}: **{correlation}**")
+def _agreements(rows: list[dict[str, Any]]) -> None:
+    """How well the ways to rank heads agree."""
+    table = [
+        {"ranking": result.first, "compared with": result.second, "rank correlation": result.value,
+         "95 % CI": _ends(result.low, result.high)}
+        for result in RankingCorrelation.among(rows)
+    ]  # fmt: skip
+    if table:
+        show_table(table)
 
 
 def _ends(low: float | None, high: float | None) -> str:
-    return "no interval" if low is None or high is None else f"{low:.2f} to {high:.2f}"
-
-
-def _caption(stored: StoredRun, note: str) -> None:
-    st.caption(plain(f"{stored.checkpoint_said} · {stored.task_said} {stored.split} · {note} · {stored.date}"))
+    return "none" if low is None or high is None else f"{low:.2f} to {high:.2f}"
 
 
 VIEWS = {
-    "Gates": ("gates", show_gates),
-    "Pairs of heads": ("pairs", show_pairs),
-    "Shapley values": ("shapley", show_shapley),
+    "Gates": ("gates", draw_gates, "Fit gates"),
+    "Pairs of heads": ("pairs", draw_pairs, "Test pairs"),
+    "Shapley values": ("shapley", draw_shapley, "Measure Shapley values"),
 }
 
 
 def show(tools: DeltaGenerator) -> None:
-    """One of the three; the first that was measured, where none was chosen."""
+    """One of the three studies."""
+    with tools:
+        mode = url.pick_mode(list(VIEWS), "Study")
+    study, draw, press = VIEWS[mode]
+
+    def form() -> None:
+        shared = shared_options()
+        job_progress.offer_start(study, asdict(shared) if shared else None, press)
+
     with clear_errors():
-        measured = next((name for name, (study, _) in VIEWS.items() if has_results(study)), None)
-        with tools:
-            view = url.pick_mode(list(VIEWS), "What is measured", default=measured)
-        VIEWS[view][1]()
+        empty = f"No result is stored yet. Choose a fine-tuned checkpoint and press “{press}”."
+        show_study(study, draw, form, empty=empty, key=f"run_{study}", icon=":material/hub:")

@@ -1,4 +1,4 @@
-"""Head statistics: entropy, where the mass goes, how far heads look, and what has an effect."""
+"""Head statistics: entropy, where attention goes, and how far heads attend."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -6,24 +6,38 @@ from streamlit.delta_generator import DeltaGenerator
 from core.scoring.definitions import STATISTICS
 from core.studies.attention.records import PlaceScore
 from pages.parts.reports import attending
+from pages.parts.reports.study_view import details
 from pages.parts.shell import url
-from pages.parts.shell.messages import plain
 from pages.parts.widgets.files import show_files
 
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    study, is_chosen = attending.measured_by("statistics", STATISTICS)
-    measured = attending.rows_of(study, PlaceScore, task="sst2", options={})
-    if measured is not None:
+    inputs = attending.pick_inputs(tools)
+    top, row = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
+    study, is_chosen = attending.measured_by(tools, "statistics", STATISTICS)
+    with attending.shown_scores(study, PlaceScore, inputs, task="sst2", options=dict) as measured:
+        if measured is None:
+            return
         measured = measured.where(is_chosen)
-        scores = measured.scores
-        names = [name for name in STATISTICS if name in {score.statistic for score in scores}]
+        names = [name for name in STATISTICS if name in {score.statistic for score in measured.scores}]
         statistic = url.pick(
-            st.selectbox, "Statistic", names, key="statistic", format_func=lambda name: f"{name}: {STATISTICS[name]}"
+            row.selectbox, "Statistic", names, key="statistic", width=420,
+            format_func=lambda name: f"{name}: {STATISTICS[name]}",
+        )  # fmt: skip
+        scores = attending.pick_place(row, [score for score in measured.scores if score.statistic == statistic])
+        ordered = sorted((score for score in scores if score.value is not None), key=lambda score: score.value or 0)
+        least, most = ordered[0], ordered[-1]
+        sentence = (
+            f"{statistic.capitalize()} ranges from {least.value:.2f} ({least.name}) to {most.value:.2f} ({most.name})."
         )
-        chosen = [score for score in scores if score.statistic == statistic]
-        drawn = attending.pictures(chosen, "value", statistic, title=measured.title)
-        st.caption(f"{measured.caption} · n = {attending.most_inputs(chosen)} inputs · {plain(STATISTICS[statistic])}")
-        attending.table(measured, chosen, ["value", "low", "high", "n"], by="value", key="heads")
-        show_files(measured.frame, drawn, study)
+        ends = "" if most.low is None else f"{most.name}: 95 % CI {most.low:.2f} to {most.high:.2f}."
+        attending.answered(
+            measured, scores, top, f"Which heads have the highest value of “{statistic}”?", sentence,
+            f"{statistic.capitalize()}: {STATISTICS[statistic]}. {ends}", study,
+        )  # fmt: skip
+        figure = attending.heatmap(scores, "value", statistic, title=STATISTICS[statistic])
+        st.altair_chart(figure, width="content", key="picture")
+        with details():
+            attending.table(measured, scores, ["value", "low", "high", "n"], by="value", key="heads")
+            show_files(measured.frame, [figure], study)

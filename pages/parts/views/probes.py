@@ -23,7 +23,7 @@ from core.studies.tuning.records import BestLayer, Transferred
 from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import Axes, Layers, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.probes.shipped_probes import caption_of, pick_result, say, table_of
+from pages.parts.probes.shipped_probes import caption_of, say, shown, table_of
 from pages.parts.probes.starting import start_study
 from pages.parts.probes.tree_picture import tree_picture, words_table
 from pages.parts.reports.provenance import StoredRun
@@ -35,11 +35,8 @@ from pages.parts.widgets.tables import show_table
 # ---------------------------------------------------------------- one sentence
 
 
-def show_sentence() -> None:
+def show_sentence(result: StoredRun) -> None:
     """Choose a sentence of the test part; click a word."""
-    result = pick_result("syntax", key="parsed")
-    if result is None:
-        return
     trees = result.among(DrawnTree)
     if not trees:
         st.info("No sentence of this run is short enough to draw.", icon=":material/info:")
@@ -76,11 +73,8 @@ def _named(scores: Sequence[ParsedScore], name: str) -> ParsedScore:
     return next(score for score in scores if score.name == name)
 
 
-def show_syntax() -> None:
+def show_syntax(result: StoredRun) -> None:
     """UAS of the probes beside baselines; single heads."""
-    result = pick_result("syntax", key="parsed")
-    if result is None:
-        return
     scores = result.among(ParsedScore)
     attention_scores, offset = _named(scores, "attention"), _named(scores, "one fixed offset")
     best, difference = result.among(BestHeadTree)[0], result.among(TreeDifference)[0]
@@ -150,11 +144,8 @@ def layer_picture(probed: Sequence[ProbedLayer], value: str, label: str) -> Laye
     return alt.layer(cells, halo, written).properties(width=alt.Step(54), height=alt.Step(34))
 
 
-def show_layers() -> None:
+def show_layers(result: StoredRun) -> None:
     """Layer by property, and the layers' weights in a mixture."""
-    result = pick_result("probe", key="probed")
-    if result is None:
-        return
     probed = result.among(ProbedLayer)
     left, right = st.columns(2)
     probes = list(dict.fromkeys(layer.probe for layer in probed))
@@ -188,11 +179,8 @@ def show_layers() -> None:
     show_files(table_of(result, "probe", "mixing", "centre"), [picture], "layers")
 
 
-def show_representation() -> None:
+def show_representation(result: StoredRun) -> None:
     """Cosines by layer, attention's entropy beside them."""
-    result = pick_result("representation", key="represented")
-    if result is None:
-        return
     layers = result.among(LayerSimilarity)
     alike = [layer for layer in layers if "entropy" not in layer.similarity and "beyond" not in layer.similarity]
     first = line_with_band(
@@ -218,11 +206,8 @@ def show_representation() -> None:
     show_files(table_of(result, "layer"), [first, spread], "representation")
 
 
-def show_transfer() -> None:
+def show_transfer(result: StoredRun) -> None:
     """A classifier on each layer; fine-tuning above frozen layers."""
-    result = pick_result("transfer", key="transferred")
-    if result is None:
-        return
     pictures, scores, best = [], result.among(Transferred), result.among(BestLayer)
     for task in dict.fromkeys(score.task for score in scores):
         task_scores = [score for score in scores if score.task == task]
@@ -256,21 +241,24 @@ def _gain(best: BestLayer) -> str:
 
 
 VIEWS = {
-    "One sentence": ("syntax", show_sentence),
-    "Syntax in attention": ("syntax", show_syntax),
-    "Layers": ("probe", show_layers),
-    "Representation": ("representation", show_representation),
-    "Transfer": ("transfer", show_transfer),
+    "One sentence": ("syntax", "parsed", show_sentence),
+    "Syntax in attention": ("syntax", "parsed", show_syntax),
+    "Layers": ("probe", "probed", show_layers),
+    "Representation": ("representation", "represented", show_representation),
+    "Transfer": ("transfer", "transferred", show_transfer),
 }
 
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    st.caption(
-        "A probe is a small classifier on what a checkpoint computes, whose weights stay as they are. What it finds is "
-        "there to be read; whether the checkpoint uses it is another question (Ablation, Patching and perturbation)."
-    )
-    study, show = VIEWS[url.pick_mode(list(VIEWS))]
-    with clear_errors():
-        show()
+    with tools:
+        mode = url.pick_mode(list(VIEWS))
+    study, key, draw = VIEWS[mode]
+    with clear_errors(), shown(study, key=key) as result:
+        if result is not None:
+            draw(result)
+            st.caption(
+                "A probe is a small classifier that reads one property from what a model computes. A high accuracy "
+                "means that the property can be read, not that the model uses it."
+            )
     start_study(study, view=study)

@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.disable.prune_pictures import show_curves, show_importance
 from pages.parts.disable.sweeps import shared_options
-from pages.parts.reports.stored_runs import drawer
+from pages.parts.reports.study_view import drawer
 from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers

@@ -1,8 +1,9 @@
-"""Syntactic relations: which heads look along links between words, and how well they predict dependencies."""
+"""Syntactic relations: which heads attend along relations between words, and how well they predict dependencies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -11,15 +12,18 @@ from streamlit.delta_generator import DeltaGenerator
 from core.scoring.few_inputs import FEWEST
 from core.studies.attention.records import DependencyScore, RelationScore
 from core.tasks.relations import RELATIONS
+from pages.parts.charts.curves import dumbbells
 from pages.parts.reports import attending
-from pages.parts.reports.stored_runs import pick_run
+from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import url
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import plain
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
 
-VALUES = {"value": "weight", "effect": "excess", "accuracy": "accuracy"}
-WAYS = {"forward": "from the first end to the second", "backward": "from the second end to the first"}
+VALUES = {"effect": "excess", "value": "weight", "accuracy": "accuracy"}
+WAYS = ("forward", "backward")
+TREES = {"trees": "Gold trees"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,119 +40,169 @@ class TreeScore(DependencyScore):
 
 
 def say_baselines(measured: attending.ShownScores[RelationScore], scores: Sequence[RelationScore]) -> None:
-    """Accuracies of fixed distances, beside which the accuracy of a head stands; one line a checkpoint and task."""
+    """The accuracies of fixed distances, with which the accuracy of a head is compared."""
     for checkpoint_task, task_scores in attending.by_place(scores).items():
         first = task_scores[0]
         if first.best_distance_accuracy is None:
-            st.caption("Across sentences the baseline is the mean weight on the other words of the other sentence.")
+            st.caption("The baseline is the mean weight on the other words of the other sentence.")
             return
         st.caption(
-            f"{plain(measured.title(checkpoint_task))} · always guessing the word at distance "
-            f"{first.best_distance:+d} is right for {first.best_distance_accuracy:.3f} of the links; the "
-            f"previous word {first.previous_accuracy:.3f}, the next word {first.next_accuracy:.3f}."
+            f"{plain(measured.title(checkpoint_task))}: the accuracy of always guessing the word at distance "
+            f"{first.best_distance:+d} is {first.best_distance_accuracy:.3f}. The accuracy of the previous word is "
+            f"{first.previous_accuracy:.3f}, of the next word {first.next_accuracy:.3f}."
         )
 
 
 def say_shared(scores: Sequence[RelationScore]) -> None:
-    """Heads that stand out in every task (the paper: STS-B and RTE share a pair that finds words of both sentences)."""
+    """Heads that are significant in every task."""
     for checkpoint in dict.fromkeys(score.checkpoint for score in scores):
         checkpoint_scores = [score for score in scores if score.checkpoint == checkpoint]
         if len({score.task for score in checkpoint_scores}) > 1:
             shared = ", ".join(map(str, attending.shared_heads(checkpoint_scores))) or "none"
-            st.caption(
-                f"{plain(Path(str(checkpoint)).name)} · heads above their baseline in all these tasks: {shared}."
-            )
+            st.caption(f"{plain(Path(str(checkpoint)).name)}: heads that are significant in all these tasks: {shared}.")
 
 
-def dependencies() -> None:
-    """Accuracy on gold trees: heads chosen on dev, reported on test (Clark et al., Table 1)."""
-    with st.expander("Run on a treebank", icon=":material/account_tree:"):
-        name = pickers.pick_checkpoint(key="tree_checkpoint")
-        folder = st.text_input(
-            "Universal Dependencies folder", key="treebank", bind="query-params", placeholder="UD_English-EWT"
-        )
-        st.caption("A folder with one *-dev.conllu and one *-test.conllu.")
-        options = {"checkpoint": name, "treebank": folder}
-        job_progress.offer_start(
-            "dependencies",
-            options if name and folder else None,
-            "Run",
-            title=lambda: f"dependencies of {name}",
-            keep_as="job_dependencies",
-            key="start_trees",
-            type="secondary",
-        )
-    if job := st.session_state.get("job_dependencies"):
-        job_progress.show_job(job, rows=False)
-    stored = pick_run(
-        "dependencies",
-        "No accuracy on gold trees is stored yet: name a treebank above.",
-        "trees_run",
-        icon=":material/account_tree:",
+def _start_trees() -> None:
+    name = pickers.pick_checkpoint(key="tree_checkpoint")
+    folder = st.text_input(
+        "Universal Dependencies folder",
+        key="treebank",
+        bind="query-params",
+        placeholder="UD_English-EWT; empty for the bundled treebank",
+        help="A folder with one *-dev.conllu file and one *-test.conllu file.",
     )
-    if stored is None:
-        return
+    options = {"checkpoint": name, "treebank": folder or None}
+    job_progress.offer_start(
+        "dependencies",
+        options if name else None,
+        "Run",
+        title=lambda: f"dependencies of {name}",
+        key="start_trees",
+        type="secondary",
+    )
+
+
+def show_trees() -> None:
+    """Accuracy on gold trees: heads chosen on dev, reported on test (Clark et al., Table 1)."""
+    show_study(
+        "dependencies", _draw_trees, _start_trees, empty="No accuracy on gold trees is stored yet. Name a treebank.",
+        key="trees_run", icon=":material/account_tree:",
+    )  # fmt: skip
+
+
+def _draw_trees(stored: StoredRun) -> None:
     rows = stored.result_rows
     dependency_scores = DependencyScore.among(rows)
-    attending.notes(dependency_scores)
     scores = [TreeScore.along(score) for score in dependency_scores if score.note is None and score.layer is not None]
-    best = [score for score in scores if score.chosen is not False]
-    columns = ["statistic", "value", "low", "high", "n", "baseline", "distance", "dev", "over", "q"]
-    measured = attending.ShownScores(best, rows, "", stored.settings.checkpoint, "", "")
-    attending.table(measured, best, columns, by="over", key="trees")
-    show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), [], "dependencies")
-    st.caption(
-        f"{plain(stored.of)} · {plain(stored.date)} · head, direction and fixed distance chosen on "
-        "dev, reported on test (the file has both directions); value: accuracy with its 95% interval over sentences; "
-        "baseline: the fixed distance; q: that the head looks along the relation beyond distance and kinds of words; "
-        "forward: the dependent looks at its governor, backward: the governor at its dependent."
+    best = sorted((score for score in scores if score.chosen is not False), key=lambda score: -(score.over or 0))
+    lines = [
+        {"relation": f"{score.feature} · {score.name}", "value": score.value, "baseline": score.baseline,
+         "low": score.low, "high": score.high}
+        for score in best if score.value is not None and score.baseline is not None
+    ]  # fmt: skip
+    figure = dumbbells(
+        pd.DataFrame(lines), title="The best head for each relation", value="accuracy of the head",
+        baseline="fixed distance", name="relation",
+    )  # fmt: skip
+    st.altair_chart(figure)
+    with details():
+        columns = ["statistic", "value", "low", "high", "n", "baseline", "distance", "dev", "over", "q"]
+        measured = attending.ShownScores(best, rows, [], stored.settings.checkpoint, "", "")
+        attending.table(measured, best, columns, by="over", key="trees")
+        for note in attending.notes(dependency_scores):
+            st.caption(plain(note))
+        st.caption(
+            "Head, direction and fixed distance are chosen on dev and reported on test; the file has both directions. "
+            "Value: accuracy, with a 95 % CI over sentences. q tests whether the head attends along the relation more "
+            "than distance and part of speech explain. Forward: the dependent attends to its governor."
+        )
+        show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), [figure], "dependencies")
+
+
+def sentence(scores: Sequence[RelationScore], what: str) -> str:
+    """How many heads attend along a relation significantly more than its baseline, and the strongest of them."""
+    sure, most = attending.above_null(scores), max(scores, key=lambda score: score.effect or 0)
+    versus = "" if most.baseline is None else f", compared with {most.baseline:.2f} at the same distance elsewhere"
+    if all(score.q is None for score in scores):
+        return f"{most.name} attends most along the relation “{what}”: {most.value:.2f}{versus}."
+    return (
+        f"{len(sure) or 'None'} of {len(scores)} heads attend significantly more along the relation “{what}” than "
+        f"position and part of speech explain. The strongest is {most.name}: {most.value:.2f}{versus}."
     )
 
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    relations = attending.pick_kinds(
-        "Relations",
-        {key: relation.label for key, relation in RELATIONS.items()},
-        key="relations",
-        help="Type dep:amod for any dependency label; a link then goes from the dependent to its governor.",
+    inputs = attending.pick_inputs(tools, TREES)
+    if inputs in TREES:
+        show_trees()
+        return
+
+    def options() -> dict[str, Any]:
+        relations = attending.pick_kinds(
+            "Relations to measure",
+            {key: relation.label for key, relation in RELATIONS.items()},
+            key="relations",
+            help="You can type dep:amod for any dependency label. The link goes from the dependent to its governor.",
+        )
+        return {"relations": relations}
+
+    top, row = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
+    with attending.shown_scores("relations", RelationScore, inputs, task="sst2", options=options) as measured:
+        if measured is not None and measured.scores:
+            _draw(measured, top, row)
+        elif measured is not None:
+            st.info("No input has any of these relations. Choose other relations, or use longer texts.")
+
+
+def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, row: DeltaGenerator) -> None:
+    names = list(dict.fromkeys(str(score.feature) for score in measured.scores))
+    label_of = {name: RELATIONS[name].label if name in RELATIONS else name for name in names}
+    relation = url.pick(row.selectbox, "Relation", names, key="relation", width=250, format_func=label_of.__getitem__)
+    ends = RELATIONS.get(relation)
+    along = [score for score in measured.scores if score.feature == relation]
+    ways = [way for way in WAYS if way in {score.statistic for score in along}]
+    way_labels = {
+        "forward": f"{ends.source} attends to {ends.target}" if ends else "dependent attends to governor",
+        "backward": f"{ends.target} attends to {ends.source}" if ends else "governor attends to dependent",
+    }
+    way = url.pick(row.selectbox, "Direction", ways, key="way", width=270, format_func=way_labels.__getitem__)
+    scores = attending.pick_place(row, [score for score in along if score.statistic == way])
+    value = url.pick(row.segmented_control, "Shown", VALUES, key="shown", required=True)
+    most = max(scores, key=lambda score: score.effect or 0)
+    n = attending.most_inputs(scores)
+    interval = "" if most.low is None else f"{most.name}: 95 % CI {most.low:.2f} to {most.high:.2f}, {n:,} links. "
+    tested = f"Significant: q < {attending.SURE}, corrected for all heads. Faded heads are not significant."
+    attending.answered(
+        measured, scores, top, f"In which heads {_question(ends)}?", sentence(scores, way_labels[way]),
+        interval + (tested if any(score.q is not None for score in scores) else ""), "relations", what="links",
+    )  # fmt: skip
+    figures = [
+        attending.heatmap(
+            scores, value, VALUES[value], title=f"{way_labels[way]}: {VALUES[value]}", diverging=value == "effect"
+        )
+    ]
+    left, right = st.columns([3, 2])
+    left.altair_chart(figures[0], width="content", key="picture")
+    if any(score.baseline is not None for score in scores):
+        figures.append(attending.against_baseline(scores, value="weight", baseline="same distance elsewhere"))
+        right.altair_chart(figures[1], key="strongest")
+    with details():
+        columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q", "accuracy"]
+        attending.table(measured, scores, columns, by="effect", key="heads")
+        say_baselines(measured, scores)
+        say_shared([score for score in along if score.statistic == way])
+        st.caption(
+            "Excess: the weight minus the weight at the same distance elsewhere in the input, per token. A head is "
+            "significant if this excess is, and if query, key (such as any noun) and distance do not explain it. The "
+            f"test needs at least {FEWEST} inputs."
+        )
+        for note in measured.notes:
+            st.caption(plain(note))
+        show_files(measured.frame, figures, "relations")
+
+
+def _question(ends: Any) -> str:
+    return (
+        f"do {ends.source} and {ends.target} attend to each other" if ends else "do linked words attend to each other"
     )
-    measured = attending.rows_of("relations", RelationScore, task="mrpc", options={"relations": relations})
-    if measured is not None:
-        scores = measured.scores
-        if not scores:
-            st.info("No input has any of these links: choose other relations, or give more text.")
-        else:
-            row = st.container(horizontal=True, vertical_alignment="bottom")  # what has no room goes below, whole
-            names = list(dict.fromkeys(str(score.feature) for score in scores))
-            label_of = {name: RELATIONS[name].label if name in RELATIONS else name for name in names}
-            relation = url.pick(
-                row.selectbox, "Relation", names, key="relation", width=290, format_func=label_of.__getitem__
-            )
-            ends = RELATIONS.get(relation)
-            along = [score for score in scores if score.feature == relation]
-            ways = [way for way in WAYS if way in {score.statistic for score in along}]
-            way_labels = {
-                "forward": f"{ends.source} looks at {ends.target}" if ends else "dependent looks at governor",
-                "backward": f"{ends.target} looks at {ends.source}" if ends else "governor looks at dependent",
-            }
-            way = url.pick(row.selectbox, "Direction", ways, key="way", width=290, format_func=way_labels.__getitem__)
-            value = url.pick(row.segmented_control, "Shown", VALUES, key="shown", required=True)
-            chosen = [score for score in along if score.statistic == way]
-            drawn = attending.pictures(chosen, value, VALUES[value], title=measured.title, diverging=value == "effect")
-            st.caption(
-                f"{measured.caption} · n = {attending.most_inputs(chosen)} links · {way_labels[way]} · "
-                "excess: above the same distance elsewhere, by the token; outlined: so, and more than query, key "
-                f"(such as any noun) and the distance explain, q < {attending.SURE} over all heads, relations and "
-                f"directions (from {FEWEST} inputs on)"
-            )
-            say_baselines(measured, chosen)
-            say_shared(chosen)
-            columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q", "accuracy"]
-            attending.sure_table(
-                measured, chosen, columns, by="effect", key="heads", heading="Heads above their baseline"
-            )
-            show_files(measured.frame, drawn, "relations")
-    st.subheader("Dependencies on gold trees")
-    with clear_errors():
-        dependencies()

@@ -27,7 +27,7 @@ from core.report.rendering.words import About, command_of, numbers_of, short
 from core.store.database import Database
 from core.store.runs import one_run
 from core.tasks.glue import TASKS, task_name
-from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets import job_progress, pickers
@@ -252,19 +252,20 @@ def watch() -> None:
 def results() -> None:
     """A stored report: summary, claims, exhibits."""
     db = resources.database()
-    stored = pick_run(
+    with shown_result(
         report.STUDY_NAME,
         NO_REPORT,
+        question="Which claims of the papers hold for this model?",
         label="report",
         icon=":material/menu_book:",
-    )
-    if stored is None:
-        return
-    records, about = records_of(stored.result_rows), About.of(one_run(db, stored.run))
-    summary(records, about)
-    downloads(records, about)
-    claims_table(records)
-    exhibits(records)
+    ) as stored:
+        if stored is None:
+            return
+        records, about = records_of(stored.result_rows), About.of(one_run(db, stored.run))
+        summary(records, about)
+        downloads(records, about)
+        claims_table(records)
+        exhibits(records)
 
 
 def show(tools: DeltaGenerator) -> None:

@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.studies.ablation.records import SEED_WORDS, HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
-from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.one_task import Count, start_training
 from pages.parts.widgets import job_progress
@@ -36,33 +36,33 @@ def show(tools: DeltaGenerator) -> None:
 
 
 def _results() -> None:
-    stored = pick_run(
+    with shown_result(
         "seeds", "No seeds have been taken apart yet: choose a checkpoint and a task, and press Run.", "seeds"
-    )
-    if stored is None:
-        return
-    rows = stored.result_rows
-    runs = SeededRun.among(rows)
-    left, right = st.columns(2)
-    with left:
-        _sources(SeedSource.among(rows))
-    with right:
-        _overlaps(HeadOverlap.among(rows))
-    for spread in SeedSpread.among(rows):
-        _spread(spread)
-    stable = [head for head in StableHead.among(rows) if head.runs == head.n]
-    st.markdown(
-        f"Among the most important heads in every run: **{plain(', '.join(h.name for h in stable) or 'none')}**."
-    )
-    with st.expander("Runs and heads"):
-        show_table(pd.DataFrame(map(asdict, runs)))
-        show_table(pd.DataFrame(map(asdict, StableHead.among(rows))))
-    st.caption(
-        plain(
-            f"A Latin square: every pair of two kinds of seeds meets once · importance as in Michel et al. 2019 · "
-            f"intervals of shared heads: jackknife over runs, 95% · {stored.checkpoint} · {stored.date}"
+    ) as stored:
+        if stored is None:
+            return
+        rows = stored.result_rows
+        runs = SeededRun.among(rows)
+        left, right = st.columns(2)
+        with left:
+            _sources(SeedSource.among(rows))
+        with right:
+            _overlaps(HeadOverlap.among(rows))
+        for spread in SeedSpread.among(rows):
+            _spread(spread)
+        stable = [head for head in StableHead.among(rows) if head.runs == head.n]
+        st.markdown(
+            f"Among the most important heads in every run: **{plain(', '.join(h.name for h in stable) or 'none')}**."
         )
-    )
+        with st.expander("Runs and heads"):
+            show_table(pd.DataFrame(map(asdict, runs)))
+            show_table(pd.DataFrame(map(asdict, StableHead.among(rows))))
+        st.caption(
+            plain(
+                f"A Latin square: every pair of two kinds of seeds meets once · importance as in Michel et al. 2019 · "
+                f"intervals of shared heads: jackknife over runs, 95% · {stored.checkpoint} · {stored.date}"
+            )
+        )
 
 
 def _spread(spread: SeedSpread) -> None:

@@ -1,4 +1,4 @@
-"""Sequential test: which heads matter to the task's loss beyond a margin, asked of as few rows as it takes."""
+"""Sequential test: which heads change the loss by more than a margin, with as few examples as possible."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -22,54 +22,56 @@ from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import WHAT, shared_options
 from pages.parts.reports.at_chance import warn_by_other_run
-from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 
-# ---------------------------------------------------------------- pictures of a race
-
-
 NAMED = 40  # heads of which each is named where the page is narrow; of more, as many as have room
-VERDICTS = ("matters", "does not matter", "open")
+VERDICTS = {"matters": "matters", "does not matter": "does not matter", "open": "undecided"}
+COLOURS = ("#0072B2", "#56B4E9", "#8C8C8C")
 
 
 def verdict_counts(race: RaceSummary) -> str:
-    """ "2 matter, 130 do not, 12 are open"."""
+    """ "2 matter, 130 do not, 12 are undecided"."""
     return f"{race.matters} {'matters' if race.matters == 1 else 'matter'}, {left_over(race)}"
 
 
 def intervals(verdicts: Sequence[RaceVerdict], margin: float) -> Layers:
-    """Every head's interval, least effect first, with the margin as lines."""
+    """The interval of every head, smallest effect first; the margin as dashed lines."""
     lines = []
     for verdict in verdicts:
         low, high = verdict.effect_low, verdict.effect_high
         middle = float("nan") if low is None or high is None else (low + high) / 2
-        line = {"name": verdict.name, "verdict": verdict.verdict, "rows": verdict.rows}
+        line = {"name": verdict.name, "verdict": VERDICTS[verdict.verdict], "examples": verdict.rows}
         lines.append(line | {"low": low, "high": high, "middle": middle})
     drawn = pd.DataFrame(lines).astype(dict.fromkeys(("low", "high"), float)).sort_values("middle")
     name_axis = alt.Axis(labelAngle=-90, labelOverlap=len(drawn) > NAMED)
     x = alt.X("name:N", sort=list(drawn.name), title=None, axis=name_axis)
-    colour = alt.Color("verdict:N", sort=list(VERDICTS), scale=alt.Scale(domain=list(VERDICTS)), title=None)
-    tips = [alt.Tooltip(name) for name in ("name", "verdict", "rows", "low", "high")]
+    scale = alt.Scale(domain=list(VERDICTS.values()), range=list(COLOURS))
+    colour = alt.Color("verdict:N", scale=scale, title=None, legend=alt.Legend(orient="top"))
+    tips = [alt.Tooltip(name) for name in ("name", "verdict", "examples", "low", "high")]
     base = alt.Chart(drawn).encode(x=x, color=colour, tooltip=tips)
-    title = "mean change of the loss"
-    bars = base.mark_rule(strokeWidth=3).encode(y=alt.Y("low:Q", title=title), y2="high:Q")
+    bars = base.mark_rule(strokeWidth=3).encode(
+        y=alt.Y("low:Q", title="change of the loss without the head"), y2="high:Q"
+    )
     middles = base.mark_point(filled=True, size=20).encode(y="middle:Q")
     dashed = alt.Chart(pd.DataFrame({"margin": [-margin, margin]})).mark_rule(strokeDash=[4, 3], color="gray")
     dashed = dashed.encode(y="margin:Q")
-    return alt.layer(dashed, bars, middles).properties(title="Intervals against the margin", height=260)
+    title = "Change of the loss without each head (dashed: margin)"
+    return alt.layer(dashed, bars, middles).properties(title=title, height=320)
 
 
 def rows_taken(verdicts: Sequence[RaceVerdict]) -> Any:
-    """Rows that each head took, layer by head; outlined: those that matter."""
+    """How many examples each head needed; outlined: heads that matter."""
     columns = ["layer", "head", "rows", "verdict", "effect"]
     sure = [verdict for verdict in verdicts if verdict.verdict == "matters"]
     return head_picture(
         pd.DataFrame(verdicts, columns=columns),
         Shade("rows"),
-        title="Rows each head took; outlined: matters",
+        title="Examples needed for each head (outlined: matters)",
         highlight=[Head(int(verdict.layer or 0), int(verdict.head or 0)) for verdict in sure],
         tooltip=("verdict", "effect"),
     )
@@ -86,21 +88,21 @@ def gradient_beside(verdicts: Sequence[RaceVerdict], race: RaceSummary) -> Any:
         Axes(
             x="gradient_first",
             y="exact_first",
-            x_title="change of the loss by its gradient",
-            y_title="change of the loss, measured",
+            x_title="change predicted by the gradient",
+            y_title="measured change of the loss",
         ),
         tooltip=("name", "verdict"),
-        title=f"The gradient is no answer: first look, Spearman {correlation}, n = {len(verdicts)}",
+        title=f"Gradient and measured change, first analysis (Spearman {correlation}, n = {len(verdicts)})",
     )
 
 
 def looks(race_looks: Sequence[RaceLook]) -> pd.DataFrame:
-    """What every look settled."""
+    """What each interim analysis decided."""
     column_titles = {
-        "rows": "look after rows",
-        "open": "heads open before",
-        "settled": "settled",
-        "matters": "of them matter",
+        "rows": "examples",
+        "open": "undecided before",
+        "settled": "decided",
+        "matters": "of which matter",
     }
     return pd.DataFrame(race_looks, columns=list(column_titles)).rename(columns=column_titles)
 
@@ -110,23 +112,22 @@ KINDS = [kind for kind in WHAT if kind != "duplicates"]
 
 
 def show(tools: DeltaGenerator) -> None:
-    """Start a test; see its running intervals; read its verdicts."""
-    with drawer("Test heads of another checkpoint or task", "race"):
-        _start()
+    """See the running intervals of a test; read its verdicts; start another test."""
     for job in job_progress.jobs_under_way("race")[:2]:
         now = job_progress.show_job(job, rows=False)
         st.fragment(_under_way, run_every=3.0 if now.active else None)(job)
+    empty = "No test is stored yet. Choose a fine-tuned checkpoint and press Test."
     with clear_errors():
-        _results()
+        show_study("race", draw, _start, empty=empty, key="race_run", icon=":material/sprint:", jobs=False)
 
 
 def _start() -> None:
     shared = shared_options()
     left, middle, right = st.columns(3)
-    unit_kind = url.pick(left.selectbox, "What is tested", KINDS, key="race_what", format_func=WHAT.__getitem__)
-    operator = url.pick(middle.selectbox, "Instead of its attention", SWEPT, key="race_operator")
+    unit_kind = url.pick(left.selectbox, "Tested", KINDS, key="race_what", format_func=WHAT.__getitem__)
+    operator = url.pick(middle.selectbox, "Ablation method", SWEPT, key="race_operator")
     margin = right.number_input(
-        "Margin, in the task's loss", min_value=0.0, value=None, format="%.4f", placeholder="5% of a constant's loss",
+        "Margin, in units of the loss", min_value=0.0, value=None, format="%.4f", placeholder="5 % of a constant",
         help=SAID["margin"].help, key="race_margin", bind="query-params",
     )  # fmt: skip
     heads = ""
@@ -138,13 +139,13 @@ def _start() -> None:
     settings = {"what": unit_kind, "operator": operator, "heads": heads, "margin": margin} | how
     job_progress.offer_start("race", asdict(shared) | settings if shared else None, "Test")
     st.caption(
-        "Looks after 64, 128, 192 ... rows in a random order; a head whose interval lies beyond the margin matters, "
-        "one whose interval lies within it does not, and both stop. The others take more rows."
+        "Tests every head after 64, 128, 192 ... examples. A head is decided once its confidence interval lies "
+        "entirely outside or inside the margin. Undecided heads use more examples."
     )
 
 
 def _under_way(job: str) -> None:
-    """The intervals so far: they hold at whatever moment they are looked at."""
+    """The intervals so far, which hold at any time."""
     with clear_errors():
         rows = api.partial_rows(resources.database(), job).to_dict("records")
         verdicts = RaceVerdict.among(rows)
@@ -155,37 +156,32 @@ def _under_way(job: str) -> None:
         st.altair_chart(intervals(verdicts, race.margin))
 
 
-def _results() -> None:
-    stored = pick_run(
-        "race",
-        "Nothing was tested yet: choose a fine-tuned checkpoint and press Test.",
-        key="race_run",
-        icon=":material/sprint:",
-    )
-    if stored is None:
-        return
+def draw(stored: StoredRun) -> None:
+    """Intervals against the margin; what each head took, and what the gradient predicts."""
     rows = stored.result_rows
     race, verdicts = RaceSummary.among(rows)[0], RaceVerdict.among(rows)
     warn_by_other_run(stored)
-    counts = (race.matters, race.does_not_matter, race.open)
-    for column, name, count in zip(st.columns(3), VERDICTS, counts, strict=True):
-        column.metric(name, f"{count} of {len(verdicts)}")
-    st.markdown(plain(verdict_sentence(race)))
     st.altair_chart(intervals(verdicts, race.margin))
-    left, right = st.columns(2)
-    if all(verdict.head is not None for verdict in verdicts):
-        left.altair_chart(rows_taken(verdicts), width="content")
-    right.altair_chart(gradient_beside(verdicts, race))
-    show_table(looks(RaceLook.among(rows)), container=left)
-    show_table(_table(verdicts))
-    st.caption(
-        plain(
-            f"{stored.checkpoint} · {race.task} {stored.split} · {race.n} rows · operator "
-            f"{race.operator} · {stored.dtype} · seed {stored.seed} · {stored.date} · intervals hold "
-            f"together for all heads and looks, {1 - race.alpha:.0%}; they speak of the task, not of these rows alone; "
-            "the metric's own, of heads that matter, one at a time, paired"
+    with details():
+        st.markdown(plain(verdict_sentence(race)))
+        st.markdown(
+            "A head is decided as soon as its confidence interval lies entirely outside the margin (it matters) or "
+            "entirely inside the margin (it does not matter). Further examples narrow the intervals of the undecided "
+            "heads, and a larger margin decides more heads."
         )
-    )
+        left, right = st.columns(2)
+        if all(verdict.head is not None for verdict in verdicts):
+            left.altair_chart(rows_taken(verdicts), width="content")
+        right.altair_chart(gradient_beside(verdicts, race))
+        show_table(looks(RaceLook.among(rows)), container=left)
+        show_table(_table(verdicts))
+        st.caption(
+            plain(
+                f"Ablation method: {race.operator} · {stored.dtype} · seed {stored.seed}. The intervals hold jointly "
+                f"for all heads and interim analyses ({1 - race.alpha:.0%}). They are about the task, not only these "
+                "examples."
+            )
+        )
 
 
 def _table(verdicts: list[RaceVerdict]) -> pd.DataFrame:
@@ -194,8 +190,8 @@ def _table(verdicts: list[RaceVerdict]) -> pd.DataFrame:
     for verdict in sorted(verdicts, key=lambda verdict: -1.0 if verdict.effect is None else abs(verdict.effect))[::-1]:
         line: dict[str, Any] = {
             "name": verdict.name,
-            "verdict": verdict.verdict,
-            "rows": verdict.rows,
+            "verdict": VERDICTS[verdict.verdict],
+            "examples": verdict.rows,
             "effect": verdict.effect,
             "effect_low": verdict.effect_low,
             "effect_high": verdict.effect_high,

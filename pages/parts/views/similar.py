@@ -1,5 +1,6 @@
-"""Similar heads: which heads are alike, as a picture, by their nearest, and in groups found without labels."""
+"""Similar heads: which heads have similar attention patterns, in a figure and in groups found without labels."""
 
+import math
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -18,7 +19,7 @@ from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports import attending
 from pages.parts.reports.provenance import present_runs
-from pages.parts.reports.stored_runs import pick_run
+from pages.parts.reports.study_view import shown_result
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
@@ -36,33 +37,33 @@ CLAIM = "Bian et al. 2021 claim that which heads are redundant is “phase-indep
 
 def show_groups() -> None:
     """The newest stored groups of a checkpoint, and how far its redundancy is kept."""
-    stored = pick_run(
+    with shown_result(
         "redundancy",
         "No heads have been grouped yet: choose “nearest heads and groups by mean pattern” under Measure "
         "more of this checkpoint on Overview.",
         "run_redundancy",
         icon=":material/database:",
-    )
-    if stored is None:
-        links.link("heads", "Overview of heads")
-        return
+    ) as stored:
+        if stored is None:
+            links.link("heads", "Overview of heads")
+            return
 
-    rows = stored.result_rows
-    heads, groups = AlikeHead.among(rows), HeadGroup.among(rows)
-    for checkpoint, task in dict.fromkeys((head.checkpoint, head.task) for head in heads):
-        st.markdown(f"**{plain(checkpoint)} · {plain(pickers.task_name(task))}**")
-        alike_heads = [head for head in heads if (head.checkpoint, head.task) == (checkpoint, task)]
-        head_groups = [group for group in groups if (group.checkpoint, group.task) == (checkpoint, task)]
-        show_small_maps(
-            _figures(head_groups, alike_heads), key=f"groups {checkpoint} {task}", cell=CELL, own_scale=True
-        )
-    st.caption(MEANING)
-    comparisons = LikenessKept.among(rows)
-    if comparisons:
-        st.markdown("**Does it stay?**")
-        st.caption(CLAIM)
-    for pair in comparisons:
-        st.markdown(plain(comparison_sentence(pair)))
+        rows = stored.result_rows
+        heads, groups = AlikeHead.among(rows), HeadGroup.among(rows)
+        for checkpoint, task in dict.fromkeys((head.checkpoint, head.task) for head in heads):
+            st.markdown(f"**{plain(checkpoint)} · {plain(pickers.task_name(task))}**")
+            alike_heads = [head for head in heads if (head.checkpoint, head.task) == (checkpoint, task)]
+            head_groups = [group for group in groups if (group.checkpoint, group.task) == (checkpoint, task)]
+            show_small_maps(
+                _figures(head_groups, alike_heads), key=f"groups {checkpoint} {task}", cell=CELL, own_scale=True
+            )
+        st.caption(MEANING)
+        comparisons = LikenessKept.among(rows)
+        if comparisons:
+            st.markdown("**Does it stay?**")
+            st.caption(CLAIM)
+        for pair in comparisons:
+            st.markdown(plain(comparison_sentence(pair)))
 
 
 def comparison_sentence(comparison: LikenessKept) -> str:
@@ -161,16 +162,32 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The picture of a stored measurement, then groups of heads that do the same."""
+    """The picture of a stored measurement, then groups of heads with similar patterns."""
+    inputs = attending.pick_inputs(tools)
     with clear_errors():
-        st.subheader("Which heads are alike", anchor=False)
-        measured = attending.rows_of("statistics", PlaceScore, task="sst2", options={})
-        if measured is not None:
-            place_scores = [score for score in measured.scores if score.statistic == "place"]
-            if place_scores:
-                picture_of_heads(measured, place_scores)
-            else:
-                st.info("Two heads at least are needed to compare them.")
-    st.subheader("Heads that do the same", anchor=False)
+        top = st.container()
+        with attending.shown_scores("statistics", PlaceScore, inputs, task="sst2", options=dict) as measured:
+            if measured is not None:
+                place_scores = [score for score in measured.scores if score.statistic == "place"]
+                if place_scores:
+                    _answer(measured, place_scores, top)
+                    picture_of_heads(measured, place_scores)
+                else:
+                    st.info("Similarity needs at least two heads; this checkpoint has one.")
     with clear_errors():
         show_groups()
+
+
+def _answer(measured: attending.ShownScores[PlaceScore], scores: Sequence[PlaceScore], top: DeltaGenerator) -> None:
+    """The pair of heads that lie closest together in the figure."""
+    first = next(iter(attending.chosen_first(attending.by_place(scores)).values()))
+    pairs = [
+        (math.hypot(one.x - other.x, one.y - other.y), one.name, other.name)
+        for number, one in enumerate(first)
+        for other in first[:number]
+        if None not in (one.x, one.y, other.x, other.y)
+    ]
+    _, one, other = min(pairs, default=(0.0, "", ""))
+    said = f"{other} and {one} have the most similar attention patterns in the figure." if one else ""
+    sure = "Distance in the figure approximates the Jensen-Shannon distance between attention maps."
+    attending.answered(measured, first, top, "Which heads have similar attention patterns?", said, sure, "statistics")

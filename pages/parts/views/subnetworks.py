@@ -12,7 +12,7 @@ from core.studies.probing.records import Subnetwork, SubnetworkComponent, Surviv
 from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.probes.shipped_probes import caption_of, pick_result, say, table_of
+from pages.parts.probes.shipped_probes import caption_of, say, shown, table_of
 from pages.parts.probes.starting import start_study
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.shell import url
@@ -155,14 +155,10 @@ VIEWS = {"Weights by magnitude": show_curves, "Good, bad and random": show_netwo
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    st.caption(
-        "Weights go by magnitude, before or after fine-tuning (Gordon et al. 2020); heads and feed-forward blocks "
-        "go by "
-        "importance, and what survives is retrained beside what went and beside random parts (Prasanna et al. 2020)."
-    )
-    with clear_errors():
-        result = pick_result("subnetworks", key="pruned")
+    with tools:
+        mode = url.pick_mode(list(VIEWS))
+    with clear_errors(), shown("subnetworks", key="pruned") as result:
         if result is not None:
             warn_of_nothing_to_lose(result)
-            VIEWS[url.pick_mode(list(VIEWS))](result)
+            VIEWS[mode](result)
     start_study("subnetworks", view="subnetworks")

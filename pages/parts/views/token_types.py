@@ -1,6 +1,6 @@
-"""What heads attend to: nouns, verbs, negation, [CLS] ... against random tokens, per head."""
+"""Token types: which heads attend to nouns, verbs, negation, [CLS] ... more than to random tokens."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
@@ -17,16 +17,19 @@ from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports import attending
 from pages.parts.reports.attending import by_place
+from pages.parts.reports.headlines import DIFFERENCE
+from pages.parts.reports.study_view import details
 from pages.parts.shell import url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.files import show_files
 
-VALUES = {"value": "attention", "effect": "excess over random tokens"}
+VALUES = {"effect": "excess", "value": "attention"}
+LABELS = {"effect": "excess over random tokens", "value": "attention"}
 
 
 def of_one(scores: Sequence[Score], statistic: str) -> list[Score]:
     """The scores of one statistic, without differences of two checkpoints."""
-    return [score for score in scores if score.statistic == statistic and score.checkpoint != "difference"]
+    return [score for score in scores if score.statistic == statistic and score.checkpoint != DIFFERENCE]
 
 
 def layer_means(scores: Sequence[Score], feature: str) -> dict[int, float]:
@@ -38,40 +41,41 @@ def layer_means(scores: Sequence[Score], feature: str) -> dict[int, float]:
     return {layer: fmean(values[layer]) for layer in sorted(values)}
 
 
-def by_layer(measured: attending.ShownScores[Score], scores: Sequence[Score], feature: str) -> None:
-    """Layer means over heads beside the paper's, where it has them (bert-base on QQP)."""
+def by_layer(measured: attending.ShownScores[Score], feature: str) -> None:
+    """Layer means over heads, and the paper's (bert-base on QQP)."""
     lines: list[dict[str, Any]] = [
         {"layer": layer + 1, "mean": mean, "of": measured.title(checkpoint_task)}
-        for checkpoint_task, task_scores in by_place(of_one(scores, "max")).items()
+        for checkpoint_task, task_scores in by_place(of_one(measured.scores, "max")).items()
         for layer, mean in layer_means(task_scores, feature).items()
     ]
     for kind, means in printed_layers()[feature].items():
         lines += [{"layer": k, "mean": mean, "of": f"paper, {kind}"} for k, mean in enumerate(means, 1)]
     chart = line_with_band(
-        pd.DataFrame(lines), Axes(x="layer", y="mean", colour="of"), title=f"{FEATURES[feature].label}: mean over heads"
-    )
+        pd.DataFrame(lines), Axes(x="layer", y="mean", colour="of", y_title="mean attention over heads"),
+        title=f"Attention to {FEATURES[feature].label} by layer",
+    )  # fmt: skip
     st.altair_chart(chart, key=f"layers_{feature}")
 
 
-def say_drift(measured: attending.ShownScores[Score], scores: Sequence[Score]) -> None:
+def say_drift(measured: attending.ShownScores[Score]) -> None:
     """Whether [CLS] is attended to early and separators late, as the paper found."""
-    for checkpoint_task, task_scores in by_place(of_one(scores, "max")).items():
+    for checkpoint_task, task_scores in by_place(of_one(measured.scores, "max")).items():
         start, separator = (
             drift(list(layer_means(task_scores, feature).values())) for feature in ("start", "separator")
         )
         if not pd.isna(start) and not pd.isna(separator):
             st.caption(
                 plain(
-                    f"{measured.title(checkpoint_task)}: attention to [CLS] / start has mean depth {start:.2f}, to "
-                    f"separators {separator:.2f} (0 first layer, 1 last): the paper's drift from [CLS] to [SEP] "
-                    f"{'appears' if start < separator else 'does not appear'}."
+                    f"{measured.title(checkpoint_task)}: attention to [CLS] has mean depth {start:.2f}, attention to "
+                    f"separators {separator:.2f} (0: first layer, 1: last layer). The drift from [CLS] to [SEP] that "
+                    f"the paper reports {'appears' if start < separator else 'does not appear'}."
                 )
             )
 
 
-def classifying(measured: attending.ShownScores[Score], scores: Sequence[Score]) -> None:
-    """What the classifying token looks at in the last layer (the paper's Fig 7)."""
-    for (checkpoint, task), task_scores in by_place(of_one(scores, "classifying")).items():
+def classifying(measured: attending.ShownScores[Score]) -> None:
+    """What the classifying token attends to in the last layer (the paper's Fig 7)."""
+    for (checkpoint, task), task_scores in by_place(of_one(measured.scores, "classifying")).items():
         last = max(int(score.layer or 0) for score in task_scores)
         lines = [
             {"feature": score.feature, "value": score.value, "low": score.low, "high": score.high,
@@ -86,67 +90,107 @@ def classifying(measured: attending.ShownScores[Score], scores: Sequence[Score])
         st.altair_chart(chart, key=f"classifying_{checkpoint}_{task}")
 
 
-def _pick_shown(label_of: Mapping[str, str], kinds: Sequence[str]) -> tuple[str, str, str]:
-    """A feature, a definition and which value of both. What has no room in a narrow window goes below, whole."""
-    row = st.container(horizontal=True, vertical_alignment="bottom")
-    feature = url.pick(row.selectbox, "Feature", label_of, key="feature", width=190)
-    definition_labels = {name: f"{name}: {DEFINITIONS[name]}" for name in kinds}
-    definition = url.pick(
-        row.selectbox, "Definition", kinds, key="definition", width=500, format_func=definition_labels.__getitem__
+def sentence(scores: Sequence[Score], what: str) -> str:
+    """How many heads attend to a token type significantly more than to random tokens, and the strongest of them."""
+    sure = attending.above_null(scores)
+    if scores[0].checkpoint == DIFFERENCE:
+        most = max(scores, key=lambda score: abs(score.value or 0))
+        return (
+            f"Attention to {what} differs significantly in {len(sure)} of {len(scores)} heads. The largest difference "
+            f"is {most.name}: {most.value or 0:+.2f}."
+        )
+    most = max(scores, key=lambda score: score.effect or 0)
+    if all(score.q is None for score in scores):
+        return (
+            f"{most.name} attends most to {what}: {most.value:.2f}, compared with {most.baseline:.2f} for random "
+            f"tokens. Fewer than {FEWEST} inputs are too few for a test."
+        )
+    versus = f": {most.value:.2f}, compared with {most.baseline:.2f} for random tokens" if most.baseline else ""
+    return (
+        f"{len(sure) or 'None'} of {len(scores)} heads attend significantly more to {what} than to random tokens. The "
+        f"strongest is {most.name}{versus}."
     )
-    value = url.pick(row.segmented_control, "Shown", VALUES, key="shown", required=True)
-    return feature, definition, value
+
+
+def sure_of(scores: Sequence[Score]) -> str:
+    """The interval of the strongest head, and the test."""
+    largest = "value" if scores[0].checkpoint == DIFFERENCE else "effect"
+    most = max(scores, key=lambda score: abs(getattr(score, largest) or 0))
+    ends = "" if most.low is None else f"{most.name}: 95 % CI {most.low:.2f} to {most.high:.2f}. "
+    if all(score.q is None for score in scores):
+        return ends
+    return f"{ends}Significant: q < {attending.SURE}, corrected for all heads. Faded heads are not significant."
 
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    features = attending.pick_kinds(
-        "Features", {key: feature.label for key, feature in FEATURES.items()}, key="features",
-        help="Type tag:JJ, pos:ADJ or dep:amod for any Penn tag, part of speech or dependency.",
-    )  # fmt: skip
-    study, is_chosen = attending.measured_by("features", DEFINITIONS)
-    measured = attending.rows_of(study, Score, task="sst2", options={"features": features})
-    if measured is None:
-        return
-    measured = measured.where(is_chosen)
-    scores = measured.scores
-    if not scores:
-        st.info("No input has any of these features: choose others, or give more text.")
-        return
-    names = list(dict.fromkeys(str(score.feature) for score in scores))
+    inputs = attending.pick_inputs(tools)
+
+    def options() -> dict[str, Any]:
+        features = attending.pick_kinds(
+            "Token types to measure", {key: feature.label for key, feature in FEATURES.items()}, key="features",
+            help="You can type tag:JJ, pos:ADJ or dep:amod for any Penn tag, part of speech or dependency label.",
+        )  # fmt: skip
+        return {"features": features}
+
+    top, row = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
+    study, is_chosen = attending.measured_by(tools, "features", DEFINITIONS)
+    with attending.shown_scores(study, Score, inputs, task="sst2", options=options) as measured:
+        if measured is None:
+            return
+        measured = measured.where(is_chosen)
+        if not measured.scores:
+            st.info("No input has any of these token types. Choose other types, or use longer texts.")
+            return
+        _draw(measured, study, top, row)
+
+
+def _draw(measured: attending.ShownScores[Score], study: str, top: DeltaGenerator, row: DeltaGenerator) -> None:
+    names = list(dict.fromkeys(str(score.feature) for score in measured.scores))
     label_of = {name: FEATURES[name].label if name in FEATURES else name for name in names}
-    kinds = [name for name in DEFINITIONS if name in {score.statistic for score in scores}]
-    feature, definition, value = _pick_shown(label_of, kinds)
-    chosen = [score for score in scores if score.feature == feature and score.statistic == definition]
-    sure = [score for score in chosen if score.checkpoint != "difference"]
-    shown = sure if value == "effect" else chosen
-    drawn = attending.pictures(shown, value, VALUES[value], title=measured.title, diverging=value == "effect")
-    st.caption(
-        f"{measured.caption} · n = {attending.most_inputs(chosen)} inputs with "
-        f"{plain(label_of[feature])} · "
-        "outlined: above random tokens of the same number and place, and more than place (of subjects and objects: "
-        f"and kind of word) explains, q < {attending.SURE} over all heads, features and definitions "
-        f"(from {FEWEST} inputs on)"
+    kinds = [name for name in DEFINITIONS if name in {score.statistic for score in measured.scores}]
+    feature = url.pick(row.selectbox, "Token type", label_of, key="feature", width=170)
+    definition = url.pick(
+        row.selectbox, "Definition", kinds, key="definition", width=150,
+        help="; ".join(f"{name}: {DEFINITIONS[name]}" for name in kinds) + ".",
+    )  # fmt: skip
+    chosen = [score for score in measured.scores if score.feature == feature and score.statistic == definition]
+    scores = attending.pick_place(row, chosen)
+    value = "value"
+    if scores[0].checkpoint != DIFFERENCE:
+        value = url.pick(row.segmented_control, "Shown", VALUES, key="shown", required=True)
+    what = label_of[feature]
+    attending.answered(
+        measured, scores, top, f"Which heads attend to {what}?", sentence(scores, what), sure_of(scores), study
     )
-    columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q"]
-    attending.sure_table(measured, sure, columns, by="effect", key="heads", heading="Heads above the null")
-    changes = [score for score in chosen if score.checkpoint == "difference"]
-    if changes:
-        differing = "Heads that differ between the checkpoints"
-        attending.sure_table(
-            measured, changes, ["value", "low", "high", "n", "p", "q"], by="value", key="differences", heading=differing
-        )
-        st.caption("Second checkpoint less the first, paired by input; p is two-sided, q corrects it for all heads.")
-    show_files(measured.frame, drawn, "features")
-    st.subheader("The classifying token, last layer")
-    classifying(measured, scores)
-    st.caption("Encoders: the row of [CLS]; decoders: that of the last token. Kovaleva et al., Fig 7.")
-    st.subheader("From [CLS] to [SEP] over the layers")
-    for special in printed_layers():
-        if special in names:
-            by_layer(measured, scores, special)
-    say_drift(measured, scores)
-    st.caption(
-        "The paper's lines are bert-base-uncased on QQP, read off its Fig 6; open that checkpoint on QQP rows to "
-        "compare like with like."
-    )
+    label = "difference" if scores[0].checkpoint == DIFFERENCE else LABELS[value]
+    figures = [
+        attending.heatmap(scores, value, label, title=f"Attention to {what}: {label}", diverging=value == "effect")
+    ]
+    left, right = st.columns([3, 2])
+    left.altair_chart(figures[0], width="content", key="picture")
+    if scores[0].checkpoint != DIFFERENCE and any(score.baseline is not None for score in scores):
+        figures.append(attending.against_baseline(scores, value="attention", baseline="random tokens"))
+        right.altair_chart(figures[1], key="strongest")
+    with details():
+        heads, token, layers = st.tabs(["Heads", "[CLS] token, last layer", "[CLS] and [SEP] by layer"])
+        with heads:
+            columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q"]
+            attending.table(measured, scores, columns, by=value, key="heads")
+            st.caption(
+                "Baseline: as many random tokens at the same positions. A head is significant if its attention is "
+                "higher than that, and higher than position (for subjects and objects: and part of speech) explains. "
+                f"The test needs at least {FEWEST} inputs."
+            )
+            for note in measured.notes:
+                st.caption(plain(note))
+            show_files(measured.frame, figures, "features")
+        with token:
+            classifying(measured)
+            st.caption("Encoders: the row of [CLS]. Decoders: the row of the last token (Kovaleva et al., Fig 7).")
+        with layers:
+            for special in printed_layers():
+                if special in names:
+                    by_layer(measured, special)
+            say_drift(measured)
+            st.caption("The lines of the paper are for bert-base-uncased on QQP, read from its Fig 6.")

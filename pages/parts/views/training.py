@@ -17,7 +17,7 @@ from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe, p
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports.attending import task_said
-from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, links, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning import table_one
@@ -109,43 +109,45 @@ def kept_best(options: FinetuneOptions) -> str:
 
 def results() -> None:
     """Table 1 of a stored job, and its checkpoints."""
-    stored = pick_run(
+    with shown_result(
         "finetune",
         "Nothing has been fine-tuned yet: choose tasks above and press Fine-tune. The bundled samples are small "
         "enough for minutes on a laptop; their figures compare with nothing published.",
         icon=":material/school:",
-    )
-    if stored is None:
-        return
-    scores, options = stored.among(TunedScore), STUDY.read(dict(stored.told))
-    st.subheader("Table 1")
-    table = table_one.table_one(scores, beside_printed=True).set_index("task").T  # a column a task, all in sight
-    st.table(table if options.data else table.rename(columns=sampled))
-    source = "the tasks' own files" if options.data else "bundled samples, whose figures compare with nothing published"
-    st.caption(
-        plain(
-            f"{table_one.note(scores, beside_printed=True)} · {stored.checkpoint} · {source} · "
-            f"{stored.date}{kept_best(options)}"
+    ) as stored:
+        if stored is None:
+            return
+        scores, options = stored.among(TunedScore), STUDY.read(dict(stored.told))
+        st.subheader("Table 1")
+        table = table_one.table_one(scores, beside_printed=True).set_index("task").T  # a column a task, all in sight
+        st.table(table if options.data else table.rename(columns=sampled))
+        source = (
+            "the tasks' own files" if options.data else "bundled samples, whose figures compare with nothing published"
         )
-    )
-    for sentence in table_one.at_chance(scores):
-        st.warning(plain(sentence), icon=":material/warning:")
-    table_one.show_bars(scores, bundled=not options.data)
-    st.subheader("Checkpoints")
-    columns = ["task", "initialisation", "seed", *METRICS, "note", "seconds", "folder"]
-    runs_made = table_one.runs_table(scores, columns)
-    show_table(runs_made.assign(task=[task_said(task, bundled=not options.data) for task in runs_made["task"]]))
-    runs = [score for score in scores if score.kind == "run"]
-    if not any(score.folder and Path(score.folder).expanduser().is_dir() for score in runs):
-        st.caption("These folders are not on this machine: Run again makes them anew.")
-        return
-    st.caption("Every folder opens on all pages: it is in the list of checkpoints.")
-    first = next((score for score in runs if score.initialisation == "pretrained"), runs[0])
-    if st.button("How did attention change?", icon=":material/compare:", key="compare_attention"):
-        with clear_errors():
-            change_options = {"before": stored.of, "after": [str(first.folder)]}
-            job_progress.begin("change", change_options, f"Change of {stored.of}")
-            links.go("finetuning/change", checkpoint=stored.of, after=str(first.folder))
+        st.caption(
+            plain(
+                f"{table_one.note(scores, beside_printed=True)} · {stored.checkpoint} · {source} · "
+                f"{stored.date}{kept_best(options)}"
+            )
+        )
+        for sentence in table_one.at_chance(scores):
+            st.warning(plain(sentence), icon=":material/warning:")
+        table_one.show_bars(scores, bundled=not options.data)
+        st.subheader("Checkpoints")
+        columns = ["task", "initialisation", "seed", *METRICS, "note", "seconds", "folder"]
+        runs_made = table_one.runs_table(scores, columns)
+        show_table(runs_made.assign(task=[task_said(task, bundled=not options.data) for task in runs_made["task"]]))
+        runs = [score for score in scores if score.kind == "run"]
+        if not any(score.folder and Path(score.folder).expanduser().is_dir() for score in runs):
+            st.caption("These folders are not on this machine: Run again makes them anew.")
+            return
+        st.caption("Every folder opens on all pages: it is in the list of checkpoints.")
+        first = next((score for score in runs if score.initialisation == "pretrained"), runs[0])
+        if st.button("How did attention change?", icon=":material/compare:", key="compare_attention"):
+            with clear_errors():
+                change_options = {"before": stored.of, "after": [str(first.folder)]}
+                job_progress.begin("change", change_options, f"Change of {stored.of}")
+                links.go("finetuning/change", checkpoint=stored.of, after=str(first.folder))
 
 
 def show(tools: DeltaGenerator) -> None:

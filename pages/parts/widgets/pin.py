@@ -1,4 +1,4 @@
-"""Pin a result with a note: the popover that pages show beside it."""
+"""Pin a result with a note."""
 
 from collections.abc import Callable
 
@@ -10,22 +10,35 @@ from pages.parts.shell.messages import clear_errors
 
 
 def offer_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
-    """A popover that asks for a title, a note and a name. pin: keeps them, in this order. key: of this result."""
-    with st.popover("Pin", icon=":material/push_pin:", help="Keep this result with a note, under Results, Pinned"):
-        title = st.text_input("Title", key=f"{key}_title", placeholder="the result's own", max_chars=200)
-        note = st.text_area("Note", key=f"{key}_note", placeholder="what it shows", max_chars=5000)
-        who = people.annotator_name(key=f"{key}_who")
-        if st.button("Pin it", key=f"{key}_pin", type="primary"):
-            with clear_errors():
-                pin(title, note, who)
-                st.success("Pinned.")
-                links.link("results/pinned", icon=":material/push_pin:")
+    """A popover that asks for a title, a note and a name. pin: stores them, in this order. key: of this result."""
+    with st.popover("Pin", icon=":material/push_pin:", help="Stores this result with a note under Results, Pinned."):
+        ask_pin(pin, key=key)
+
+
+def ask_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
+    """The fields and the button of a pin."""
+    title = st.text_input("Title", key=f"{key}_title", placeholder="the title of the result", max_chars=200)
+    note = st.text_area("Note", key=f"{key}_note", placeholder="what the result shows", max_chars=5000)
+    who = people.annotator_name(key=f"{key}_who")
+    if st.button("Pin", key=f"{key}_pin", icon=":material/push_pin:", type="primary"):
+        with clear_errors():
+            pin(title, note, who)
+            st.success("Pinned.")
+            links.link("results/pinned", icon=":material/push_pin:")
+
+
+def ask_pin_of_run(run: str, *, key: str) -> None:
+    """The fields and the button that pin a stored run."""
+    ask_pin(_of_run(run), key=key)
 
 
 def offer_pin_of_run(run: str, *, key: str) -> None:
-    """The same for a stored run."""
+    """A popover that pins a stored run."""
+    offer_pin(_of_run(run), key=key)
 
+
+def _of_run(run: str) -> Callable[[str, str, str], object]:
     def pin(title: str, note: str, who: str) -> None:
         findings.pinning.pin_run(resources.database(), run, note, annotator=who, title=title)
 
-    offer_pin(pin, key=key)
+    return pin
