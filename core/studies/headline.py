@@ -1,4 +1,4 @@
-"""What a stored run says, in one sentence: with its n, an interval and what it stands beside."""
+"""The finding of a stored run in one sentence, with n, an interval and a baseline."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Headline:
 
     sentence: str
     n: int | None = None
-    of: str = "rows"
+    of: str = "examples"
     interval: str = ""
     baseline: str = ""
 

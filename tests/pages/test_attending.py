@@ -47,23 +47,23 @@ def measured(name: str, sentences: str = SENTENCES) -> AppTest:
 
 
 def captions(page: AppTest) -> str:
-    return "\n".join(one.value for one in page.caption)
+    return "\n".join(one.value for one in page.caption).replace("\\", "")
 
 
 def test_features_of_pasted_sentences(db):
     page = measured("linguistics")
     assert not page.exception
     assert not page.error
-    assert "pasted sentences, 2 inputs" in captions(page)
-    assert "n = 2 inputs with nouns" in captions(page)
+    assert "n = 2 inputs · atlas-encoder · typed sentences" in captions(page)
     assert "mean depth" in captions(page)
-    assert any("Heads above the null" in one.value for one in page.subheader)
+    assert "Which heads attend to nouns?" in [one.value for one in page.subheader]
+    assert any("are too few for a test" in one.value for one in page.markdown)
     heads = page.dataframe[0].value
     assert len(heads) == 36
     assert set(heads["head"]) == {f"L{a}H{b}" for a in range(1, 7) for b in range(1, 7)}
     assert set(heads["q"]) == {"too few"}  # inputs for a test, in words
     page.selectbox(key="feature").set_value("negation")
-    assert "n = 2 inputs with negation" in captions(page.run())
+    assert "Which heads attend to negation?" in [one.value for one in page.run().subheader]
 
 
 def test_a_feature_that_no_sentence_has_is_named_and_never_drawn_as_zero(db):
@@ -85,7 +85,7 @@ def test_links_of_pasted_sentences(db):
     page = measured("linguistics/relations")
     assert not page.exception
     assert not page.error
-    assert "subject looks at verb" in captions(page)
+    assert "In which heads do subject and verb attend to each other?" in [one.value for one in page.subheader]
     assert "always guessing the word at distance" in captions(page)
     assert {"accuracy", "baseline", "effect"} <= set(page.dataframe[0].value.columns)
     page.selectbox(key="relation").set_value("same-word")

@@ -28,6 +28,7 @@ from pages.parts.widgets.head_links import is_missing
 from tests.pages.opening import OPENINGS, VIEWS, WITH_RESULTS, switched
 
 TINY = "tests.jobs.tiny"
+OWN = {"checkpoint": "atlas-encoder", "rows": "sst2"}  # what `sweep` stores a result of
 OWN_LISTS = {
     "annotate/label",
     "projects/setup",
@@ -104,15 +105,13 @@ def test_one_click_adds_the_bundled_maps_to_label(db):
 def test_what_ships_says_so_and_ones_own_come_first(db):
     shipped = list(known_runs(db, "disable")["run"])
     app = opened("interventions", mode="A task's rows")
-    assert "ships with Attention Atlas" in said(app)
-    paragraph = plain(record_about()["note"])  # stands behind an (i)
-    assert paragraph in [caption.help for caption in app.caption]
-    assert not [one for kind in (app.caption, app.markdown, app.info) for one in kind if paragraph[:60] in one.value]
+    assert " · bundled" in said(app)
+    assert plain(record_about()["note"]) in [caption.value for caption in app.caption]  # in the menu
     own = sweep(db, -0.25, "My sweep")
-    app = opened("interventions", mode="A task's rows")
+    app = opened("interventions", mode="A task's rows", **OWN)
     assert "Without L1 accuracy changes most, by -25.0 points" in said(app)
-    assert "n = 40 rows · 95 % interval -35.0 to -15.0 · beside: untouched 80.0" in said(app)
-    assert "your own" in said(app)
+    assert "95 % CI -35.0 to -15.0; baseline: unmodified model 80.0." in said(app)
+    assert "your result" in said(app)
     app.button(key=f"open_run_{shipped[0]}").click().run()
     assert app.query_params["run"] == shipped[0]
     assert not [one for one in app.button if one.key == "delete_run"]  # what ships is not deleted
@@ -144,13 +143,13 @@ def test_a_tasks_rows_open_on_single_heads_and_say_where_the_model_is_at_chance(
     assert not app.exception
     drawn = " ".join(one.proto.spec for one in app.get("vega_lite_chart"))
     assert "Score without each head" in drawn
-    assert "untouched 50.0" in said(app)
+    assert "unmodified model 50.0" in said(app)
     assert any("is not shown to be above chance" in warning.value for warning in app.warning)
 
 
 def test_a_result_is_deleted_and_a_new_one_opens_by_itself(db):
     first, second = sweep(db, -0.25, "First"), sweep(db, -0.5, "Second")
-    app = opened("interventions", mode="A task's rows", run=first)
+    app = opened("interventions", mode="A task's rows", run=first, **OWN)
     assert "by -25.0 points" in said(app)
     third = sweep(db, -0.75, "Third")
     assert "**Without L1 accuracy changes most, by -75.0 points" in said(app.run())
@@ -162,18 +161,12 @@ def test_a_result_is_deleted_and_a_new_one_opens_by_itself(db):
 @pytest.mark.shipped
 def test_a_card_has_its_headline_facts_files_and_what_can_be_done_with_it(db):
     own = sweep(db, -0.25, "My sweep")
-    app = opened("interventions", mode="A task's rows")
+    app = opened("interventions", mode="A task's rows", **OWN)
     assert "Without L1 accuracy changes most, by -25.0 points. 1 of 1 changes are significant" in said(app)
-    facts = said(app).split("n = 40 rows", 1)[1].splitlines()[0]
-    for fact in (
-        "95 % interval",
-        "untouched 80.0",
-        "atlas-encoder",
-        "SST-2-like",
-        f"{datetime.now():%B %Y}",
-        "your own",
-    ):
-        assert fact in facts
+    (about,) = [line for line in said(app).splitlines() if "n = 40 examples" in line]
+    for fact in ("atlas-encoder", "SST-2-like", f"{datetime.now():%B %Y}", "your result"):
+        assert fact in about
+    assert "95 % CI -35.0 to -15.0; baseline: unmodified model 80.0." in said(app)
     files = {button.proto.label for button in app.get("download_button")}
     assert files >= {"CSV", "SVG", "PNG", "HTML"}
     assert {"again_run", "pin_run_pin", "delete_run"} <= {button.key for button in app.button}
@@ -234,11 +227,12 @@ def test_the_headline_of_a_run_of_several_tasks_names_the_task_that_was_chosen(d
         for head in range(2)
     ]
     store_rows(db, run, [*rows, *(row | {"statistic": "entropy"} for row in rows)])
-    for task, sentence in (("sst2", "on SST-2-like: 2 broad"), ("mrpc", "on MRPC-like: 2 next")):
+    for task, name in (("sst2", "SST-2-like"), ("mrpc", "MRPC-like")):
         app = opened("statistics/heads", rows=task)
-        assert sentence in said(app)
-        assert "What 2 heads mostly do" in said(app)
-    assert "on SST-2-like: 2 broad" in said(opened("statistics/heads", rows="qqp"))  # not among them: as stored
+        assert f"atlas-encoder · {name} · n = 7 inputs" in said(app)
+        assert name in headlines.headline_of(run, rows=task).sentence
+    assert "**Example" not in said(app)
+    assert "No result for atlas-encoder on QQP-like is stored yet" in said(opened("statistics/heads", rows="qqp"))
 
 
 def test_start_says_what_was_done_last_and_opens_it(db):
@@ -287,7 +281,7 @@ def test_a_head_of_another_task_is_refused_before_the_job_in_one_sentence(db, tm
 
 def test_what_cannot_run_again_is_refused_before_it_starts(db):
     sweep(db, -0.25, "Of a checkpoint without a classifier")
-    app = opened("interventions", mode="A task's rows")
+    app = opened("interventions", mode="A task's rows", **OWN)
     app.button(key="again_run").click().run()
     assert "needs a checkpoint with a classifier" in app.error[0].value
     assert jobs.jobs(db).empty
@@ -318,8 +312,8 @@ def test_what_a_stopped_job_has_done_is_kept_by_a_click_and_says_its_n(db, monke
 
 def test_a_partial_result_says_that_it_is_one(db):
     sweep(db, -0.25, "My sweep (stopped: 1 of 2 units)")
-    text = said(opened("interventions", mode="A task's rows"))
-    assert "n = 40 rows" in text
+    text = said(opened("interventions", mode="A task's rows", **OWN))
+    assert "n = 40 examples" in text
     assert "partial: 1 of 2 units" in text
 
 

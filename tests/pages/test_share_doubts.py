@@ -1,32 +1,40 @@
-"""Class shares warn where a checkpoint's maps lie outside what the classifier was trained on, and say the way out."""
+"""Class shares say whether maps are unlike what the classifier was trained on, and then what to do."""
+
+from types import SimpleNamespace
 
 from streamlit.testing.v1 import AppTest
 
+ABOUT = SimpleNamespace(held_out=SimpleNamespace(macro_f1=0.82, on="unseen checkpoints"))
 
-def page(outside):
+
+def page(outside, about):
     from core.studies.patterns.records import ClassNote
-    from pages.parts.views.pattern_shares import doubts
+    from pages.parts.views.pattern_shares import trust
 
-    doubts([ClassNote(part="note", checkpoint="/models/one", inputs=10, maps=100, unsure=0.04, outside=outside)] * 2)
+    note = ClassNote(part="note", checkpoint="/models/one", inputs=10, maps=100, unsure=0.04, outside=outside)
+    trust([note] * 2, about)
 
 
-def test_a_familiar_checkpoint_has_a_caption_only():
-    found = AppTest.from_function(page, default_timeout=90, kwargs={"outside": 0.01}).run()
+def shown(outside) -> AppTest:
+    return AppTest.from_function(page, default_timeout=90, kwargs={"outside": outside, "about": ABOUT}).run()
+
+
+def test_a_familiar_checkpoint_has_a_badge_only():
+    found = shown(0.01)
     assert not found.exception
-    assert not found.warning
-    assert "unsure of 4.0%" in found.caption[0].value
-
-
-def test_a_strange_one_has_a_warning_with_the_way_out():
-    found = AppTest.from_function(page, default_timeout=90, kwargs={"outside": 0.4}).run()
-    (warning,) = found.warning
-    assert "40.0% lie outside" in warning.value
-    assert "Label 50" in warning.value
-    assert "retrain" in warning.value
-
-
-def test_shares_kept_before_this_was_measured_say_nothing():
-    found = AppTest.from_function(page, default_timeout=90, kwargs={"outside": None}).run()
-    assert not found.exception
-    assert not found.warning
     assert not found.caption
+    assert "Shares can be trusted" in found.markdown[0].value
+
+
+def test_a_strange_one_says_what_to_do():
+    found = shown(0.4)
+    assert not found.exception
+    assert "Do not trust these shares yet" in found.markdown[0].value
+    (caption,) = found.caption
+    for words in ("40.0% of the maps are unlike its training maps", "Label 50", "retrain"):
+        assert words in caption.value
+
+
+def test_results_without_this_measure_say_nothing():
+    assert not shown(None).exception
+    assert not shown(None).caption

@@ -32,8 +32,8 @@ SWEEP = [
 def test_a_sweep_names_the_worst_head_with_its_interval():
     said = headline("disable", SWEEP)
     assert said.sentence.startswith("Without L1H2 accuracy changes most, by -25.0 points. 1 of 2 changes")
-    assert (said.n, said.of, said.baseline) == (40, "rows", "untouched 80.0")
-    assert said.interval == "95 % interval -40.0 to -10.0"
+    assert (said.n, said.of, said.baseline) == (40, "examples", "unmodified model 80.0")
+    assert said.interval == "95 % CI -40.0 to -10.0"
 
 
 def test_a_null_is_said_beside_the_head_that_beats_it():
@@ -52,8 +52,11 @@ def test_a_null_is_said_beside_the_head_that_beats_it():
         for k, (v, q) in enumerate([(0.9, 0.5), (0.4, 0.01)])
     ]
     said = headline("features", rows)
-    assert said.sentence.startswith("L1H2 looks at noun most beyond random tokens: 0.40 against 0.10; 1 of 2")
-    assert said.baseline == "null 0.10"
+    assert said.sentence == (
+        "In 1 of 2 head–feature pairs, attention is significantly higher than for random tokens at the same "
+        "positions. L1H2 attends most to noun: 0.40, compared with 0.10."
+    )
+    assert said.baseline == "random tokens at the same positions 0.10"
 
 
 @pytest.mark.parametrize("rows", [[], [{"kind": "of an earlier version"}]])

@@ -76,7 +76,7 @@ def test_equal_weights_claim_nothing_of_where_heads_look(even, pipeline, name, t
     assert _claims(rows) == []
     if name in ("features", "relations"):
         said = ATTENDING[name].STUDY.headline(rows).sentence
-        assert said.startswith(("None of ", "No input has what is looked for"))
+        assert said.startswith(("In none of ", "No input has what is looked for"))
     if texts == "one row":
         assert not [row for row in rows if row.get("p") is not None and row["p"] < 0.05]
     kinds = {row["kind"] for row in rows if row.get("statistic") == "place"}
@@ -140,7 +140,7 @@ def test_a_sentence_has_no_interval_where_few_predictions_flip():
         ]
 
     assert "too few flips" in sweep_headline(rows(1)).interval
-    assert sweep_headline(rows(5)).interval.startswith("95 % interval")
+    assert sweep_headline(rows(5)).interval.startswith("95 % CI")
 
 
 def test_all_rows_alike_have_no_claim():

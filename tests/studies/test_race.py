@@ -48,7 +48,9 @@ def test_the_planted_head_matters_and_the_others_do_not(options):
     assert carrier["accuracy_change"] == pytest.approx(-0.5, abs=0.1)  # of all 150 rows
     assert carrier["accuracy_high"] < 0
     assert all(row.get("accuracy_change") is None for row in body if row is not carrier)
-    assert STUDY.headline(rows).sentence == f"1 of 12 matters beyond the margin ({CARRIER}), 11 do not, 0 are open."
+    assert STUDY.headline(rows).sentence == (
+        f"1 of 12 heads matters by more than the margin ({CARRIER}). 11 do not matter. For 0 the data do not decide."
+    )
     looks = [row for row in rows if row["kind"] == "look"]
     assert [(row["rows"], row["open"], row["settled"]) for row in looks] == [(64, 12, 1), (150, 11, 11)]
 

@@ -140,7 +140,7 @@ class CrossedScores(Study[CrossedScoresOptions, TestedParts]):
         return Headline(
             f"{task_of(best.task).name}, each train row by a model of the others: {tuned.metric} {'; '.join(scores)}.",
             tuned.rows,
-            "train rows",
+            "train examples",
             f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
             "" if floor is None else f"constant label {100 * floor:.1f}",
         )

@@ -109,7 +109,7 @@ class Held(Study[HeldOptions, TunedRuns]):
             f"{task_of(change.task).name}: with {change.held_heads} heads held at fixed patterns {change.metric} "
             f"changes by {100 * score:+.1f} points.",
             change.n,
-            "rows",
+            "examples",
             percent(change.low, change.high),
             "the same training with all heads free",
         )

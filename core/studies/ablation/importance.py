@@ -169,12 +169,12 @@ class Importance(Study[ImportanceOptions, Weighed]):
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads = ImportantHead.among(rows)
-        first, last = heads[0], heads[-1]
+        first, last = max(heads, key=lambda head: head.gradient), min(heads, key=lambda head: head.gradient)
         return Headline(
-            f"The loss depends most on {first.name} (importance {first.value:.2f}) and least on {last.name} "
-            f"({last.value:.2f}).",
+            f"By its gradient, the loss depends most on {first.name} ({first.gradient:.2g}) and least on {last.name} "
+            f"({last.gradient:.2g}).",
             first.n,
-            "rows",
+            "examples",
         )
 
 

@@ -144,7 +144,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
             f"{most.name} under {most.operator} moves the loss most, by {most.value:+.3f}; "
             f"{plural(sure, len(effects), 'effects')} are beyond luck.",
             untouched.n,
-            "rows",
+            "examples",
             percent(most.low, most.high, "{:+.3f}", 1),
             f"loss {untouched.loss:.3f}",
         )

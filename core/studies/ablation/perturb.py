@@ -133,7 +133,7 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
         return Headline(
             f"Predictions change most under {most.name} ({high:.0%}) and least under {least.name} ({low:.0%}).",
             most.n,
-            "rows",
+            "examples",
             percent(most.changed_low, most.changed_high, "{:.0f}"),
             "0 %: no change",
         )

@@ -649,7 +649,7 @@ def sweep_headline(rows: Sequence[Row]) -> Headline:
             f"{plural(significant, len(variants), 'changes')} are significant after correction."
         )
     return Headline(
-        sentence, untouched.n, "rows", interval_of(change, largest.flipped, untouched.n), score_of(untouched)
+        sentence, untouched.n, "examples", interval_of(change, largest.flipped, untouched.n), score_of(untouched)
     )
 
 
@@ -660,7 +660,7 @@ def interval_of(change: Estimate, flipped: int | None, n: int) -> str:
 
 def score_of(untouched: Untouched) -> str:
     """The untouched model's score, as a baseline."""
-    return f"untouched {100 * defined(untouched.metrics.first.value):.1f}"
+    return f"unmodified model {100 * defined(untouched.metrics.first.value):.1f}"
 
 
 def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
@@ -675,7 +675,7 @@ def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> He
         if most.value
         else f"None of the {len(told)} ablations changes {metric}.",
         untouched.n,
-        "rows",
+        "examples",
         interval_of(most, flipped, untouched.n),
         score_of(untouched),
     )

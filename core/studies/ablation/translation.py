@@ -211,9 +211,9 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
             f"Without {worst.name} of the {worst.part} heads exact translations change most, by "
             f"{100 * worst.value:+.1f} points.",
             worst.n,
-            "rows",
+            "examples",
             percent(worst.low, worst.high),
-            f"untouched {100 * untouched.exact:.1f}",
+            f"unmodified model {100 * untouched.exact:.1f}",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

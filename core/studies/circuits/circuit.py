@@ -185,15 +185,22 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         circuit, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
         most = min(edges, key=lambda edge: edge.rank)
-        matter = "matters" if circuit.matter == 1 else "matter"
+        strong = [edge.name.replace(" to ", " → ") for edge in edges if edge.verdict == "matters"]
+        changes = "edges changes" if circuit.matter == 1 else "edges change"
+        found = (
+            f"{circuit.matter} of {circuit.raced:,} {changes} the prediction by more than {circuit.margin_share:.0%}: "
+            f"{', '.join(strong[:NAMED])}{', ...' if len(strong) > NAMED else ''}."
+            if circuit.matter
+            else f"None of {circuit.raced:,} edges changes the prediction by more than {circuit.margin_share:.0%}. The "
+            f"strongest edge is {most.name}."
+        )
+        undecided = "edge" if circuit.open == 1 else "edges"
         return Headline(
-            f"Of {circuit.raced} edges {circuit.matter} {matter} beyond the margin "
-            f"and {circuit.open} {'is' if circuit.open == 1 else 'are'} open; "
-            f"{said_of_stability(circuit)} The strongest is {most.name}.",
+            f"{found} For {circuit.open} {undecided} the data do not decide.",
             circuit.n,
             "pairs",
-            f"all verdicts hold together with {1 - circuit.alpha:.0%}",
-            f"margin {circuit.margin_share:.0%} of the difference between A and B",
+            f"all verdicts hold jointly at {1 - circuit.alpha:.0%}",
+            f"a margin of {circuit.margin_share:.0%} of the difference between the two inputs of a pair",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -213,6 +220,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
 
 
 STUDY = CircuitStudy()
+NAMED = 3  # edges that the headline names
 
 
 # ---------------------------------------------------------------- what was measured so far, and what is measured next

@@ -239,7 +239,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         return Headline(
             f"Retrained, what is kept scores {points_more(defined(less.value), 'what went')}.",
             less.n,
-            "dev rows",
+            "dev examples",
             percent(less.low, less.high),
             f"nothing removed {100 * defined(full.value):.1f}",
         )

@@ -168,7 +168,7 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
             f"{best.reading.capitalize()}: layer {best.layer} is best on half of the rows; on the other half it scores "
             f"{points_more(defined(best.value), 'the last layer')}.",
             best.n,
-            "dev rows",
+            "dev examples",
             percent(best.low, best.high),
             f"constant label {100 * defined(floor.value):.1f}",
         )

@@ -168,7 +168,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
             f"{least.name} changed most with fine-tuning on {task_of(least.task).name}: cosine {least.value:.2f}; "
             f"layer means go from {layers[0]:.2f} (first) to {layers[-1]:.2f} (last).",
             least.n,
-            "rows",
+            "examples",
             percent(least.low, least.high, "{:.2f}", 1),
             "1 is no change",
         )

@@ -210,7 +210,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
             + (f" ({'; '.join(others)})" if others else "")
             + (", which is not shown to be above a constant predictor." if not_shown(scores, best) else "."),
             tuned.runs[0].dev_rows,
-            "dev rows",
+            "dev examples",
             f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
             "" if floor is None else f"constant label {100 * floor:.1f}",
         )

@@ -19,6 +19,7 @@ from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.provenance import known_runs
 from pages.parts.reports.result_card import show_answer
+from pages.parts.reports.study_view import boxed, fits
 from pages.parts.shell import context, resources, uploads, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.files import show_files
@@ -163,7 +164,8 @@ def show_runs() -> None:
         for run, stored in stored_runs.items()
     }
     finished = [api.status(db, job).run for job in st.session_state.get("frame_jobs", [])]
-    default = [run for run in finished if run in labels][:2] or list(labels)[:1]
+    suited = [run for run, stored in stored_runs.items() if fits(stored)]
+    default = [run for run in finished if run in labels][:2] or suited[:1] or list(labels)[:1]
     if st.session_state.get("frame_runs_newest", default) != default:
         st.session_state["frame_runs"] = default  # what has just come is shown
     st.session_state["frame_runs_newest"] = default
@@ -172,8 +174,9 @@ def show_runs() -> None:
     rows_of = {run: runs.run_rows(db, run) for run in chosen}
     most = max((head.value or 0.0 for rows in rows_of.values() for head in FrameHead.among(rows)), default=1.0)
     for column, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
-        with column, clear_errors():
-            show_answer(stored_runs[run], key=f"frames_{run[:8]}")
+        key = f"frames_{run[:8]}"
+        with column, clear_errors(), boxed(stored_runs[run], key):
+            show_answer(stored_runs[run], key=key)
             show_result(run, rows_of[run], most)
 
 

@@ -13,6 +13,7 @@ from core.studies.records import record_of
 from pages.parts.reports import headlines
 from pages.parts.reports.provenance import StoredRun, stored_run
 from pages.parts.reports.result_card import facts, offer_citation
+from pages.parts.reports.study_view import checkpoints_of
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import counted, plain
 from pages.parts.shell.page_table import RESULTS
@@ -64,8 +65,8 @@ def open_link(stored: StoredRun, label: str = "Open") -> None:
     if (shown := RESULTS.get(stored.study)) is None:
         return
     about: dict[str, Any] = {
-        "checkpoint": None if " and " in stored.of or ", " in stored.of else stored.checkpoint,
-        "rows": stored.task if stored.task and "," not in stored.task else None,
+        "checkpoint": checkpoints_of(stored)[0] or None,
+        "rows": stored.task.split(", ")[0] if stored.task else None,
     }
     run_parameter = {shown.key: stored.run} if shown.key else {}
     links.link(shown.view, label, icon=":material/open_in_new:", **(about | dict(shown.query) | run_parameter))

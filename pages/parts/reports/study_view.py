@@ -69,7 +69,7 @@ def shown_result(
         return
     run = _opened(stored_runs, key, prefer)
     stored = stored_runs[run]
-    with st.container(gap="small") if fits(stored) else _example_box(stored, key):
+    with boxed(stored, key):
         if answered:
             result_card.show_answer(stored, key=key, question=asked)
         yield stored
@@ -164,6 +164,11 @@ def _uses(study: str) -> tuple[str, ...]:
 
 
 # ---------------------------------------------------------------- the example box
+
+
+def boxed(stored: StoredRun, key: str) -> Any:
+    """Where a result is drawn: the page, or the example box if it is not of the chosen checkpoint and task."""
+    return st.container(gap="small") if fits(stored) else _example_box(stored, key)
 
 
 def _example_box(stored: StoredRun, key: str) -> Any:

@@ -100,15 +100,17 @@ def sentence(scores: Sequence[Score], what: str) -> str:
             f"is {most.name}: {most.value or 0:+.2f}."
         )
     most = max(scores, key=lambda score: score.effect or 0)
+    value = f"{most.value or 0:.2f}"
+    if most.baseline is not None:
+        value += f", compared with {most.baseline:.2f} for random tokens"
     if all(score.q is None for score in scores):
         return (
-            f"{most.name} attends most to {what}: {most.value:.2f}, compared with {most.baseline:.2f} for random "
-            f"tokens. Fewer than {FEWEST} inputs are too few for a test."
+            f"{most.name} attends most to {what}: {value}. Fewer than {FEWEST} inputs, or no random tokens to compare "
+            "with, are too few for a test."
         )
-    versus = f": {most.value:.2f}, compared with {most.baseline:.2f} for random tokens" if most.baseline else ""
     return (
         f"{len(sure) or 'None'} of {len(scores)} heads attend significantly more to {what} than to random tokens. The "
-        f"strongest is {most.name}{versus}."
+        f"strongest is {most.name}: {value}."
     )
 
 

@@ -1,0 +1,102 @@
+"""A view shows results of the chosen checkpoint and task; any other result is in a labelled example box."""
+
+import pytest
+
+from core.store.runs import known_runs
+from pages.parts.reports import result_card, study_view
+from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.study_view import checkpoints_of
+from pages.parts.shell.page_table import RESULTS, page_of
+from pages.parts.shell.resources import database
+from pages.parts.widgets.context_bar import USUAL
+from tests.pages.opening import opened
+
+# studies whose view opens on its default checkpoint without a bundled result, and why
+NOT_BUNDLED = {
+    "crossed": "hours of fine-tuning",
+    "crossed-scores": "hours of fine-tuning",
+    "crossed-prune": "hours of fine-tuning",
+    "perturb": "not the first study of its view",
+    "separators": "not the first study of its view",
+    "prune": "not the first study of its view",
+    "dependencies": "not the first study of its view",
+    "norms": "not the first study of its view",
+}
+
+
+def boxes(app) -> list[str]:
+    return [
+        one.value.replace("\\", "")
+        for one in app.markdown
+        if "**Example:" in one.value or "**Another result:" in one.value
+    ]
+
+
+@pytest.fixture
+def answered(monkeypatch):
+    """Every stored result that a view answers with, and whether it is of what was chosen."""
+    seen: list[tuple[StoredRun, bool]] = []
+    shown = result_card.show_menu
+
+    def show_menu(stored, *, key):
+        seen.append((stored, study_view.fits(stored)))
+        shown(stored, key=key)
+
+    monkeypatch.setattr(result_card, "show_menu", show_menu)
+    return seen
+
+
+VIEWED = sorted({(shown.view, shown.query) for shown in RESULTS.values()})
+
+
+@pytest.mark.shipped
+@pytest.mark.parametrize("checkpoint", ["atlas-decoder", "all-MiniLM-L6-v2"])
+@pytest.mark.parametrize(
+    ("view", "query"),
+    [case if number % 4 == 0 else pytest.param(*case, marks=pytest.mark.slow) for number, case in enumerate(VIEWED)],
+)
+def test_no_view_shows_a_result_of_another_checkpoint_outside_the_example_box(db, answered, view, query, checkpoint):
+    app = opened(view, checkpoint=checkpoint, rows="sst2", **dict(query))
+    assert not app.exception
+    assert len(boxes(app)) == sum(not fitting for _, fitting in answered)
+    for stored, fitting in answered:
+        assert fitting == (checkpoint in checkpoints_of(stored) and "sst2" in (stored.task or "sst2").split(", "))
+
+
+@pytest.mark.shipped
+def test_the_example_says_whose_it_is_and_one_button_runs_the_study_for_the_chosen_model(db, monkeypatch):
+    started = []
+    monkeypatch.setattr(
+        study_view.job_progress, "begin", lambda study, options, title: started.append((study, options))
+    )
+    app = opened("statistics/heads", checkpoint="atlas-decoder", rows="sst2")
+    (box,) = boxes(app)
+    assert "on SST-2" in box
+    assert "No result for atlas-decoder on SST-2-like is stored yet." in box
+    (button,) = [one for one in app.button if one.label == "Run for atlas-decoder"]
+    button.click().run()
+    ((study, options),) = started
+    assert study == "statistics"
+    assert (options["checkpoint"], options["tasks"], options["data"]) == ("atlas-decoder", ["sst2"], None)
+
+
+@pytest.mark.shipped
+def test_the_default_checkpoint_counts_as_chosen(db, answered):
+    app = opened("linguistics/tokens")
+    assert [stored.checkpoint.split(",")[0] for stored, _ in answered] == ["atlas-encoder"]
+    assert not boxes(app)
+
+
+@pytest.mark.shipped
+def test_every_analysing_view_opens_on_a_bundled_result_of_its_default_checkpoint(db):
+    every = known_runs(database(), None)
+    bundled = {(study, name) for study, of in every[["study", "checkpoint"]].itertuples(index=False)
+               for part in str(of).split(" and ") for name in part.split(", ")}  # fmt: skip
+    missing = set()
+    for study, shown in RESULTS.items():
+        page, _, name = shown.view.partition("/")
+        view = page_of(page).view(name)
+        usual = (USUAL | dict(view.starts))["checkpoint"]
+        if study in {row[0] for row in bundled} and "checkpoint" in view.uses and (study, usual) not in bundled:
+            missing.add(study)
+    assert missing <= set(NOT_BUNDLED), missing - set(NOT_BUNDLED)
