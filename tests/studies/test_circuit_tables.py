@@ -13,7 +13,7 @@ from core.studies.ablation import disabling
 from core.studies.ablation.patch import differences
 from core.studies.circuits import circuit, edge_effects, gates, shapley
 from core.studies.circuits.circuit import STUDY as CIRCUIT
-from core.studies.circuits.circuit import CircuitOptions, CircuitPartial, CircuitState, PairSet
+from core.studies.circuits.circuit import CircuitOptions, CircuitPartial, CircuitState, PairSet, said_of_stability
 from core.studies.circuits.edge_effects import STUDY as EDGE_EFFECTS
 from core.studies.circuits.edge_effects import EdgePartial
 from core.studies.circuits.gates import PRICES, GatePartial
