@@ -37,7 +37,7 @@ def test_no_file_and_other_secrets_ask_nobody_to_sign_in(tmp_path):
 
 
 def test_a_named_file_must_be_there(tmp_path):
-    with pytest.raises(ConfigError, match="must be there"):
+    with pytest.raises(ConfigError, match="must exist"):
         sign_in([tmp_path / "none.toml"], chosen=True)
 
 

@@ -35,7 +35,7 @@ def test_features_as_json():
 def test_a_wrong_feature_is_one_sentence():
     found = CliRunner().invoke(app, ["study", "features", "atlas-encoder", *TEXT, "--feature", "adverbs"])
     assert isinstance(found.exception, AtlasError)
-    assert "is none of them" in str(found.exception)
+    assert "Choose one" in str(found.exception)
 
 
 @pytest.mark.slow

@@ -261,7 +261,7 @@ def test_memory_that_is_not_there_is_a_sentence(monkeypatch, capsys):
     with pytest.raises(SystemExit) as end:
         core.__main__.main()
     assert end.value.code == 2
-    assert "more memory than the machine has free" in capsys.readouterr().err
+    assert "more memory than is free" in capsys.readouterr().err
 
 
 READS = """

@@ -70,7 +70,7 @@ def test_train_on_a_file_then_shares_of_a_task(atlas, label_file):
 
 def test_labels_go_in_and_out(atlas, label_file, tmp_path):
     assert "40 new" in atlas("labels", "import", label_file).stdout
-    assert "40 there already" in atlas("labels", "import", label_file).stdout
+    assert "40 stored already" in atlas("labels", "import", label_file).stdout
     atlas("labels", "export", tmp_path / "out.parquet")
     atlas("labels", "export", tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_text() == label_file.read_text()

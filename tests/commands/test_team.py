@@ -52,7 +52,7 @@ def test_maps_from_elsewhere(folder):
 
 
 def test_a_person_is_taken_out(folder):
-    assert "erased-1 stands in the place" in typed("erase", "ada").stdout
+    assert "replaced by erased-1" in typed("erase", "ada").stdout
     with Database(folder / "atlas.duckdb") as db:
         assert {row["annotator"] for row in labels.all_events(db)} == {"erased-1", "bob", "cyd"}
 

@@ -64,7 +64,7 @@ def test_blocks_hold_the_greatest_weight_of_their_tokens():
     header, (weights,) = restored(made.text)
     block = header["panes"][0]["block"]
     assert block > 1
-    assert f"stands for {block} tokens" in made.left_out
+    assert f"represents {block} tokens" in made.left_out
     assert "4 heads of 50 tokens do not fit" in made.left_out
     count = header["panes"][0]["length"]
     assert count == -(-50 // block)

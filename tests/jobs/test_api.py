@@ -247,9 +247,7 @@ def test_a_job_at_work_is_neither_resumed_nor_deleted(db, folder):
     job = api.start(db, TINY, {"count": 1, "seconds": 600, "folder": str(folder)})
     until(lambda: api.status(db, job).state == "running")
     for act in (api.resume, api.delete):
-        with pytest.raises(
-            JobError, match=r"^Only a job that has stopped can be (resumed|deleted), .* cancel it first\.$"
-        ):
+        with pytest.raises(JobError, match=r"^A job must have stopped to be (resumed|deleted); .* Cancel it first\.$"):
             act(db, job)
     api.cancel(db, job)
     api.wait(db, job, 10)
@@ -316,5 +314,7 @@ def test_work_on_earlier_weights_is_neither_taken_for_todays_nor_gone_on_with(
     assert api.finished_like(db, TINY, options) == (run if taken_up else None)
     assert api.unfinished_like(db, TINY, options) == (stopped if taken_up else None)
     if not taken_up:
-        with pytest.raises(JobError, match=r"^A job goes on with .* has others by now; start it anew\.$"):
+        with pytest.raises(
+            JobError, match=r"^A job must be resumed with the weights .* has changed since\. Start a new job\.$"
+        ):
             api.resume(db, stopped)

@@ -151,7 +151,7 @@ def test_arrays_of_numpy_and_torch_and_what_transformers_returns_are_drawn(causa
         (random_maps(4, 4), list("abcd"), r"\(layer, head, query, key\).*got the shape \(4, 4\) and 4 tokens"),
         (random_maps(2, 2, 4, 4), list("abc"), r"got the shape \(2, 2, 4, 4\) and 3 tokens"),
         (random_maps(2, 2, 4, 5), list("abcd"), "key_tokens if keys are not the queries"),
-        (np.zeros((2, 2, 3, 3)), list("abc"), "Every row of an attention map sums to 1; L1H1 query 0"),
+        (np.zeros((2, 2, 3, 3)), list("abc"), "Every row of an attention map must sum to 1; L1H1 query 0"),
         ([object()], ["a"], "got object. Give numbers of NumPy or torch"),
         ("nowhere.npz", None, "Maps are read from an NPZ file"),
     ],

@@ -125,7 +125,7 @@ def test_a_database_is_taken_over_with_its_labels_and_none_is_overwritten(tmp_pa
     assert len(before) == 1
     assert theirs.is_file()
     again = CliRunner().invoke(__main__.app, ["import-database", str(theirs)])
-    assert "goes where nothing is yet" in str(again.exception)
+    assert "must be written to a new file" in str(again.exception)
     missing = CliRunner().invoke(__main__.app, ["import-database", str(tmp_path / "none")])
     assert "must be an existing database other than" in str(missing.exception)
 

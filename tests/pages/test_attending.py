@@ -78,7 +78,7 @@ def test_unknown_features_are_one_sentence(db):
     page = opened("linguistics", inputs="sentences")
     page.session_state["features"] = ["adverbs"]
     page.toggle(key="measure").set_value(True)
-    assert "is none of them" in page.run().error[0].value
+    assert "Choose one" in page.run().error[0].value
 
 
 def test_links_of_pasted_sentences(db):

@@ -57,8 +57,8 @@ def test_a_class_set_is_made_on_the_page_and_is_the_one_that_is_picked(page):
 @pytest.mark.parametrize(
     ("members", "said"),
     [
-        (SET[:1], "1 was given"),
-        ([("Wave", "A wave."), ("wave", "Another.")], "one name"),
+        (SET[:1], "got 1"),
+        ([("Wave", "A wave."), ("wave", "Another.")], "must be unique in its set"),
         ([("Wave", "A wave."), ("Dots", "")], "a description of the pattern"),
     ],
 )

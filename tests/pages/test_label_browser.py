@@ -393,7 +393,7 @@ def test_what_cannot_be_kept_is_dropped_alone(page, tmp_path):
             [f"atlas-outbox:{db_id}:tab-old", events],
         )
         root = open_sheet(page, address)
-        page.get_by_text("is none of them").wait_for(timeout=PATIENCE)
+        page.get_by_text("must be one of the classes").wait_for(timeout=PATIENCE)
         page.get_by_role("button", name="Drop the labels that cannot be kept").click()
         all_saved(root, 0)
     assert [row["class"] for row in stored(tmp_path)[0]] == ["vertical", "block", "diagonal"]

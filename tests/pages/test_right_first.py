@@ -293,7 +293,7 @@ def test_a_count_is_said_as_a_person_says_it(count, what, said):
     ("standing", "told"),
     [
         (
-            Standing("paused", "You are paused: of the last 8 maps ...", golds=8, right=3, cause="gold"),
+            Standing("paused", "You are paused: 3 of your last 8 gold maps ...", golds=8, right=3, cause="gold"),
             "3 of the last 8 gold maps were right",
         ),
         (

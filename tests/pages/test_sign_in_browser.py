@@ -126,7 +126,7 @@ def test_an_annotator_labels_under_their_own_name_and_changes_no_classes(guarded
 def test_who_signs_in_opens_no_folder_that_the_app_was_not_given(guarded, page):
     sign_in(page, guarded, "ada")
     page.goto(f"{guarded}/maps?text=Hello&checkpoint=/etc")
-    expect(page.get_by_text("folders that this app was given").first).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text("folder that this app may read").first).to_be_visible(timeout=PATIENCE)
 
 
 @pytest.mark.slow  # 5 CPU seconds; nobody and an annotator walk by default, the rules are in tests/test_sign_in.py

@@ -100,7 +100,7 @@ def test_what_cannot_be_kept_is_said_and_can_be_dropped(client, project):
     sent = box(project, maps)
     sent["boxes"][0]["events"][1]["class"] = "wavy"
     reply = client.post("/team/labels", json=sent).json()
-    assert "is none of them" in reply["refused"]
+    assert "must be one of the classes" in reply["refused"]
     assert reply["acknowledged"] == {}
     reply = client.post("/team/labels", json=sent | {"drop": True}).json()
     assert reply["acknowledged"] == {"tab-ada": 4}

@@ -101,7 +101,7 @@ def test_what_cannot_be_a_class_set_is_refused_in_a_sentence_and_nothing_is_stor
 
 @pytest.mark.parametrize("name", ["", "  ", "bert", "BERT "])
 def test_a_set_has_a_name_of_its_own(db, name):
-    with pytest.raises(InputError, match="name of its own"):
+    with pytest.raises(InputError, match="unused and not empty"):
         make_class_set(db, wanted(name=name), annotator="ada")
 
 

@@ -89,7 +89,7 @@ def test_entries_that_unpack_to_more_than_memory_are_refused(tmp_path, monkeypat
     monkeypatch.setattr(labelled_files, "MOST_BYTES", 1000)
     file = tmp_path / "maps.npz"
     np.savez_compressed(file, a=np.zeros((64, 64), dtype=np.float32))
-    with pytest.raises(InputError, match="split it"):
+    with pytest.raises(InputError, match="Split it"):
         read_map_file(file)
 
 

@@ -62,7 +62,7 @@ def test_no_study_reads_or_writes_elsewhere(given, study, name, way):
     if "tasks" in declared(find_study(study).options):
         options["tasks"] = ["sst2"]
     for perform in (worker.divide, lambda *told: worker.run_unit(*told, {"key": "k", "size": 1, "arguments": {}})):
-        assert "folders that this app was given" in refused(lambda perform=perform: perform(study, options))
+        assert "a folder that this app may" in refused(lambda perform=perform: perform(study, options))
 
 
 def test_results_that_ship_are_never_written_to(given):
@@ -123,7 +123,7 @@ def test_links_inside_a_given_folder_do_not_lead_out(given, kind):
     name, open_it = LEADS_OUT[kind]
     (given / name).parent.mkdir(exist_ok=True)
     (given / name).symlink_to(given.parent / "other" / "file")
-    assert "folders that this app was given" in refused(lambda: open_it(given))
+    assert "a folder that this app may" in refused(lambda: open_it(given))
 
 
 @pytest.mark.parametrize("where", ["itself", "a link", "a hard link", "its log"])

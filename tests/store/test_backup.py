@@ -99,7 +99,7 @@ def test_a_terminal_asks_the_process_that_holds_the_file_while_labels_arrive(db,
     over.set()
     annotator.join()
     assert done.returncode == 0, done.stderr
-    assert "is copied to" in done.stdout
+    assert "has been backed up to" in done.stdout
     kept = [row["event"] for row in events(tmp_path / "copy.duckdb")]
     assert before <= len(kept) <= acknowledged[0]
     assert kept == [f"tab:{k}" for k in range(1, len(kept) + 1)]
@@ -158,7 +158,7 @@ def test_restored_is_what_was_backed_up_and_nothing_is_overwritten(db, tmp_path)
 @pytest.mark.parametrize("content", [b"", b"no database", b"\0" * 20_000])
 def test_what_is_no_backup_is_not_restored(tmp_path, content):
     (tmp_path / "file").write_bytes(content)
-    with pytest.raises(StoreError, match=r"must (open as a DuckDB file|be of an Attention Atlas)"):
+    with pytest.raises(StoreError, match=r"must be (a readable DuckDB file|an Attention Atlas)"):
         backup.restore(tmp_path / "file", tmp_path / "atlas.duckdb")
     assert not (tmp_path / "atlas.duckdb").exists()
     with pytest.raises(StoreError, match="must be an existing file"):

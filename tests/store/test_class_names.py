@@ -40,17 +40,17 @@ def test_a_history_is_added_from_where_it_stands_here(db):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"kind": "paint"}, "is one of set, add, rename, merge, delete; this row has 'paint'"),
-        ({"class": None}, "this row has 'add'"),
-        ({"class": " "}, "this row has 'add'"),
-        ({"kind": "merge", "into_class": "x" * 201}, '"into_class" is text of at most 200 characters'),
-        ({"title": "x" * 201}, '"title" is text of at most 200 characters'),
+        ({"kind": "paint"}, "must be one of set, add, rename, merge, delete; got 'paint'"),
+        ({"class": None}, "got 'add'"),
+        ({"class": " "}, "got 'add'"),
+        ({"kind": "merge", "into_class": "x" * 201}, '"into_class" must be text of at most 200 characters'),
+        ({"title": "x" * 201}, '"title" must be text of at most 200 characters'),
         ({"key": "Enter"}, "a digit as its key"),
         ({"title": ""}, "must have an annotator, a title and a description"),
-        ({"eye": "x" * 4001}, '"eye" is text of at most 4000 characters'),
+        ({"eye": "x" * 4001}, '"eye" must be text of at most 4000 characters'),
         ({"eye": None}, "must have an annotator, a title and a description"),
         ({"annotator": None}, "must have an annotator, a title and a description"),
-        ({"stored": "noon"}, "the class 'wave' has 'noon'"),
+        ({"stored": "noon"}, "got 'noon' in the class 'wave'"),
     ],
 )
 def test_a_change_that_is_none_is_refused_with_its_reason(empty, change, said):

@@ -328,7 +328,7 @@ def test_external_access_is_off_and_stays_off(db, tmp_path):
 def test_a_cursor_for_reading_reads(db, sql, role):
     with db.write() as cursor:
         cursor.execute("INSERT INTO study_row VALUES ('kept', 0, '{}')")
-    with pytest.raises(StoreError, match="only reads") as error:
+    with pytest.raises(StoreError, match="must only read") as error:
         db.acting_as(Person("eve", role)).cursor().execute(sql)
     one_sentence(error)
     assert db.read("SELECT run FROM study_row")["run"].tolist() == ["kept"]
@@ -393,10 +393,10 @@ def folder_gone(path):
 
 HARMS = {
     deleted: "deleted",
-    replaced: "replaced by another",
+    replaced: "replaced by another file",
     moved_away: "deleted",
-    cut_short: "cut short",
-    emptied: "cut short",
+    cut_short: "truncated",
+    emptied: "truncated",
     without_its_log: "separated from its log, which was deleted",
     folder_gone: "deleted",
 }

@@ -62,7 +62,7 @@ def test_an_export_needs_an_empty_folder_and_an_empty_database(filled, tmp_path)
     with pytest.raises(InputError, match="is none"):
         exchange.import_all(db, tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="can be written"):
+    with pytest.raises(StoreError, match="must be writable"):
         exchange.export_all(db, tmp_path / "file" / "out")
 
 

@@ -28,9 +28,9 @@ SENTENCES = {
     "ESTALE": "The disk or network folder",
     "EDQUOT": "its disk is full",
     "ENOSPC": "its disk is full",
-    "EPERM": "read-only here",
-    "EACCES": "read-only here",
-    "EROFS": "read-only here",
+    "EPERM": "it is read-only",
+    "EACCES": "it is read-only",
+    "EROFS": "it is read-only",
 }
 
 

@@ -100,7 +100,7 @@ def test_columns_that_a_table_has_not(export, empty, table, name):
 
 def test_a_column_that_comes_twice(export, empty):
     renamed(export, "label_event", note="class")
-    assert "each once" in refused(export, empty)
+    assert "without duplicates" in refused(export, empty)
 
 
 MAPS = [

@@ -104,7 +104,7 @@ def test_jobs_of_a_study_say_what_they_were_asked(db, job):
 
 
 def test_units_with_one_key_are_refused(db, job):
-    with pytest.raises(JobError, match="'unit-0' is used twice"):
+    with pytest.raises(JobError, match="got 'unit-0' twice"):
         jobs.add_units(db, job, {}, [UNITS[0], UNITS[0]])
 
 

@@ -58,7 +58,7 @@ def test_a_retirement_is_final_and_has_a_reason(labelled):
     last = labels.all_events(labelled)[-1]["event"]
     with pytest.raises(InputError, match="is an undo"):
         retire(labelled, [last], annotator="eve", why="no, it was right")
-    with pytest.raises(InputError, match="says why"):
+    with pytest.raises(InputError, match="A reason is required"):
         retire(labelled, ["a:1"], annotator="eve", why=" ")
 
 

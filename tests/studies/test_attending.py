@@ -215,9 +215,9 @@ def test_a_typed_line_is_a_sentence_or_a_pair():
 @pytest.mark.parametrize(
     ("module", "changes", "says"),
     [
-        (features, {"features": ["adverbs"]}, "is none of them"),
+        (features, {"features": ["adverbs"]}, "Choose one"),
         (features, {"features": []}, "At least one feature"),
-        (relations, {"relations": ["coreference"]}, "is none of them"),
+        (relations, {"relations": ["coreference"]}, "Choose one"),
         (statistics, {"queries": 0}, "at least one row"),
         (features, {"texts": [], "tasks": []}, "At least one task"),
         (features, {"texts": [], "tasks": ["sst2"], "limit": -1}, "At least one row"),

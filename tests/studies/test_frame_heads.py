@@ -183,7 +183,7 @@ def test_draws_travel_as_text():
         ({"average": "tokens"}, "over"),
         ({"draws": 0}, "at least one draw"),
         ({"longest_sentence": 2}, "relax it"),
-        ({"sentences": "/no/such.jsonl"}, "can be read"),
+        ({"sentences": "/no/such.jsonl"}, "must be a readable"),
         ({"core": "coreness"}, "The rule for core elements"),
     ],
 )

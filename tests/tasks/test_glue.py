@@ -160,5 +160,5 @@ def test_no_network_is_one_sentence(monkeypatch):
         raise OSError("no route")
 
     monkeypatch.setattr(datasets, "load_dataset", refuse)
-    with pytest.raises(InputError, match="connect to a network"):
+    with pytest.raises(InputError, match="Connect to a network"):
         read_rows("sst2", folder="hub")

@@ -54,5 +54,5 @@ def test_majority_is_chosen_on_train():
 
 
 def test_as_many_predictions_as_rows():
-    with pytest.raises(InputError, match="3 rows and 2"):
+    with pytest.raises(InputError, match="3 examples and 2"):
         metrics(TASKS["sst2"], [0, 1, 1], [0, 1])

@@ -132,7 +132,7 @@ def test_only_csv_and_tsv_files_are_tasks_and_paths_become_full(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     assert own.absolute("mail.csv") == str(tmp_path / "mail.csv")
     assert own.absolute("sst2") == "sst2"
-    with pytest.raises(InputError, match="a CSV file of your own"):
+    with pytest.raises(InputError, match="or a CSV file"):
         task_of("mail.txt")
     with pytest.raises(KeyError):
         TASKS["mail.txt"]

@@ -28,7 +28,7 @@ def test_a_byte_order_mark_is_no_letter():
         ("", "one on each line"),
         ("sentence\n", "one on each line"),
         ("a\tb\tc", "3 parts"),
-        ("\tb", "two with a tab"),
+        ("\tb", "two separated by a tab"),
         ("x\n" * (MOST + 1), "5,001"),
     ],
 )

@@ -71,13 +71,13 @@ def test_one_sentence_only_typed_and_the_same():
         ("negate", "birds sing", PerturbationChoice(), "has none. Type the second input"),
         ("scramble", "one", PerturbationChoice(), "has too few"),
         ("scramble-pairs", "one two", PerturbationChoice(), "has too few"),
-        ("drop", "one", PerturbationChoice(), "two or more"),
+        ("drop", "one", PerturbationChoice(), "at least two words"),
         ("drop", "one two", PerturbationChoice("three"), 'does not hold "three"'),
         ("mask", "one two", PerturbationChoice(), "this one has none. Drop the word"),
         ("synonym", "qwerty", PerturbationChoice(), "has none. Type"),
         ("second-only", "one two", PerturbationChoice(), "has no second sentence"),
         ("typed", "one", PerturbationChoice(typed=Text(" ")), "it is empty"),
-        ("upper", "one", PerturbationChoice(), "is none of them"),
+        ("upper", "one", PerturbationChoice(), "Choose one"),
     ],
 )
 def test_what_cannot_be_made_is_refused_in_a_sentence(kind, text, choice, said):
