@@ -153,7 +153,7 @@ def test_a_project_is_paused_opened_closed_and_archived(db):
         projects.change_project(db, project, kind, annotator="ada")
         assert projects.one_project(db, project).state == state
         if state != "open":
-            with pytest.raises(InputError, match=f"'p' has been {state}"):
+            with pytest.raises(InputError, match=f"'p' is {state}"):
                 assignment_service.next_maps(db, project, "ada")
     with pytest.raises(InputError, match="archived"):
         projects.change_project(db, project, "open", annotator="ada")
