@@ -8,6 +8,7 @@ from typer import Argument
 from ..config import settings
 from ..store import exchange
 from ..store.database import Database
+from ..studies.imports import check_run
 from .output import Form, show_rows
 from .study_commands import with_form
 
@@ -23,7 +24,7 @@ def export(folder: Annotated[Path, Argument(help="new or empty folder")], *, for
 def import_export(folder: Annotated[Path, Argument(help="folder that `export` wrote")], *, form: Form) -> None:
     """Import an export into an empty database (choose a new file with ATLAS_DB)."""
     with Database(settings().database) as db:
-        _show("import", db, folder, exchange.import_all(db, folder), form)
+        _show("import", db, folder, exchange.import_all(db, folder, check_run=check_run), form)
 
 
 def _show(study: str, db: Database, folder: Path, counts: dict[str, int], form: Form) -> None:

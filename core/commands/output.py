@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
-from ..config import settings
+from ..config import MOST_WORKERS, settings
 from ..drawing.csv import csv_text
 from ..errors import InputError, JobError
 from ..jobs import api
@@ -52,7 +52,7 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON object: study
 Csv = Annotated[bool, typer.Option("--csv", help="print CSV")]
 Latex = Annotated[bool, typer.Option("--latex", help="print a LaTeX table (booktabs)")]
 Cluster = Annotated[str | None, typer.Option(help="address of a Dask scheduler, such as tcp://host:8786")]
-Workers = Annotated[int | None, typer.Option(min=1, help="number of local worker processes")]
+Workers = Annotated[int | None, typer.Option(min=1, max=MOST_WORKERS, help="number of local worker processes")]
 
 
 def without_controls(text: str, kept: str = "\n\t") -> str:

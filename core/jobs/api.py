@@ -19,6 +19,7 @@ from ..store import jobs as store
 from ..store.database import Database
 from ..studies import preflight
 from ..studies.contract import Study, as_json, identity
+from ..studies.imports import check_run
 from ..studies.lookup import find_study
 from ..studies.provenance import provenance_of_run
 from ..studies.stored_runs import standing
@@ -260,7 +261,7 @@ def take_in(db: Database, file: Path) -> str:
     StoreError and RightsError.
     """
     with db.write():
-        run = exchange.import_run(db, file)
+        run = exchange.import_run(db, file, check_run=check_run)
         keep(db, run)
     return run
 

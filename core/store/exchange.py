@@ -30,7 +30,7 @@ from .database import Database
 from .findings import checked_maps, checked_picture
 from .label_checks import HEADS, check_class, check_name, checked_event, checked_map
 from .labels import KINDS, known_names
-from .rows import Row, plain, quoted, to_json
+from .rows import Row, from_json, plain, quoted, to_json
 from .runs import Provenance, one_run, record_run, run_rows, store_rows
 
 if TYPE_CHECKING:
@@ -291,8 +291,17 @@ def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> in
     return count
 
 
-def import_all(db: Database, folder: str | Path) -> dict[str, int]:
+CheckRun = Callable[[str, Row, list[Row]], None]  # study, options and rows of a run; raises InputError
+
+
+def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None = None) -> dict[str, int]:
     """Import an export into an empty database, all or nothing; return rows by table.
+
+    Runs, findings and classifiers are marked as imported. Partial results of jobs with work left are left out, so that
+    a resumed job measures everything here.
+
+    Args:
+        check_run: called with every run, `core.studies.imports.check_run`.
 
     Raises:
         InputError: the folder has no export, the export is from newer code, or the database is not empty.
@@ -313,7 +322,15 @@ def import_all(db: Database, folder: str | Path) -> dict[str, int]:
             cursor.execute(f"UPDATE {quoted(name)} SET imported = now()::TIMESTAMP WHERE imported IS NULL")  # noqa: S608
         cursor.execute("UPDATE finding SET about = about || $words WHERE NOT ends_with(about, $words)",
                        {"words": IMPORTED})  # fmt: skip
+        cursor.execute("UPDATE classifier SET title = title || $words WHERE NOT ends_with(title, $words)",
+                       {"words": IMPORTED})  # fmt: skip
+        for name in ("job_row", "job_outcome"):
+            cursor.execute(f"DELETE FROM {name} WHERE job IN (SELECT job FROM job WHERE state <> 'done')")  # noqa: S608
         check_whole(cursor)
+        if check_run is not None:
+            for run, study, options in cursor.execute("SELECT run, study, options FROM run").fetchall():
+                bodies = cursor.execute("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run]).fetchall()
+                check_run(study, from_json(options) or {}, [from_json(body) for (body,) in bodies])
         _advance_sequences(cursor)
     return counts
 
@@ -440,7 +457,7 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
                 f"A run file must have at most {LONGEST_RUN >> 20} MB; {file.name} is larger. Import a smaller one."
             )
         lines = lines_of(read_text(file, most=LONGEST_RUN))
-        heading, *rows = [json.loads(line) for line in lines]
+        heading, *rows = [json.loads(line, parse_constant=_refuse_constant) for line in lines]
         whole = heading["atlas_run"] == RUN_FORMAT and all(isinstance(row, dict) for row in rows)
         heading["study"], heading["title"], heading["provenance"]["run"], heading["provenance"]["options"]
     except OSError as error:
@@ -457,14 +474,16 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
     return heading, rows
 
 
-def import_run(db: Database, file: Path) -> str:
+def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -> str:
     """Store the run in `file` unless it is stored already; return its ID.
 
-    A run that is not signed with this database's key is marked as imported.
+    A run that is not signed with this database's key is marked as imported. check_run: as in `import_all`.
     """
     db.person.must("admin", "import a run")
     heading, rows = read_run(file)
     check_scores(rows)
+    if check_run is not None and isinstance(heading["provenance"]["options"], dict):
+        check_run(str(heading["study"]), heading["provenance"]["options"], rows)
     seal = _seal(heading, rows, _key(db.path))
     is_ours = bool(seal) and hmac.compare_digest(str(heading.get("seal")).encode(), seal.encode())
     said: dict[str, Any] = heading["provenance"]

@@ -20,7 +20,7 @@ def _none_of_zero(value: Any) -> Any:
 
 
 def _long_name(value: Any) -> Any:
-    return DTYPES.get(value, value)
+    return DTYPES.get(value, value) if isinstance(value, str) else value
 
 
 def _newest_of_latest(value: Any) -> Any:

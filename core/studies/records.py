@@ -72,7 +72,7 @@ class Result:
         column, unless it is `stated`."""
         named = len(self.KINDS) == 1 and self.BY not in type(self).__dataclass_fields__
         row: dict[str, Any] = {self.BY: self.KINDS[0]} if named else {}
-        for known in _fields(type(self)):  # type: ignore[arg-type]  # a class can be hashed
+        for known in known_fields(type(self)):  # type: ignore[arg-type]  # a class can be hashed
             value = getattr(self, known.name)
             if known.write is not None:
                 row |= known.write(value)
@@ -143,7 +143,7 @@ def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any
 def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
     """The record of the dataclass `kind`. Raises StoreError naming a column that the row lacks."""
     values: dict[str, Any] = {}
-    for known in _fields(kind):  # type: ignore[arg-type]  # a class can be hashed
+    for known in known_fields(kind):  # type: ignore[arg-type]  # a class can be hashed
         if known.read is not None:
             values[known.name] = known.read(row)
         elif known.column in row:
@@ -193,7 +193,7 @@ class _Field:
 
 
 @lru_cache(maxsize=256)
-def _fields(kind: type) -> tuple[_Field, ...]:
+def known_fields(kind: type) -> tuple[_Field, ...]:
     hints = get_type_hints(kind)
     return tuple(
         _Field(

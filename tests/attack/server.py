@@ -9,6 +9,11 @@ CATEGORIES = {
         "tests/pages/test_guard.py::test_a_person_opens_so_many_pages_from_anywhere_and_others_still_come",
         "tests/pages/test_guard.py::test_addresses_of_one_network_count_as_one",
     ),
+    "half-open connections, however the app is started": (
+        "tests/pages/test_connections.py::test_half_open_connections_end_however_the_app_is_started",
+        "tests/pages/test_connections.py::test_a_server_that_does_not_tell_when_it_starts_is_answered_nothing",
+    ),
+    "private names of Streamlit and routes that it adds": ("tests/pages/test_streamlit_internals.py",),
     "frames, headers and cookies": ("tests/pages/test_headers.py",),
     "findings that come in": ("tests/findings/test_hostile_findings.py",),
     "terminals": ("tests/commands/test_terminal_escapes.py",),

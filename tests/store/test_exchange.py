@@ -44,8 +44,11 @@ def test_an_export_reads_back_equal_table_by_table(filled, tmp_path, monkeypatch
     with db.write() as one, other.write() as two:  # that it came in is all that differs
         for cursor, name in itertools.product((one, two), ("run", "hypothesis_event")):
             cursor.execute(f"UPDATE {name} SET imported = NULL")  # noqa: S608 - ours
+        for name in ("job_row", "job_outcome"):  # partial results of jobs with work left stay behind
+            one.execute(f"DELETE FROM {name} WHERE job IN (SELECT job FROM job WHERE state <> 'done')")  # noqa: S608
         for cursor in (one, two):
             cursor.execute("UPDATE finding SET about = replace(about, $words, '')", {"words": exchange.IMPORTED})
+            cursor.execute("UPDATE classifier SET title = replace(title, $words, '')", {"words": exchange.IMPORTED})
     assert contents(other, names) == contents(db, names)
     newer = runs.record_run(other, "heads", {}, Provenance())
     assert runs.runs(other)["run"].tolist()[0] == newer  # the sequences went on where the export stood
@@ -59,7 +62,7 @@ def test_an_export_needs_an_empty_folder_and_an_empty_database(filled, tmp_path)
         exchange.export_all(db, tmp_path / "out")
     with pytest.raises(InputError, match="empty database"):
         exchange.import_all(db, tmp_path / "out")
-    with pytest.raises(InputError, match="is none"):
+    with pytest.raises(InputError, match="must be a folder with"):
         exchange.import_all(db, tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="must be writable"):

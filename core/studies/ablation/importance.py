@@ -36,7 +36,7 @@ Normalize = Annotated[bool, Flag("l2 within each layer", name="--normalize/--raw
 
 
 def _operator(value: Any) -> Any:
-    return {True: "zero", False: None}.get(value, value)
+    return {True: "zero", False: None}[value] if isinstance(value, bool) else value
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
