@@ -3,9 +3,13 @@
 import re
 
 import pytest
+from transformers import AutoModel
 
+from core.capture.reach import reach_of
+from core.errors import CheckpointError
+from core.models.checkpoint import Checkpoint
 from tests.families.conformance import TABLE, Outcome, outcome_of, table
-from tests.families.tiny import architectures
+from tests.families.tiny import architectures, tiny_config, tokenizer_of
 
 REQUIRED = ("mpnet", "roformer", "rembert", "megatron-bert", "gptj", "codegen", "bloom", "mpt", "xglm")
 
@@ -19,9 +23,20 @@ def test_every_architecture_is_supported_or_refused_in_one_error():
     assert {family for family in observed & set(outcomes) if not outcomes[family].maps} == set()
 
 
-@pytest.mark.parametrize("family", ["mpnet", "roformer", "xlm", "squeezebert", "openai-gpt", "gpt_neox_japanese"])
+@pytest.mark.parametrize(
+    "family", ["mpnet", "roformer", "xlm", "squeezebert", "openai-gpt", "gpt_neox_japanese", "ibert"]
+)
 def test_families_outside_the_interface_pass_their_self_check(family):
     assert outcome_of(family) == Outcome(family, True, "disable, zero, fixed patterns, cut edges, gates")
+
+
+def test_an_i_bert_that_computes_in_integers_is_refused():
+    tokenizer = tokenizer_of("ibert")
+    settings = tiny_config("ibert", len(tokenizer))
+    settings.quant_mode = True  # its softmax gives integers, so rows do not sum to 1
+    model = AutoModel.from_config(settings, attn_implementation="eager").eval()
+    with pytest.raises(CheckpointError, match="ibert model does not compute one attention map"):
+        reach_of(Checkpoint("integers", model, tokenizer))
 
 
 @pytest.mark.parametrize("family", ["llava", "clip", "yoso", "rwkv"])
