@@ -33,14 +33,14 @@ from .api import must_start
 from .records import Answer, one_job, progress
 from .worker import merged, summarize
 
-EVERY_TOKEN = 400_000  # multiplications that take as long as all else of a token: Python's calls, tags, tables
-EVERY_WEIGHT = 40  # multiplications that take as long as one attention weight: its softmax, and what is read off it
+EVERY_TOKEN = 400_000  # multiplications that take as long as all else of a token: Python's calls, tables
+SEEN_TOKEN = 6_500_000  # the same where a study looks at maps
+SEEN_WEIGHT = 1200  # multiplications that take as long as one attention weight: its softmax, and what is read off it
 USUAL_TOKENS = 32  # of an example, where its text is not known
 LETTERS = 4.5  # of a token of English
 SAMPLED_ROWS = 200  # whose letters are counted
 EMBEDDINGS = re.compile(r"embed|(^|\.)(wte|wpe)\.|shared\.weight|lm_head|predictions")
 RECORDED_RATE = 4e10  # multiplications a second and core of the machine that made the record that ships
-ONE_BY_ONE = ("disable", "operators", "race", "patch", "prune", "crossed", "crossed-scores", "crossed-prune")
 
 
 @dataclass(frozen=True)
@@ -130,10 +130,12 @@ class ModelSize:
     layers: int
     heads: int
 
-    def work(self, tokens: float) -> float:
-        """Multiplications that an example of so many tokens takes, with what takes as long."""
-        maps = EVERY_WEIGHT * self.layers * self.heads * tokens
-        return tokens * (self.weights + EVERY_TOKEN + maps)
+    def work(self, tokens: float, *, maps: bool) -> float:
+        """Multiplications that an example of so many tokens takes, with what takes as long. maps: whether it is looked
+        at its maps."""
+        if not maps:
+            return tokens * (self.weights + EVERY_TOKEN)
+        return tokens * (self.weights + SEEN_TOKEN + SEEN_WEIGHT * self.layers * self.heads * tokens)
 
 
 @cache
@@ -286,7 +288,7 @@ def _scale(study: str, options: Mapping[str, Any], before: Mapping[str, Any], *,
     if None in tokens:
         tokens = [USUAL_TOKENS, USUAL_TOKENS]
     work = [
-        size.work(length) * _passes(study, asked, size)
+        size.work(length, maps=find_study(study).looks_at_maps) * _passes(study, asked, size)
         for size, length, asked in zip(sizes, tokens, (options, before), strict=True)
         if size is not None and length is not None
     ]
@@ -295,7 +297,7 @@ def _scale(study: str, options: Mapping[str, Any], before: Mapping[str, Any], *,
 
 def _passes(study: str, options: Mapping[str, Any], size: ModelSize) -> int:
     """How many times an example goes through the model: once without each head, or each layer, in a sweep."""
-    if study not in ONE_BY_ONE and not (study == "importance" and options.get("sweep")):
+    if not (find_study(study).one_by_one or options.get("sweep")):
         return 1
     what = options.get("what", "heads")
     heads = size.heads if what in ("heads", "all-but-one", "duplicates") else 1

@@ -136,7 +136,7 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
         CheckpointError: a tensor that no weight of the model takes.
     """
     import torch  # as in `read_weights`
-    from torch import nn
+    from torch import nn  # the same
 
     own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
 

@@ -111,6 +111,8 @@ class Study(Generic[O, P]):
         arguments: the type of its units' arguments.
         needs: what its checkpoint and rows must have.
         counts: what the sizes of its units count.
+        one_by_one: whether an example is run once for each ablation target, which `what` or `sweep` names.
+        looks_at_maps: whether the weights of every layer are looked at.
         p_is_corrected: whether p of its rows is corrected over all heads already, so that the atlas takes it as q.
         called: the title of its jobs, with options by name in braces.
         section: what its scores of one head are about; "" where it has none.
@@ -129,6 +131,8 @@ class Study(Generic[O, P]):
     arguments: ClassVar[type] = dict
     needs: ClassVar[frozenset[Need]] = frozenset()
     counts: ClassVar[str] = "tokens"
+    one_by_one: ClassVar[bool] = False
+    looks_at_maps: ClassVar[bool] = False
     started_by: ClassVar[str] = "admin"
     p_is_corrected: ClassVar[bool] = False
     called: ClassVar[str] = ""

@@ -79,6 +79,7 @@ class CrossedStudy(Study[CrossedOptions, Crossed]):
 
     name, options, partial, arguments = "crossed", CrossedOptions, Crossed, Fold
     question = "Which head does the score depend on, tested on all train examples?"
+    one_by_one = True
     kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads, CrossedPart)
     short_in = ("table", "latex")
     called = "Cross-fitted sweep of {checkpoint} on {task}"

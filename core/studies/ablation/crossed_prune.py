@@ -56,6 +56,7 @@ class CrossedPrune(Study[CrossedPruneOptions, PartCurves]):
 
     name, options, partial, arguments = "crossed-prune", CrossedPruneOptions, PartCurves, Fold
     question = "How many heads can be removed, tested on all train examples?"
+    one_by_one = True
     kinds = (PruneStep, CrossedPart)
     called = "Cross-fitted pruning of {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})

@@ -86,6 +86,7 @@ class CrossedScores(Study[CrossedScoresOptions, TestedParts]):
 
     name, options, partial, arguments = "crossed-scores", CrossedScoresOptions, TestedParts, LeftOut
     question = "How well does the model score, tested on all train examples?"
+    one_by_one = True
     kinds = (TunedScore, TunedRunScore)
     called = "Cross-fitted scores of {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})

@@ -120,6 +120,7 @@ class Disable(Study[DisableOptions, Swept]):
 
     name, options, partial, arguments = "disable", DisableOptions, Swept, RowSlice
     question = "Which head does the score depend on?"
+    one_by_one = True
     kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads)
     short_in = ("table", "latex")
     head_scores = EFFECTS_ON_METRIC

@@ -73,6 +73,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
 
     name, options, partial, arguments = "operators", OperatorsOptions, Effects, One
     question = "Do ablation methods agree on which heads matter?"
+    one_by_one = True
     kinds = (Untouched, OperatorEffect, OperatorAgreement)
     short_in = ("table", "latex")
     head_scores = effect_scores(("{} loss change", "effect on the loss: {}", "mean change of the task's loss: {}"))

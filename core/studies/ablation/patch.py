@@ -69,6 +69,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
     """Run perturbed rows with components' outputs taken from the rows as they were: what does each bring back?"""
 
     name, options, partial, arguments = "patch", PatchOptions, PatchPartial, disabling.Slice
+    one_by_one = True
     kinds = (Patched,)
     short_in = ("table", "latex")
     head_scores = (

@@ -87,6 +87,7 @@ class Prune(Study[PruneOptions, Curves]):
 
     name, options, partial, arguments = "prune", PruneOptions, Curves, Order
     question = "How many heads can be removed before the score falls?"
+    one_by_one = True
     kinds = (PruneStep,)
     called = "Pruning curve"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})

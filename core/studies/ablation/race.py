@@ -128,6 +128,7 @@ class RaceStudy(Study[RaceOptions, Taken]):
 
     name, options, partial, arguments = "race", RaceOptions, Taken, Round
     question = "Which heads matter by more than a margin?"
+    one_by_one = True
     kinds = (RaceSummary, RaceVerdict, RaceLook)
     short_in = ("table", "latex")
     head_scores = effect_scores(

@@ -26,6 +26,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
     """A study whose units are chunks of rows, and whose partial results are sums over them."""
 
     arguments = InputChunk
+    looks_at_maps = True
 
     def measure(self, options: A, checkpoint: Any) -> "Measurement":
         """The study's measurement on one checkpoint."""

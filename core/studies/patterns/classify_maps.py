@@ -93,6 +93,7 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
     name, options, partial, arguments = "classify-maps", ClassifyMapsOptions, Counts, MapChunk
     question = "Which attention patterns are most frequent?"
     typed_after = None
+    looks_at_maps = True
     kinds = (ClassShare, HeadClass, HeadClassShare, ClassNote, MovedShare)
     head_scores = (
         HeadScore("class", "confidence of its class", "share of its maps in its most frequent class",
