@@ -48,8 +48,13 @@ def _small() -> Checkpoint:
 
 @lru_cache(maxsize=1)
 def _sources() -> list[SourceText]:
-    rows = read_rows("sst2", "dev", limit=INPUTS)
-    return [SourceText(number, str(number), row.text, row.pair) for number, row in enumerate(rows)]
+    """Rows of the two commonest lengths in tokens: a checkpoint reads them in two batches, in a fifth of the time."""
+    by_length: dict[int, list[str]] = {}
+    for row in read_rows("sst2", "dev", limit=400):
+        by_length.setdefault(len(_trained().encode(row.text)), []).append(row.text)
+    several = sorted(by_length.values(), key=len)[-2:]
+    texts = [text for of_length in several for text in of_length[: INPUTS // 2]]
+    return [SourceText(number, str(number), text, None) for number, text in enumerate(texts)]
 
 
 def _scaled(checkpoint: Checkpoint, scale: float) -> Checkpoint:

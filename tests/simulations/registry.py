@@ -20,7 +20,15 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import binom, norm
 
-_NAMES = ("attention_worlds", "frame_worlds", "share_worlds", "effect_worlds", "race_worlds", "together_worlds")
+_NAMES = (
+    "attention_worlds",
+    "frame_worlds",
+    "share_worlds",
+    "effect_worlds",
+    "race_worlds",
+    "together_worlds",
+    "counterpart_worlds",
+)
 MODULES = tuple(f"tests.simulations.{name}" for name in _NAMES)
 SURE = 0.99  # of simulations stay within a limit when the true rate is exactly at its bound
 
