@@ -6,7 +6,7 @@ own SDPA where that can compute it. What a run wants lives in a ContextVar, neve
 one model. The layer's index is the order of calls within a forward, because shared layers carry no index of their own.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -55,6 +55,7 @@ class AttentionRun:
         nudges: these zeros, one tensor a layer that computed weights. *Shape:* (batch, head, query, column) each.
         numbers: the layers that the calls of a forward belong to, in order, if some layers of the model do not attend;
             empty: a layer's number is its call's.
+        sharpness: by layer a factor a head, which its scores are multiplied by (`Checkpoint.sharpness`).
         ended: whether a forward was stopped on purpose, so that fewer calls than layers are no fault.
         last: the layer whose weights are the last that anybody looks at (`ended_after`); None: there is none.
     """
@@ -73,6 +74,7 @@ class AttentionRun:
     nudged: bool = False
     nudges: list[Tensor] = field(default_factory=list)
     numbers: tuple[int, ...] = ()
+    sharpness: Mapping[int, Float[Tensor, " head"]] = field(default_factory=dict)
     calls: int = 0
     ended: bool = False
     last: int | None = None
@@ -147,6 +149,8 @@ def attention(
     """
     run = _CURRENT.get() or AttentionRun(layers=1)
     layer = run.next_layer()
+    if layer in run.sharpness:
+        query = query * run.sharpness[layer].to(query)[:, None, None]
     if run.opener is not None:
         run.opener(layer, query, key, attention_mask, options | {"scaling": scaling})
     if _CURRENT.get() is not None:

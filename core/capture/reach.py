@@ -58,6 +58,9 @@ def _axis(args: tuple[Any, ...], options: dict[str, Any]) -> Any:
 
 def _weights(run: AttentionRun, scores: Tensor) -> Tensor:
     layer = run.next_layer()
+    if layer in run.sharpness:
+        visible = scores > scores.amax(-1, keepdim=True) - _HIDDEN
+        scores = torch.where(visible, scores * run.sharpness[layer].to(scores)[:, None, None], scores)
     given = scores
     for cut in run.cuts.get(layer, []):
         if cut.renormalised:

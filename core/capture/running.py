@@ -196,7 +196,14 @@ def prepared(
         check_source(getattr(change, "source", None), checkpoint.weights_hash)
     watched = frozenset(checkpoint.sets[0].numbers if layers is None else layers) if watcher else frozenset()
     numbers = checkpoint.sets[0].attending
-    wanted = AttentionRun(checkpoint.calls, watcher=watcher, watched=watched, gates=gates, numbers=numbers)
+    wanted = AttentionRun(
+        checkpoint.calls,
+        watcher=watcher,
+        watched=watched,
+        gates=gates,
+        numbers=numbers,
+        sharpness=checkpoint.sharpness,
+    )
     for heads in checkpoint.sets:
         _ask(wanted, heads, on_heads, sets=len(checkpoint.sets), some=some, inputs=inputs)
     on_parts = [change for change in touched if isinstance(change, PartChange)]

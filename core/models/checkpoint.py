@@ -1,7 +1,7 @@
 """An opened checkpoint: the model, its tokenizer, and the few facts every experiment asks for."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,7 @@ class Checkpoint:
         weights_hash: what its weights are known by, SHA-256 of their files where it was opened from files.
         revision: of a hub id that was asked for, or None.
         notes: what was left out or replaced when it was opened, a sentence each.
+        sharpness: by call of attention a factor a head, which its scores are multiplied by; other calls are unchanged.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Checkpoint:
     weights_hash: str = ""
     revision: str | None = None
     notes: tuple[str, ...] = ()
+    sharpness: Mapping[int, torch.Tensor] = field(default_factory=dict)
 
     @cached_property
     def family(self) -> Family:

@@ -230,32 +230,32 @@ def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " h
     return sums.sum(0) / sum(block.shape[1] for block in rows)
 
 
-def with_entropy(
-    rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
-) -> list[Float[Tensor, "head _ _"]]:
-    """Rows of heads whose scores are scaled, one factor a head, so that their mean entropy is what is asked for.
+def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"]) -> Float[Tensor, "head row key"]:
+    """Rows of heads whose scores are multiplied by a factor: weights to the power of it, scaled to 1."""
+    scores = torch.log(rows.clamp_min(SMALLEST)).masked_fill(rows == 0, -torch.inf)
+    return torch.softmax(scores * factor[:, None, None], -1)
 
-    Scores times c are weights to the power of c, scaled to 1: what larger query and key weights give.
+
+def entropy_factors(
+    rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
+) -> Float[Tensor, " head"]:
+    """The factor of each head's scores at which its rows have the mean entropy that is asked for.
+
+    Larger query and key weights give larger scores.
 
     Args:
         rows: in blocks; each sums to 1.
         entropy: of each head, nats.
 
     Returns:
-        The same blocks. A head reaches what lies between one key of a row and an even spread over its keys.
+        *Range:* e^-7 to e^9. A head reaches what lies between one key of a row and an even spread over its keys.
     """
-    scores = [torch.log(block.clamp_min(SMALLEST)).masked_fill(block == 0, -torch.inf) for block in rows]
     low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
-
-    def scaled(power: Tensor) -> list[Tensor]:
-        factor = power.exp()[:, None, None]
-        return [torch.softmax(block * factor, -1) for block in scores]
-
     for _ in range(STEPS):
         middle = (low + high) / 2
-        is_sharp = mean_entropy(scaled(middle)) < entropy
+        is_sharp = mean_entropy([sharpened(block, middle.exp()) for block in rows]) < entropy
         low, high = torch.where(is_sharp, low, middle), torch.where(is_sharp, middle, high)
-    return scaled((low + high) / 2)
+    return ((low + high) / 2).exp()
 
 
 def beyond_chance(

@@ -1,17 +1,23 @@
 """The checkpoints and pipelines that a worker keeps open for its next unit: the one cache of them below the pages."""
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from .. import config
+import torch
+from torch import Tensor
+
+from .. import capture, config, scoring
 from ..models.checkpoint import Checkpoint
 from ..models.fresh import random_copy
 from ..models.opening import HeadKind, open_checkpoint
 from ..models.present import stamp_of
+from ..tasks.glue import read_rows
 from .tagging import open_pipeline
 
 KEPT = 2  # open checkpoints: the most that one unit looks at
+INPUTS, PASSES = 24, 3  # that entropies are measured on; what a layer reads hangs on the layers before it
 _RANDOM = re.compile(r"(?P<name>.+) \(random weights (?P<seed>\d{1,9})\)")
 
 
@@ -20,7 +26,7 @@ def get_checkpoint(
 ) -> Checkpoint:
     """An opened checkpoint, kept while no two others are asked for; one whose files changed is opened again.
 
-    A name of `random_name` opens fresh weights. Raises CheckpointError.
+    A name of `random_name` opens fresh weights whose heads spread as the checkpoint's do. Raises CheckpointError.
     """
     if drawn := _RANDOM.fullmatch(name):
         known = get_checkpoint(drawn["name"], head=head, dtype=dtype, revision=revision)
@@ -35,7 +41,52 @@ def random_name(checkpoint: str, seed: int) -> str:
 
 @lru_cache(maxsize=1)
 def _random(known: Checkpoint, seed: int, classifier: bool) -> Checkpoint:
-    return random_copy(known, seed=seed, classifier=classifier)
+    return spread_as(random_copy(known, seed=seed, classifier=classifier), known)
+
+
+def spread_as(random: Checkpoint, known: Checkpoint) -> Checkpoint:
+    """Fresh weights with a factor for each head's scores, so that its rows have the mean entropy of the head at its
+    place in a checkpoint, on bundled sentences.
+
+    As they are drawn, weights spread nearly evenly, and would be no baseline for heads that do not. Heads of an
+    encoder-decoder's decoder, and families whose scores are out of reach, are left as they are drawn.
+    """
+    if capture.reach.reach_of(known) == "outputs":
+        return random
+    asked = [scoring.counterparts.mean_entropy(rows) for rows in _rows_of(known)]
+    calls = known.sets[0].attending or tuple(known.sets[0].calls)
+    sharpness = {call: torch.ones_like(entropy) for call, entropy in zip(calls, asked, strict=True)}
+    for _ in range(PASSES):
+        now = replace(random, sharpness=sharpness)
+        found = [
+            scoring.counterparts.entropy_factors(rows, entropy)
+            for rows, entropy in zip(_rows_of(now), asked, strict=True)
+        ]
+        sharpness = {call: sharpness[call] * factor for call, factor in zip(calls, found, strict=True)}
+    return replace(random, sharpness=sharpness)
+
+
+class _Rows:
+    """Keeps every layer's rows, for a few short inputs."""
+
+    takes_sinks = takes_hybrids = True
+
+    def __init__(self) -> None:
+        self.by_layer: dict[int, list[Tensor]] = {}
+
+    def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
+        """Keep one layer's maps of one batch as rows of each head."""
+        del inputs
+        self.by_layer.setdefault(layer, []).append(weights.float().cpu().transpose(0, 1).flatten(1, 2))
+
+
+def _rows_of(checkpoint: Checkpoint) -> list[list[Tensor]]:
+    """By layer blocks of rows [head, row, key] on bundled sentences."""
+    texts = [row.text for row in read_rows("sst2", "dev", limit=INPUTS)]
+    encodings = [checkpoint.encode(text, text if checkpoint.family.translates else None) for text in texts]
+    observer = _Rows()
+    capture.running.run(checkpoint, encodings, [observer])
+    return [observer.by_layer[layer] for layer in sorted(observer.by_layer)]
 
 
 def pipeline(name: str | None) -> Any:

@@ -151,16 +151,16 @@ def finds_of_near(ratio: float, seed: int) -> float:
 
 def _cases() -> Iterator[Case]:
     worlds: list[tuple[str, Callable[[int], float], int]] = [
-        (f"random weights, queries and keys times {scale}", partial(claims_of_random, scale), 100) for scale in SCALES
+        (f"random weights, queries and keys times {scale}", partial(claims_of_random, scale), 60) for scale in SCALES
     ]
     worlds += [
-        (f"weights {share:.0%} trained beside random ones", partial(claims_of_half_trained, share), 40)
+        (f"weights {share:.0%} trained beside random ones", partial(claims_of_half_trained, share), 20)
         for share in (0.3, 0.5, 0.7)
     ]
-    worlds.append(("half of the heads replaced by noise", claims_of_replaced, 40))
+    worlds.append(("half of the heads replaced by noise", claims_of_replaced, 30))
     for name, draw, draws in worlds:
         yield Case("match", name, "nothing", draw, INPUTS, draws=draws)
-    yield Case("match", "heads that changed places", "covers", finds_of_copies, INPUTS, draws=20, bound=1.0)
+    yield Case("match", "heads that changed places", "covers", finds_of_copies, INPUTS, draws=10, bound=1.0)
     near = "heads at four tenths of the distance to others"  # half of NEARER: twice the margin
     yield Case("match", near, "covers", partial(finds_of_near, 0.4), 100, quick=4, bound=0.8)
 

@@ -22,7 +22,14 @@ from ...errors import InputError
 from ...models.checkpoint import Checkpoint
 from ...models.encoding import Encoding
 from ...models.fresh import random_copy
-from ...scoring.counterparts import SimilaritySums, mean_distances, mean_entropy, similarity_sums, with_entropy
+from ...scoring.counterparts import (
+    SimilaritySums,
+    entropy_factors,
+    mean_distances,
+    mean_entropy,
+    sharpened,
+    similarity_sums,
+)
 from ..attention.inputs import SourceText
 
 TOKENS, WORDS = "tokens", "words"
@@ -166,7 +173,7 @@ def beside_random(
     drawn = []
     for seed in seeds:
         random = inputs.rows_of_other(random_copy(other, seed=seed))
-        rows = with_entropy([block.rows for block in random], entropy)
-        scaled = [replace(block, rows=block_rows) for block, block_rows in zip(random, rows, strict=True)]
+        factors = entropy_factors([block.rows for block in random], entropy)
+        scaled = [replace(block, rows=sharpened(block.rows, factors)) for block in random]
         drawn.append(1 - distances(mine, scaled).mean(0).min(1))
     return sums, np.stack(drawn)
