@@ -38,7 +38,7 @@ def _trained() -> Checkpoint:
 
 
 @lru_cache(maxsize=1)
-def _small() -> Checkpoint:
+def small() -> Checkpoint:
     """Random weights of three layers with four heads each."""
     trained = _trained()
     config = copy.deepcopy(trained.model.config)
@@ -57,7 +57,7 @@ def _sources() -> list[SourceText]:
     return [SourceText(number, str(number), text, None) for number, text in enumerate(texts)]
 
 
-def _scaled(checkpoint: Checkpoint, scale: float) -> Checkpoint:
+def scaled(checkpoint: Checkpoint, scale: float) -> Checkpoint:
     """Its query and key weights times a scale, in place."""
     for layer in checkpoint.model.encoder.layer:
         for projection in (layer.attention.self.query, layer.attention.self.key):
@@ -85,14 +85,14 @@ def found(first: Checkpoint, other: Checkpoint, seed: int) -> tuple[np.ndarray, 
 
 def claims_of_random(scale: float, seed: int) -> float:
     """Whether any head of random weights has a counterpart in other random weights."""
-    first, other = (_scaled(random_copy(_small(), seed=2 * seed + k), scale) for k in range(2))
+    first, other = (scaled(random_copy(small(), seed=2 * seed + k), scale) for k in range(2))
     return float(found(first, other, seed)[1].any())
 
 
 def claims_of_half_trained(share: float, seed: int) -> float:
     """Whether any head of half-trained weights has a counterpart in random weights with peaked heads."""
     half = _between(_trained(), random_copy(_trained(), seed=2 * seed), share)
-    other = _scaled(random_copy(_trained(), seed=2 * seed + 1), 8)
+    other = scaled(random_copy(_trained(), seed=2 * seed + 1), 8)
     return float(found(half, other, seed)[1].any())
 
 
