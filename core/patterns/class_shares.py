@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 
 from .evaluation import ends, resampled
 
-MOVED_SAMPLES, CORRECTED_SAMPLES = 10_000, 400  # resamples of inputs; of confusion matrices
+MOVED_SAMPLES = 10_000  # resamples of inputs
 LEVEL = 0.05  # p of the fit below which a corrected share has no interval
 RISE = 3.841459  # 95 % quantile of chi-square with one degree of freedom
 REWEIGHTED, HALVED = 4, 12  # iterations of reweighting; bisections of an interval end (1 / 4096)
@@ -99,25 +99,23 @@ def corrected_shares(
     """Return shares corrected for the classifier's confusions.
 
     With C[t, p] = P(predicted p | true t) on held-out maps, the observed shares f equal C^T s. s is the non-negative
-    solution
-    with sum 1 that minimises the chi-square (f - C^T s)^T V^-1 (f - C^T s), where V combines the errors of f over
-    inputs and of
-    C over groups of labelled maps, scaled by s. An interval contains all values for which the chi-square rises by at
-    most the
-    95 % quantile with one degree of freedom (Anderson and Rubin 1949; valid if C comes from few maps). If the best s
-    does not
-    fit, the classifier makes other errors than on its labelled maps, and there is no interval.
+    solution with sum 1 that minimises the chi-square (f - C^T s)^T V^-1 (f - C^T s), where V combines the errors of f
+    over inputs and of C over groups of labelled maps, scaled by s. An interval contains all values for which the
+    chi-square rises by at most the 95 % quantile with one degree of freedom (Anderson and Rubin 1949; valid if C comes
+    from few maps). If the best s does not fit, the classifier makes other errors than on its labelled maps, and there
+    is no interval.
 
     Args:
         counts: maps of each input by predicted class.
         held_out: confusions of held-out maps by group (`by_group`). A class without maps is assumed to be predicted
             correctly.
     """
-    fit = _Fit.of(counts, held_out)
+    fit = Fit.of(counts, confusion_errors(held_out))
     shares, least = fit.best()
     misfit = fit.misfit(shares, least, seed)
     ends = [
-        fit.interval(k, float(shares[k]), least) if misfit >= LEVEL else (np.nan, np.nan) for k in range(len(names))
+        fit.interval(one_class, shares, least) if misfit >= LEVEL else (np.nan, np.nan)
+        for one_class in np.eye(len(names), dtype=bool)
     ]
     total = counts.sum(0)
     return [
@@ -127,59 +125,76 @@ def corrected_shares(
 
 
 @dataclass(frozen=True)
-class _Fit:
-    """Observed shares and confusion matrix with the covariances of their errors.
+class ConfusionErrors:
+    """How often a classifier gives each class, by true class, and how well held-out maps tell that.
 
     Attributes:
-        observed: fraction of maps by predicted class.
-        chance: P(predicted | true), [true, predicted].
-        chance_errors: covariance of each row of `chance`.
+        chance: rows sum to 1. *Shape:* (true class, predicted class).
+        errors: covariance of each row over the labelled maps. *Shape:* (true class, predicted class, predicted class).
     """
+
+    chance: np.ndarray
+    errors: np.ndarray
+
+
+def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> ConfusionErrors:
+    """The classifier's confusions, with errors over groups of labelled maps.
+
+    Args:
+        held_out: confusions of held-out maps by group (`by_group`). A class without any is taken to be predicted right.
+    """
+    confusions, groups = held_out.sum(0).astype(float), held_out.sum(2)
+    labelled = confusions.sum(1)
+    chance = np.where(labelled[:, None] > 0, confusions / np.maximum(labelled, 1)[:, None], np.eye(len(confusions)))
+    prior = (confusions.sum(0) + 0.5) / (confusions.sum() + 0.5 * len(confusions))
+    row_errors = np.zeros((len(chance), *chance.shape))
+    for true in np.flatnonzero(labelled):
+        # errors of one more map, spread as all are: twelve maps without an error do not show that there is none
+        smooth = (confusions[true] + prior) / (labelled[true] + 1)
+        of_maps = (np.diag(smooth) - np.outer(smooth, smooth)) / labelled[true]
+        apart = held_out[:, true] - groups[:, true, None] * chance[true]
+        used = (groups[:, true] > 0).sum()
+        of_groups = (apart**2).sum() / labelled[true] ** 2 * used / max(1, used - 1)
+        alone = (1 - (chance[true] ** 2).sum()) / labelled[true]
+        row_errors[true] = of_maps * max(1.0, of_groups / alone if alone > 0 else 1.0)  # maps of a group are alike
+    return ConfusionErrors(chance, row_errors)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Observed shares with the covariance of their errors, and the classifier's confusions."""
 
     observed: np.ndarray
     observed_errors: np.ndarray
-    chance: np.ndarray
-    chance_errors: np.ndarray
+    confusions: ConfusionErrors
 
     @classmethod
-    def of(cls, counts: np.ndarray, held_out: np.ndarray) -> "_Fit":
+    def of(cls, counts: Int[np.ndarray, "input class"], confusions: ConfusionErrors) -> "Fit":
+        """Shares of all maps, with errors over inputs."""
         total, inputs = counts.sum(), len(counts)
         observed = counts.sum(0) / total
         apart = counts - counts.sum(1, keepdims=True) * observed
-        errors = apart.T @ apart / total**2 * inputs / max(1, inputs - 1)
-        confusions, groups = held_out.sum(0).astype(float), held_out.sum(2)
-        labelled = confusions.sum(1)
-        chance = np.where(labelled[:, None] > 0, confusions / np.maximum(labelled, 1)[:, None], np.eye(len(confusions)))
-        prior = (confusions.sum(0) + 0.5) / (confusions.sum() + 0.5 * len(confusions))
-        row_errors = np.zeros((len(chance), *chance.shape))
-        for true in np.flatnonzero(labelled):
-            # errors smoothed by one more map: twelve maps without an error do not imply that errors are impossible
-            smooth = (confusions[true] + prior) / (labelled[true] + 1)
-            of_maps = (np.diag(smooth) - np.outer(smooth, smooth)) / labelled[true]
-            apart = held_out[:, true] - groups[:, true, None] * chance[true]
-            used = (groups[:, true] > 0).sum()
-            of_groups = (apart**2).sum() / labelled[true] ** 2 * used / max(1, used - 1)
-            alone = (1 - (chance[true] ** 2).sum()) / labelled[true]
-            row_errors[true] = of_maps * max(
-                1.0, of_groups / alone if alone > 0 else 1.0
-            )  # maps of a group are similar
-        return cls(observed, errors, chance, row_errors)
+        return cls(observed, apart.T @ apart / total**2 * inputs / max(1, inputs - 1), confusions)
 
-    def best(self, fixed: int | None = None, value: float = 0.0) -> tuple[np.ndarray, float]:
-        """Return the shares of least chi-square, and the chi-square; one share may be fixed."""
+    @classmethod
+    def of_head(cls, counts: Int[np.ndarray, " class"], confusions: ConfusionErrors) -> "Fit":
+        """Shares of one head's maps, one of each input, with errors of one more map, spread over all classes."""
+        smooth = (counts + 1 / len(counts)) / (counts.sum() + 1)
+        return cls(counts / counts.sum(), (np.diag(smooth) - np.outer(smooth, smooth)) / counts.sum(), confusions)
+
+    def best(self, chosen: np.ndarray | None = None, value: float = 0.0) -> tuple[np.ndarray, float]:
+        """The shares of least chi-square, and it; the sum of those of some classes may be fixed at a value."""
         classes = len(self.observed)
-        free = [k for k in range(classes) if k != fixed]
+        groups = np.ones((1, classes)) if chosen is None else np.stack([chosen, ~chosen]).astype(float)
+        sums = [1.0] if chosen is None else [value, 1 - value]
         shares = np.full(classes, 1 / classes)
         for _ in range(REWEIGHTED):
             errors = self._errors(shares)
             whitening = np.linalg.inv(
                 np.linalg.cholesky(errors[:-1, :-1] + TINY * np.eye(classes - 1))
-            )  # shares sum to 1
-            matrix, target = whitening @ self.chance.T[:-1], whitening @ self.observed[:-1]
-            rest = target if fixed is None else target - matrix[:, fixed] * value
-            sums = HEAVY * np.ones((1, len(free))), [HEAVY * (1 - (0.0 if fixed is None else value))]
-            shares = np.full(classes, value)
-            shares[free] = nnls(np.vstack([matrix[:, free], sums[0]]), np.concatenate([rest, sums[1]]))[0]
+            )  # shares add to 1
+            matrix, target = whitening @ self.confusions.chance.T[:-1], whitening @ self.observed[:-1]
+            shares = nnls(np.vstack([matrix, HEAVY * groups]), np.concatenate([target, HEAVY * np.array(sums)]))[0]
             least = float(((matrix @ shares - target) ** 2).sum())
         return shares, least
 
@@ -188,24 +203,25 @@ class _Fit:
         if least < FITS:
             return 1.0
         drawn = np.random.default_rng(seed).multivariate_normal(
-            self.chance.T @ shares, self._errors(shares), size=DRAWN, check_valid="ignore"
+            self.confusions.chance.T @ shares, self._errors(shares), size=DRAWN, check_valid="ignore"
         )
         return float(1 + sum(replace(self, observed=one).best()[1] >= least for one in drawn)) / (DRAWN + 1)
 
     def _errors(self, shares: np.ndarray) -> np.ndarray:
-        return self.observed_errors + np.einsum("t,tij->ij", shares**2, self.chance_errors)
+        return self.observed_errors + np.einsum("t,tij->ij", shares**2, self.confusions.errors)
 
-    def interval(self, number: int, share: float, least: float) -> tuple[float, float]:
-        """Return the range of a share for which the chi-square exceeds its minimum by at most RISE."""
+    def interval(self, chosen: np.ndarray, shares: np.ndarray, least: float) -> tuple[float, float]:
+        """All values of the sum of some classes' shares at which the least chi-square rises by no more than RISE."""
+        share = float(shares[chosen].sum())
 
         def end(outside: float) -> float:
-            if self.best(number, outside)[1] - least <= RISE:
+            if self.best(chosen, outside)[1] - least <= RISE:
                 return outside
             inside = share
             for _ in range(HALVED):
                 middle = (inside + outside) / 2
                 inside, outside = (
-                    (middle, outside) if self.best(number, middle)[1] - least <= RISE else (inside, middle)
+                    (middle, outside) if self.best(chosen, middle)[1] - least <= RISE else (inside, middle)
                 )
             return outside
 

@@ -1,37 +1,15 @@
-"""Shares of classes freed of a classifier's confusions, linearly, for changes and for single heads.
+"""Changes of shares and single heads' shares, freed of a classifier's confusions.
 
-With C[t, p] = P(predicted p | true t) of held-out maps, counted shares c are C^T s, so s = (C^T)^-1 c. Of two counts by
-one classifier its errors are the same: the errors of a change come from the change alone, not from either count.
-Source: Rogan and Gladen 1978, "Estimating prevalence from the results of a screening test".
+With C[t, p] = P(predicted p | true t) of held-out maps, counted shares c are C^T s. Of two counts by one classifier its
+errors are the same: a change of c is C^T times the change of s, whose error comes from the change alone, not from
+either count. Source: Rogan and Gladen 1978, "Estimating prevalence from the results of a screening test".
 """
 
 import numpy as np
+import scipy  # its parts load when they are used
 from jaxtyping import Bool, Float, Int
 
-from .class_shares import CORRECTED_SAMPLES
-from .evaluation import ends, resampled
-
-HALVES = 1.959964  # standard errors in half of a 95 % interval
-
-
-def unmixing(
-    held_out: Int[np.ndarray, "group class class"], *, seed: int = 0
-) -> Float[np.ndarray, "sample class class"]:
-    """Matrices that turn counted shares into true ones.
-
-    Args:
-        held_out: left-out labelled maps by group, true class and class that the classifier gave. A class without any is
-            taken to be predicted right.
-
-    Returns:
-        Of all held-out maps first, then of groups drawn with replacement; each is multiplied by counted shares from the
-        left.
-    """
-    drawn = resampled(held_out, seed=seed, samples=CORRECTED_SAMPLES)
-    confusions = np.concatenate([held_out.sum(0)[None], drawn]).astype(float)
-    rows = confusions.sum(2, keepdims=True)
-    chance = np.where(rows > 0, confusions / np.maximum(rows, 1), np.eye(confusions.shape[1]))
-    return np.asarray(np.linalg.pinv(chance.transpose(0, 2, 1)))
+from .class_shares import FITS, LEVEL, Fit, confusion_errors
 
 
 def true_changes(
@@ -40,56 +18,56 @@ def true_changes(
     held_out: Int[np.ndarray, "group class class"],
     *,
     several: int = 1,
-    seed: int = 0,
 ) -> Float[np.ndarray, "three class"]:
     """What counted shares changed by in truth, with intervals.
+
+    A change always fits: whether the classifier errs as on its labelled maps is told by the shares before and after
+    (`CorrectedShare.misfit`).
 
     Args:
         change: of the counted share of each class.
         halves: of its interval over inputs; those of all classes are added, whatever they have in common.
-        held_out: left-out labelled maps by group, true class and class that the classifier gave.
+        held_out: left-out labelled maps by group, true class and class that the classifier gave. A class without any is
+            taken to be predicted right.
         several: classes that the interval of the confusions shall hold for at once (Bonferroni).
 
     Returns:
         Value, low and high of each class; the errors of inputs and of confusions are independent, so the squares of
         their halves add up.
     """
-    matrices = unmixing(held_out, seed=seed)
-    value, drawn = matrices[0] @ change, matrices[1:] @ change
-    low, high = ends(drawn, len(held_out), tail=0.025 / several)
-    noise = np.abs(matrices[0]) @ halves
-    below, above = (np.hypot(np.maximum(0, reach), noise) for reach in (value - low, high - value))
-    return np.stack([value, value - below, value + above])
+    confusions = confusion_errors(held_out)
+    inverse = np.linalg.pinv(confusions.chance.T)
+    value = inverse @ change
+    spread = inverse @ np.einsum("t,tij->ij", value**2, confusions.errors) @ inverse.T
+    reach = scipy.special.ndtri(1 - 0.025 / several) * np.sqrt(np.diagonal(spread))
+    half = np.hypot(reach, np.abs(inverse) @ halves)
+    return np.stack([value, value - half, value + half])
 
 
 def true_shares(
     counts: Int[np.ndarray, "head class"],
     chosen: Bool[np.ndarray, " class"],
     held_out: Int[np.ndarray, "group class class"],
-    *,
-    least: Float[np.ndarray, "two head"],
-    seed: int = 0,
 ) -> Float[np.ndarray, "three head"]:
-    """Each head's share of maps of the chosen classes together, in truth.
+    """Each head's share of maps of the chosen classes together, in truth (`corrected_shares`, of the head's own maps).
 
-    The interval has the head's own maps and the confusions.
+    Whether a head misfits is tested by chi-square with as many degrees of freedom as shares are 0 in the fit (Susko
+    2013, "Likelihood ratio tests with boundary constraints using data-dependent degrees of freedom").
 
     Args:
-        counts: maps of each head that were classified as each class; every head has maps.
+        counts: maps of each head that were classified as each class, one of each input; every head has maps.
         held_out: left-out labelled maps by group, true class and class that the classifier gave.
-        least: halves of the counted share's interval, below and above, which its own maps leave at least.
 
     Returns:
-        Value, low and high of each head. *Range:* 0 to 1.
+        Value, low and high of each head. *Range:* 0 to 1; low and high are NaN where no shares of the classes, confused
+        as the labelled maps were, give the counts.
     """
-    total = counts.sum(1)
-    shares = counts / total[:, None]
-    weights = np.einsum("c,scd->sd", chosen.astype(float), unmixing(held_out, seed=seed))
-    value, drawn = shares @ weights[0], weights[1:] @ shares.T
-    low, high = ends(drawn, len(held_out))
-    noise = HALVES * np.sqrt(np.maximum(0, shares @ weights[0] ** 2 - value**2) / total)
-    below, above = (
-        np.hypot(np.maximum(0, reach), np.maximum(noise, margin))
-        for reach, margin in zip((value - low, high - value), least, strict=True)
-    )
-    return np.clip(np.stack([value, value - below, value + above]), 0, 1)
+    confusions = confusion_errors(held_out)
+    made = []
+    for count in counts:
+        fit = Fit.of_head(count, confusions)
+        shares, least = fit.best()
+        fits = least < FITS or scipy.special.chdtrc((shares == 0).sum(), least) >= LEVEL
+        ends = fit.interval(chosen, shares, least) if fits else (np.nan, np.nan)
+        made.append((float(shares[chosen].sum()), *ends))
+    return np.array(made).T

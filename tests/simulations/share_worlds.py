@@ -11,6 +11,7 @@ import numpy as np
 from core.patterns import retraining
 from core.patterns.class_shares import corrected_shares, moved_shares, shares
 from core.patterns.evaluation import enough_maps, macro_f1_interval
+from core.patterns.unmixing import true_changes, true_shares
 from core.scoring.shares import share_difference, share_of
 from core.studies.ablation.separators import ratio_interval
 from tests.simulations.registry import Case, Planted, known, least_mean
@@ -85,6 +86,28 @@ def claims_of_misfit(inputs: int, labelled: tuple[float, ...], seed: int) -> flo
     counts = rng.multinomial(MAPS, rng.dirichlet(ALIKE * np.maximum(NOTHING_OF_TWO, 1e-9), inputs))
     seen = _confused(rng, counts).sum(1)
     return float(corrected_shares(seen, _held_out(rng, labelled), CLASSES, seed=seed)[0].misfit < 0.05)
+
+
+def holds_of_shifts(inputs: int, labelled: tuple[float, ...], seed: int) -> float:
+    """The share of classes whose interval of a change between two checkpoints holds the true change."""
+    rng = np.random.default_rng([seed, inputs])
+    before, after = rng.dirichlet(ALIKE * TRUE, 2)
+    error = np.sqrt(0.15 * 4 / inputs / MAPS)  # of a counted share's change; maps of an input are alike
+    counted = (after - before) @ CONFUSION + rng.normal(0, error, len(TRUE))
+    _, low, high = true_changes(counted, np.full(len(TRUE), 1.96 * error), _held_out(rng, labelled))
+    return float(np.mean((low <= after - before) & (after - before <= high)))
+
+
+HEADS_A_DRAW = 6
+
+
+def holds_of_heads(inputs: int, true: np.ndarray, labelled: tuple[float, ...], seed: int) -> float:
+    """The share of heads whose interval of the first three classes' share, where it is given, holds the truth."""
+    rng = np.random.default_rng([seed, inputs])
+    counts = rng.multinomial(inputs, true @ CONFUSION, HEADS_A_DRAW)
+    chosen = np.arange(len(true)) < 3
+    _, low, high = true_shares(counts, chosen, _held_out(rng, labelled))
+    return float(np.mean(~((true[chosen].sum() < low - 1e-9) | (true[chosen].sum() > high + 1e-9))))
 
 
 def _labelled(rng: np.random.Generator, inputs: int, skill: float) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -217,9 +240,13 @@ def _cases() -> Iterator[Case]:
     ):
         corrected = f"interval of a corrected share{name}, n = 100"
         yield Case("classify-maps", corrected, "covers", partial(holds_of_corrected, 100, true, labelled), 100)
+        of_head = f"interval of one head's corrected share{name}, n = 100"
+        yield Case("classify-maps", of_head, "covers", partial(holds_of_heads, 100, true, labelled), 100, draws=100)
     for name, labelled in (("", EVEN), (", 12 labelled maps of a class", TWELVE)):
         misfit = f"counts confused as labelled maps were{name}, n = 100"
         yield Case("classify-maps", misfit, "nothing", partial(claims_of_misfit, 100, labelled), 100)
+        shifts = f"interval of a corrected change{name}, n = 100"
+        yield Case("classify-maps", shifts, "covers", partial(holds_of_shifts, 100, labelled), 100)
     planted = Planted(least_moved(100), "share of maps", lambda gain: partial(finds_of_moved, 100, gain))
     yield known("classify-maps", "a class gains, n = 100", planted, 100, quick=4)
 

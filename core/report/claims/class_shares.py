@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ... import patterns
+from ...patterns.class_shares import LEVEL
 from ...studies.estimate import Estimate
 from ...studies.patterns.records import ClassShare, HeadClass, MovedShare
 from .. import readings
@@ -29,6 +30,7 @@ SHARE_MARGIN = 0.05
 MEANINGFUL = ("heterogeneous", "block")
 CONFUSED = "the classifier's errors in the interval"
 UNCORRECTED = "the classifier's errors not in the interval"
+MISFIT = "the classifier errs otherwise on these maps than on its labelled ones, so there is no interval"
 OLD_SHARES = "the shares were counted before changes were paired by input: run that step anew"
 NO_COUNTS = "the heads were stored without how many of their maps are of which class: run that step anew"
 
@@ -44,7 +46,7 @@ def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
     changes = true_changes(result, moved, joint=True)
     most = max(range(len(moved)), key=lambda k: abs(changes[k].value))
     sentence = f"of {len(moved)} classes {moved[most].name} moves most, {points(changes[most])}, all together"
-    sentence += f", {CONFUSED if changes[most] != moved[most].joint else UNCORRECTED}"
+    sentence += f", {_how(result, changes[most], moved[most].joint)}"
     return found_by(result, within(changes, SHARE_MARGIN), sentence, moved[most].inputs)
 
 
@@ -60,13 +62,14 @@ def more_vertical(evidence: Evidence, result: StepResult) -> Outcome | None:
         return Outcome(UNTESTED, "its classes have no vertical one", result.task)
     share = moved["vertical"]
     change = true_changes(result, list(moved.values()), joint=False)[list(moved).index("vertical")]
-    sentence = f"vertical maps {points(change)}, {CONFUSED if change != share.change else UNCORRECTED}"
+    sentence = f"vertical maps {points(change)}, {_how(result, change, share.change)}"
     return found_by(result, gains(change), sentence, share.inputs)
 
 
 def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool) -> list[Estimate]:
     """The changes of all classes' shares, corrected for the classifier's confusions (Rogan and Gladen) where the step
-    has them: its errors are the same before and after. joint: with intervals that hold for all classes together."""
+    has them: its errors are the same before and after. Without intervals where the shares before or after misfit the
+    confusions. joint: with intervals that hold for all classes together."""
     counted = [share.joint if joint else share.change for share in moved]
     held_out = _confusions(result, len(moved))
     if held_out is None or any(None in (estimate.low, estimate.high) for estimate in counted):
@@ -77,7 +80,21 @@ def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool
     values = np.array([estimate.value for estimate in counted])
     several = len(moved) if joint else 1
     corrected = patterns.unmixing.true_changes(values, np.array(halves), held_out, several=several)
-    return [Estimate(*map(float, column)) for column in corrected.T]
+    return [
+        Estimate(float(value), None, None) if _misfits(result) else Estimate(float(value), float(low), float(high))
+        for value, low, high in corrected.T
+    ]
+
+
+def _misfits(result: StepResult) -> bool:
+    """Whether shares before or after are none that the classifier, confused as on its labelled maps, can have seen."""
+    return any(share.misfit is not None and share.misfit < LEVEL for share in ClassShare.among(result.rows))
+
+
+def _how(result: StepResult, change: Estimate, counted: Estimate) -> str:
+    if change.value == counted.value:
+        return UNCORRECTED
+    return MISFIT if change.low is None and _misfits(result) else CONFUSED
 
 
 def _confusions(result: StepResult, classes: int) -> np.ndarray | None:
@@ -112,7 +129,7 @@ def _both_added(result: StepResult, name: str, counted: Estimate) -> Estimate:
 def few_meaningful(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Fewer than half of the heads have maps that could carry meaning, Heterogeneous or Block, in more than half of the
     inputs, each head with its interval over inputs, corrected for the classifier's confusions where the step has
-    them."""
+    them. A head whose maps misfit these is undecided."""
     rows = [row for row in result.rows if row.get("part") != "head" or "counts" in row]
     if len(rows) < len(result.rows):
         return Outcome(UNTESTED, NO_COUNTS, result.task)
@@ -136,11 +153,8 @@ def _meaningless(result: StepResult, heads: Sequence[HeadClass]) -> tuple[list[E
     held_out = _confusions(result, len(names))
     if held_out is None:
         return wilson, False
-    least = np.array(
-        [
-            [interval.value - (interval.low or 0.0) for interval in wilson],
-            [(interval.high or 1.0) - interval.value for interval in wilson],
-        ]
-    )
-    corrected = patterns.unmixing.true_shares(counts, chosen, held_out, least=least)
-    return [Estimate(*map(float, column)) for column in corrected.T], True
+    corrected = patterns.unmixing.true_shares(counts, chosen, held_out)
+    return [
+        Estimate(float(value), None, None) if np.isnan(low) else Estimate(float(value), float(low), float(high))
+        for value, low, high in corrected.T
+    ], True
