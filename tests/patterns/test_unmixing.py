@@ -43,9 +43,9 @@ def test_a_class_of_twelve_maps_without_an_error_does_not_show_that_there_is_non
     few = EXACT.copy()
     few[:, 2] = 0
     few[:12, 2, 2] = 1
-    value, low, high = true_changes(np.array([0.1, 0.0, -0.1]), np.zeros(3), few)
+    _, low, high = true_changes(np.array([0.1, 0.0, -0.1]), np.zeros(3), few)
     assert np.all(high - low > 0.01)
-    value, low, high = true_shares(np.array([[0, 0, 300]]), np.array([False, False, True]), few)
+    _, low, high = true_shares(np.array([[0, 0, 300]]), np.array([False, False, True]), few)
     assert high[0] - low[0] > 0.01
 
 

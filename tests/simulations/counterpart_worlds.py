@@ -37,12 +37,13 @@ def _trained() -> Checkpoint:
     return Checkpoint("first layers", model, whole.tokenizer, "first layers")
 
 
-@lru_cache(maxsize=1)
-def small() -> Checkpoint:
-    """Random weights of three layers with four heads each."""
+@lru_cache(maxsize=2)
+def small(layers: int = LAYERS, heads: int = 4) -> Checkpoint:
+    """Random weights of narrow heads."""
     trained = _trained()
     config = copy.deepcopy(trained.model.config)
-    config.hidden_size, config.num_attention_heads, config.intermediate_size = 48, 4, 96
+    config.num_hidden_layers, config.num_attention_heads = layers, heads
+    config.hidden_size, config.intermediate_size = 12 * heads, 96
     return Checkpoint("small", type(trained.model)(config), trained.tokenizer, "small")
 
 

@@ -15,7 +15,7 @@ from scipy.stats import t as t_law
 from core.scoring import runs
 from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement
 from core.scoring.racing import Rules, standings
-from core.scoring.rank_agreement import operators_agree
+from core.scoring.rank_agreement import operators_agree, rank_correlation
 from core.scoring.recovered_share import recovered_share
 from core.scoring.seeds import overlap, sources, top_heads
 from core.studies.ablation.race import HOPELESS
@@ -362,14 +362,14 @@ def holds_of_overlaps(count: int, alike: float) -> Draw:
     return draw
 
 
-def holds_of_operators(alike: float) -> Draw:
+def holds_of_operators(alike: float, heads: int = HEADS) -> Draw:
     """Whether the interval of tau between two operators holds the mean tau of such heads on as many rows."""
 
     def drawn(seed: int) -> np.ndarray:
         rng = np.random.default_rng(seed)
-        one, own = rng.normal(size=(2, HEADS))
+        one, own = rng.normal(size=(2, heads))
         other = alike * one + np.sqrt(1 - alike**2) * own
-        return np.stack([0.3 * means[:, None] + rng.normal(size=(HEADS, 100)) for means in (one, other)])
+        return np.stack([0.3 * means[:, None] + rng.normal(size=(heads, 100)) for means in (one, other)])
 
     @cache
     def truth() -> float:
@@ -384,6 +384,18 @@ def holds_of_operators(alike: float) -> Draw:
 
 
 # ---------------------------------------------------------------- importance
+
+
+def holds_of_rho(heads: int, rho: float) -> Draw:
+    """Whether the interval of a rank correlation holds that of all such heads."""
+    together = 2 * np.sin(np.pi * rho / 6)
+
+    def draw(seed: int) -> float:
+        one, own = np.random.default_rng([seed, heads]).normal(size=(2, heads))
+        found = rank_correlation(one, together * one + np.sqrt(1 - together**2) * own, seed=seed)
+        return float(found.low <= rho <= found.high)
+
+    return draw
 
 
 def claims_of_ranks(seed: int) -> float:
@@ -628,6 +640,8 @@ def _runs() -> Iterator[Case]:
             draws=400,
             bound=0.9,
         )
+    few = "interval of tau of two operators that correlate by 0.95, 10 heads, n = 100"
+    yield Case("operators", few, "covers", holds_of_operators(0.95, 10), 100, draws=200, bound=0.9)
     yield Case("seeds", "no seed matters", "nothing", claims_of_seeds, 9, quick=60)
     planted = Planted(least_spread(8), "spreads of the rest", lambda spread: finds_of_seeds(8, spread=spread))
     yield known("seeds", "one seed spreads, 64 runs", planted, 64, quick=40)
@@ -637,6 +651,10 @@ def _ranks() -> Iterator[Case]:
     yield Case("importance", "ranks that have nothing in common, 36 heads", "nothing", claims_of_ranks, 36, quick=60)
     planted = Planted(least_rho(HEADS), "Spearman's rho", finds_of_ranks)
     yield known("importance", "ranks that correlate, 36 heads", planted, 36, quick=40)
+    for heads in (10, 12, 36):
+        for rho in (0.0, 0.8, 0.95):
+            world = f"interval of a rank correlation of {rho}, {heads} heads"
+            yield Case("gates", world, "covers", holds_of_rho(heads, rho), heads, quick=30 * (heads == 10))
 
 
 CASES: tuple[Case, ...] = (*_classes(), *_scores(), *_losses(), *_races(), *_patches(), *_runs(), *_ranks())

@@ -28,6 +28,7 @@ _NAMES = (
     "race_worlds",
     "together_worlds",
     "counterpart_worlds",
+    "dossier_worlds",
 )
 MODULES = tuple(f"tests.simulations.{name}" for name in _NAMES)
 SURE = 0.99  # of simulations stay within a limit when the true rate is exactly at its bound
