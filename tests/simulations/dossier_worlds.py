@@ -15,7 +15,7 @@ import numpy as np
 from core.attention import Head
 from core.models.checkpoint import Checkpoint
 from core.models.fresh import random_copy
-from core.scoring.level_spending import batch_level, holm
+from core.scoring.corrections import batch_level, holm
 from core.studies.attention.inputs import SourceText
 from core.studies.attention.measures import FeatureMeasure, features_again
 from core.studies.attention.partials import InputOffset
