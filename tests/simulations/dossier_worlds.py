@@ -20,11 +20,9 @@ from core.studies.attention.inputs import SourceText
 from core.studies.attention.measures import FeatureMeasure, features_again
 from core.studies.attention.partials import InputOffset
 from core.studies.attention.passes import observe
-from core.studies.hypotheses.criteria import Batch, criteria_of
+from core.studies.hypotheses.hypothesis import RANDOM, Batch, criteria_of, input_marks
 from core.studies.hypotheses.predicates import LEAST_WEIGHT, Hypothesis, checked
 from core.studies.hypotheses.readings import beyond, effect_estimate
-from core.studies.hypotheses.row_choice import input_marks
-from core.studies.hypotheses.runs import RANDOM
 from core.studies.worker_cache import spread_as
 from core.tasks.glue import TaskRow
 from tests.simulations import counterpart_worlds
