@@ -29,6 +29,8 @@ BY_NAME = {
     "changed_after": "the same",
     "changed_head": "the same",
     "job_dependencies": "the same",
+    "ablate": "of the notebook API: a reader calls it",
+    "attrs": "pandas keeps there what a data frame is about",
 }
 FOR_TESTS = {
     "self_check": "the check of a family, for tests of every family; `core check` prints the same as it comes",

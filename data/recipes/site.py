@@ -97,7 +97,7 @@ def commands() -> str:
         usage = " ".join(
             parameter.name.upper() for parameter in command.params if parameter.param_type_name == "argument"
         )
-        parts.append(f"    python -m core {' '.join(path)} {usage}".rstrip() + " [OPTIONS]\n")
+        parts.append(f"    {config.command_line(*path)} {usage}".rstrip() + " [OPTIONS]\n")
         parts.append(table(("option", "default", "meaning"), _options(command)))
     return "\n".join(parts) + "\n"
 

@@ -193,7 +193,7 @@ def test_the_atlas_is_a_frame_of_what_is_stored_and_says_when_another_holds_the_
     command = [sys.executable, "-c", hold]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "1\n"
-        with pytest.warns(UserWarning, match="is left out: it is held by process"):
+        with pytest.warns(UserWarning, match="The database is held by process"):
             without = known_scores(config.ENCODER, measure=False)
         holder.communicate("\n")
     assert not without["score"].str.contains("made").any()
@@ -218,7 +218,7 @@ def test_a_hypothesis_is_registered_tested_and_kept_as_the_docs_say(tmp_path, mo
         assert all(run_rows(db, run) for run in behind.values())
         scored = db.read("SELECT DISTINCT run FROM head_score")["run"].tolist()
     assert {run["study"] for run in runs.values()} == {"roles"}  # each criterion opens the run behind it
-    assert (runs["seen"]["task"], runs["held out"]["task"]) == ("sst2", "mrpc")
+    assert (runs["seen"]["task"], runs["held out"]["task"]) == ("sst2", "rte")
     assert len(runs["held out"]["row_ids"]) == 30
     assert not set(behind.values()) & set(scored)  # these do not replace the atlas's scores of more rows
     assert (one.hypothesis, kept) == (found["hypothesis"].iloc[0], found["state"].to_dict())
