@@ -15,6 +15,7 @@ from typing import Any
 from typer.main import get_command
 
 from core import __main__ as terminal
+from core import config
 from core import notebook as public
 from core.studies.lookup import find_study, study_modules
 from data.recipes import results
@@ -84,6 +85,7 @@ def commands() -> str:
     parts = [
         "# Commands and options\n",
         "Every command prints its results as a table, or as `--json`, `--csv` or `--latex`.",
+        "After an installation the commands begin with `attention-atlas` instead of `python -m core`.",
         "[From a terminal](../how-to/terminal.md) has the exit status and the forms of the output.\n",
     ]
     group = None
