@@ -44,6 +44,7 @@ from .commands.study_commands import OWN, command
 from .config import INSTALLED
 from .errors import AtlasError, InputError
 from .studies.lookup import find_study, study_modules
+from .study_names import CURRENT_NAMES
 
 _OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EIO}
 app = typer.Typer(
@@ -81,7 +82,10 @@ study.command("shares")(shares)
 for experiment in map(find_study, sorted(study_modules())):
     if experiment.typed_after is not None:
         group = study if experiment.typed_after else app
-        group.command()(command(experiment, OWN.get(experiment.name)))  # named after its function, with dashes
+        run = command(experiment, OWN.get(experiment.name))
+        group.command()(run)  # named after its function, with dashes
+        for former in (former for former, name in CURRENT_NAMES.items() if name == experiment.name):
+            group.command(former, hidden=True)(run)
 app.command("reproduce")(reproduce)
 
 

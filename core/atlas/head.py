@@ -21,7 +21,7 @@ from ..studies.attention import statistics
 from ..studies.head_facts import Fact, HeadScores
 from ..studies.hypotheses.records import JudgedHypothesis
 from ..studies.lookup import find_study
-from ..studies.patterns import classify_maps
+from ..studies.patterns import pattern_shares
 
 # ---------------------------------------------------------------- the page of one head
 
@@ -177,7 +177,7 @@ def _bound(scores: int) -> float:
     return NormalDist().inv_cdf(1 - LEVEL / 2 / scores) if scores else float("inf")
 
 
-CLASS_SHARE = f"{classify_maps.STUDY.name}/{classify_maps.SHARE}"
+CLASS_SHARE = f"{pattern_shares.STUDY.name}/{pattern_shares.SHARE}"
 STATISTICS = [f"{statistics.STUDY.name}/{score.name}" for score in MAP_SCORES]
 
 

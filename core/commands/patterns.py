@@ -30,7 +30,7 @@ from ..store.classifiers import one_classifier
 from ..store.rows import Row, plain
 from ..studies.contract import Flag
 from ..studies.options import LARGEST_SEED
-from ..studies.patterns import classify_maps, train_patterns
+from ..studies.patterns import pattern_shares, train_patterns
 from ..studies.patterns.records import ClassScore, ClassShare, HeldOutScore
 from ..studies.patterns.trained_classifier import headline
 from ..studies.stored_runs import StoredRun
@@ -378,7 +378,7 @@ def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
             f'The classifier must be trained on the class set "{asked.class_set}"; {name} is trained on '
             f'"{class_set}". Choose another classifier, or omit --class-set.'
         )
-    provenance, rows = ran(classify_maps.STUDY.name, options, title=f"Class shares, {asked.task}", where=where)
+    provenance, rows = ran(pattern_shares.STUDY.name, options, title=f"Class shares, {asked.task}", where=where)
     shown = rows if form == "json" else [row for row in rows if row.get(ClassShare.BY) in ClassShare.KINDS]
     about = {key: value for key, value in provenance.items() if key != "options"}
     show_rows("shares", about | {"classifier": name, "class_set": class_set}, shown, form)

@@ -17,9 +17,9 @@ from ..report.headlines import has_headline, headline
 from ..scoring.definitions import DEFINITIONS
 from ..store import runs
 from ..store.rows import Row
-from ..studies.ablation import disable, prune, race
-from ..studies.ablation.race import RaceOptions
+from ..studies.ablation import disable, prune, sequential_test
 from ..studies.ablation.records import PruneStep, RankCorrelation, shared_effects
+from ..studies.ablation.sequential_test import SequentialTestOptions
 from ..studies.attention import features
 from ..studies.contract import Declared, Flag, Study, as_json, declared, read_options
 from ..studies.frames import frame_heads, index_frames
@@ -269,7 +269,9 @@ class Beside:
     beside: Annotated[str | None, Flag("run of an earlier ablation, to correlate the two")] = None
 
 
-def _raced(options: Any, own_options: Beside) -> tuple[race.RaceStudy, RaceOptions] | None:
+def _raced(
+    options: Any, own_options: Beside
+) -> tuple[sequential_test.SequentialTestStudy, SequentialTestOptions] | None:
     """Return the sequential test that replaces a full ablation, if requested. Raises InputError."""
     if not own_options.race:
         if own_options.margin is not None:
@@ -278,7 +280,7 @@ def _raced(options: Any, own_options: Beside) -> tuple[race.RaceStudy, RaceOptio
     shared = ("checkpoint", "task", "data", "split", "limit", "dtype", "seed", "what", "operator", "heads",
               "reference", "draws", "mean_by")  # fmt: skip
     shared_options = {name: getattr(options, name) for name in shared}
-    return race.STUDY, race.STUDY.read(shared_options | {"margin": own_options.margin})
+    return sequential_test.STUDY, sequential_test.STUDY.read(shared_options | {"margin": own_options.margin})
 
 
 def _earlier_sweep(_: Any, own_options: Beside) -> list[Row] | None:

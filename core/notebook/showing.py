@@ -43,7 +43,7 @@ from ..store.database import Database
 from ..store.recovery import LockedError
 from ..store.rows import Row
 from ..studies.circuits.records import CircuitEdge
-from ..studies.comparison.match import STUDY
+from ..studies.comparison.counterparts import STUDY
 from ..studies.comparison.records import Counterpart
 from ..studies.contract import Finished
 from ..studies.explanation.cell_parts import LayerScores, layer_scores
@@ -551,7 +551,7 @@ def _rows(rows: Rows | str | Path) -> Rows:
 def counterparts(
     checkpoint: str, compare: str, texts: Sequence[str] = (), *, task: str = "sst2", limit: int = 200, draws: int = 99
 ) -> pd.DataFrame:
-    """Find each head's counterpart in another checkpoint, like the study `match`.
+    """Find each head's counterpart in another checkpoint, like the study `counterparts`.
 
     Args:
         texts: sentences; otherwise examples of the task.

@@ -16,9 +16,9 @@ from ..patterns.classifier_registry import classifying_options, keep_best_known
 from ..store.database import Database
 from ..store.rows import Row
 from ..studies.ablation import (
-    crossed,
-    crossed_prune,
-    crossed_scores,
+    cross_fitted,
+    cross_fitted_prune,
+    cross_fitted_scores,
     disable,
     importance,
     knockout,
@@ -28,11 +28,11 @@ from ..studies.ablation import (
 from ..studies.attention import dependencies, effective, features, redundancy, relations, statistics
 from ..studies.attention.inputs import AttendingOptions
 from ..studies.circuits import gates, pairs, shapley
-from ..studies.comparison import match
+from ..studies.comparison import counterparts
 from ..studies.contract import Study, as_json
 from ..studies.explanation import why
 from ..studies.frames import frame_heads
-from ..studies.patterns import classify_maps
+from ..studies.patterns import pattern_shares
 from ..studies.probing import probe, subnetworks, syntax, transfer
 from ..studies.tuning import change, finetune
 from ..studies.tuning.finetune import runs_folder
@@ -367,11 +367,13 @@ class _Planned:
     def _found_again(self, task: str) -> ReportStep:
         """Which heads every seed of fine-tuning has again."""
         first, *other_folders = (self._folder(task, seed) for seed in (0, *self._other_seeds()))
-        limit = min(filter(None, (self.options.limit, match.MatchOptions.limit)))
+        limit = min(filter(None, (self.options.limit, counterparts.CounterpartsOptions.limit)))
         options = replace(
-            self._attending(match.MatchOptions, task, limit=limit), compare=first, also=tuple(other_folders)
+            self._attending(counterparts.CounterpartsOptions, task, limit=limit),
+            compare=first,
+            also=tuple(other_folders),
         )
-        return self._step(Part.MATCH, match.STUDY, options, task)
+        return self._step(Part.MATCH, counterparts.STUDY, options, task)
 
     def _features(self, task: str, tuned: bool) -> list[ReportStep]:
         """Of the checkpoint beside its first fine-tuned one, and beside every other seed's."""
@@ -392,13 +394,13 @@ class _Planned:
 
     def _shares(self, db: Database, task: str, tuned: bool) -> ReportStep:
         classes = keep_best_known(db, shipped_set(causal=self.facts.causal).name)
-        options = classify_maps.STUDY.read(
+        options = pattern_shares.STUDY.read(
             classifying_options(
                 db, classes, checkpoints=[self.checkpoint, *([self._folder(task)] if tuned else [])], task=task,
                 data=self.data.glue, limit=self.options.limit, seed=self.options.seed,
             )
         )  # fmt: skip
-        return self._step(Part.SHARES, classify_maps.STUDY, options, task)
+        return self._step(Part.SHARES, pattern_shares.STUDY, options, task)
 
     def _on_tuned(self, kind: type[D], task: str) -> D:
         """Options of a study of a fine-tuned checkpoint on its task's rows."""
@@ -421,13 +423,17 @@ class _Planned:
             "folds": self.options.folds, "preset": tuned.preset, "settings": settings, "seed": self.options.seed,
             "out": self.options.folder,
         }  # fmt: skip
-        swept = crossed.CrossedOptions(**parts, dtype=self.options.precision)
-        scored = crossed_scores.CrossedScoresOptions(**parts, initialisations=INITIALISATIONS, seeds=tuned.seeds)
+        swept = cross_fitted.CrossFittedOptions(**parts, dtype=self.options.precision)
+        scored = cross_fitted_scores.CrossFittedScoresOptions(
+            **parts, initialisations=INITIALISATIONS, seeds=tuned.seeds
+        )
         return [
-            self._step(Part.CROSSED, crossed.STUDY, swept, task),
-            self._step(Part.CROSSED_LAYERS, crossed.STUDY, replace(swept, what="layers"), task),
-            self._step(Part.CROSSED_SCORES, crossed_scores.STUDY, scored, task),
-            self._step(Part.CROSSED_PRUNE, crossed_prune.STUDY, crossed_prune.CrossedPruneOptions(**parts), task),
+            self._step(Part.CROSSED, cross_fitted.STUDY, swept, task),
+            self._step(Part.CROSSED_LAYERS, cross_fitted.STUDY, replace(swept, what="layers"), task),
+            self._step(Part.CROSSED_SCORES, cross_fitted_scores.STUDY, scored, task),
+            self._step(
+                Part.CROSSED_PRUNE, cross_fitted_prune.STUDY, cross_fitted_prune.CrossFittedPruneOptions(**parts), task
+            ),
         ]
 
     def _disabled(self, task: str) -> list[ReportStep]:

@@ -66,12 +66,12 @@ def frames(rows: Sequence[Row]) -> Frames:
 
 
 def class_shares(rows: Iterable[Row]) -> list[ClassShare]:
-    """The shares that `classify-maps` counted, uncorrected."""
+    """The shares that `pattern-shares` counted, uncorrected."""
     return picked(ClassShare.among(rows), part="share")
 
 
 def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
-    """The changes that `classify-maps` counted; none of a single checkpoint."""
+    """The changes that `pattern-shares` counted; none of a single checkpoint."""
     return [moved for moved in MovedShare.among(rows) if moved.share is not None]
 
 

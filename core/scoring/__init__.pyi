@@ -20,7 +20,6 @@ from . import link_tests as link_tests
 from . import links as links
 from . import long_scores as long_scores
 from . import mean_patterns as mean_patterns
-from . import racing as racing
 from . import rank_agreement as rank_agreement
 from . import ratio_moments as ratio_moments
 from . import recovered_share as recovered_share
@@ -32,6 +31,7 @@ from . import rollout as rollout
 from . import runs as runs
 from . import score_parts as score_parts
 from . import seeds as seeds
+from . import sequential_test as sequential_test
 from . import shares as shares
 from . import similarity as similarity
 from . import statistics as statistics

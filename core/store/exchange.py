@@ -24,6 +24,7 @@ from ..attention import PARTS
 from ..config import code_version, command_line
 from ..errors import InputError, StoreError
 from ..reading import lines_of, read_text
+from ..study_names import CURRENT_NAMES
 from ..writing import replacing, write_whole
 from . import migrations
 from .database import Database
@@ -320,6 +321,9 @@ def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None =
         counts = {name: _read_table(cursor, name, folder / f"{name}.parquet") for name in manifest["tables"]}
         for name in ("run", "hypothesis_event"):  # an import may contain invented results
             cursor.execute(f"UPDATE {quoted(name)} SET imported = now()::TIMESTAMP WHERE imported IS NULL")  # noqa: S608
+        for table in ("run", "job"):  # an earlier version exported former names of studies
+            for former, name in CURRENT_NAMES.items():
+                cursor.execute(f"UPDATE {quoted(table)} SET study = ? WHERE study = ?", [name, former])  # noqa: S608 - quoted
         cursor.execute("UPDATE finding SET about = about || $words WHERE NOT ends_with(about, $words)",
                        {"words": IMPORTED})  # fmt: skip
         cursor.execute("UPDATE classifier SET title = title || $words WHERE NOT ends_with(title, $words)",

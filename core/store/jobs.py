@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..errors import JobError
+from ..study_names import current_name
 from .database import Database
 from .rows import Row, from_json, insert, quoted, to_json
 
@@ -42,7 +43,7 @@ def add_job(db: Database, study: str, title: str, options: Mapping[str, Any]) ->
     with db.write() as cursor:
         cursor.execute(
             "INSERT INTO job (job, study, title, asked, options, state, created) VALUES (?, ?, ?, ?, ?, 'queued', ?)",
-            [job, study, title, to_json(dict(options)), to_json(dict(options)), _now()],
+            [job, current_name(study), title, to_json(dict(options)), to_json(dict(options)), _now()],
         )
     return job
 
@@ -263,7 +264,7 @@ def jobs_of(db: Database, study: str) -> list[Row]:
     cursor = db.cursor().execute(
         """SELECT job.job, job.state, job.options, run.run FROM job LEFT JOIN run ON run.run = job.run
            WHERE job.study = ? ORDER BY job.ordinal DESC""",
-        [study],
+        [current_name(study)],
     )
     names = ("job", "state", "options", "run")
     return [dict(zip(names, row, strict=True)) | {"options": from_json(row[2])} for row in cursor.fetchall()]

@@ -12,6 +12,7 @@ import pyarrow as pa
 from ..attention import PARTS
 from ..config import code_version
 from ..errors import StoreError
+from ..study_names import current_name
 from . import shipped_record
 from .database import Database
 from .findings import findings, unpin
@@ -160,7 +161,7 @@ def record_run(
     """Store a run of `study` and return its ID (`run` if given). imported: whether it comes from a file."""
     run = run or uuid.uuid4().hex
     fields = provenance.as_row()
-    values: list[Any] = [run, study, title or study]
+    values: list[Any] = [run, current_name(study), title or study]
     values += [fields[name] for name in ("checkpoint", "weights_hash", "task", "split")]
     values += [None if fields["row_ids"] is None else to_json(fields["row_ids"])]
     values += [fields[name] for name in ("seed", "dtype", "operator", "device")]
@@ -205,7 +206,7 @@ def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
         f"""SELECT {_RUN}, coalesce(rows, 0) AS rows FROM run
             LEFT JOIN (SELECT run, count(*) AS rows FROM study_row GROUP BY run) USING (run)
             WHERE $study IS NULL OR study = $study ORDER BY ordinal DESC""",  # noqa: S608 - our own column names
-        {"study": study},
+        {"study": study and current_name(study)},
     )
 
 
@@ -303,7 +304,7 @@ def head_scores(
             "statistic": statistic,
             "feature": feature,
             "task": task,
-            "study": study,
+            "study": study and current_name(study),
             "run": run,
         },
     )

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from .. import config
 from ..errors import InputError, StoreError
 from ..reading import read_text
+from ..study_names import current_name
 from .rows import Row, from_json
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def runs(study: str | None = None) -> "pd.DataFrame":
     table = _whole(config.RECORD)
     if study is None:
         return table
-    mine = table[table["study"] == study]
-    example = _examples().get(study) if mine.empty else None
+    mine = table[table["study"] == current_name(study)]
+    example = _examples().get(current_name(study)) if mine.empty else None
     return mine if example is None else pd.DataFrame([example[0]])
 
 
@@ -177,7 +178,7 @@ def _runs(folder: Path) -> "pd.DataFrame":
         table = pq.read_table(folder / RUNS).to_pandas()
         if lacking := [name for name in NEEDED if name not in table]:
             raise KeyError(lacking[0])
-        return table
+        return table.assign(study=table["study"].map(current_name))
 
 
 def _example(run: str) -> tuple[Row, list[Row]] | None:

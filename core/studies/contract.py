@@ -28,6 +28,7 @@ from ..scoring.registry import HeadScore
 from ..store.database import Database
 from ..store.rows import Row, plain
 from ..store.runs import Provenance
+from ..study_names import current_name
 from .head_facts import Fact, HeadScores
 from .headline import Headline
 from .records import Result, records_among
@@ -299,7 +300,7 @@ def identity(study: str, options: Any) -> str:
     options: a study's record, or a mapping.
     """
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
-    text = json.dumps([study, plain(named)], sort_keys=True, ensure_ascii=False)
+    text = json.dumps([current_name(study), plain(named)], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

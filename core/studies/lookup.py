@@ -8,6 +8,7 @@ from typing import Any
 
 from ..config import command_line
 from ..errors import JobError
+from ..study_names import current_name
 from .contract import Study
 
 FOLDER = Path(__file__).parent
@@ -20,8 +21,8 @@ def study_modules() -> dict[str, str]:
 
 
 def module_of(name: str) -> str:
-    """Where the study `name` is written: its file in a folder of core/studies, or the module itself when `name` has
-    dots.
+    """The module of the study `name`, which may be a former name (`core.study_names`), or the module itself when `name`
+    has dots.
 
     Raises:
         JobError: no study can have this name, or none has.
@@ -30,7 +31,7 @@ def module_of(name: str) -> str:
         raise JobError(f"A study is named by letters, digits and dashes, but {name!r} is not; see the list of studies.")
     if "." in name:
         return name
-    stem = name.replace("-", "_")
+    stem = current_name(name).replace("-", "_")
     folder = _folders().get(stem)
     return f"{__package__}.{folder}.{stem}" if folder else f"{__package__}.{stem}"
 

@@ -34,7 +34,7 @@ def looked(checkpoint: str) -> list[tuple[str, dict[str, object]]]:
     ]
     direction = "later_to_earlier" if checkpoint == config.DECODER else "element_to_target"
     frames = ("frame-heads", {"checkpoint": checkpoint, "direction": direction})
-    return [*asked, frames, ("classify-maps", _classes(checkpoint, CLASSES[checkpoint]))]
+    return [*asked, frames, ("pattern-shares", _classes(checkpoint, CLASSES[checkpoint]))]
 
 
 def tested(name: str) -> list[tuple[str, dict[str, object]]]:
@@ -47,7 +47,7 @@ def tested(name: str) -> list[tuple[str, dict[str, object]]]:
         ("importance", asked),
         ("change", {"before": config.ENCODER, "after": [name], "task": TASK, "limit": ROWS}),
         *((study, looking) for study in ("statistics", "features", "relations", "roles", "norms", "redundancy")),
-        ("classify-maps", _classes(name, CLASSES[name])),
+        ("pattern-shares", _classes(name, CLASSES[name])),
     ]
 
 

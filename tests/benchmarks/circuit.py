@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from core.scoring.racing import Rules, standings
+from core.scoring.sequential_test import Rules, standings
 from core.studies.circuits import circuit
 from tests.capture import test_edges as planted
 from tests.scoring.test_circuits import DRAWS, EDGES, MARGIN, PAIRS, at_the_margin

@@ -20,9 +20,9 @@ from core.models.checkpoint import Checkpoint
 from core.models.fresh import random_copy
 from core.models.opening import open_checkpoint
 from core.scoring.counterparts import matching
+from core.studies.comparison.counterparts import STUDY
 from core.studies.comparison.head_similarity import TOKENS, CommonInputs, compared
-from core.studies.comparison.match import STUDY
-from core.studies.comparison.records import MatchSummary
+from core.studies.comparison.records import CounterpartsSummary
 from tests.benchmarks.capture import SegmentedNames, random_encoding
 from tests.studies.permuted import permuted
 
@@ -90,7 +90,7 @@ def random_matched(folder: Path) -> float:
     fresh.tokenizer.save_pretrained(folder)
     options = STUDY.read({"checkpoint": "atlas-encoder", "compare": str(folder), "limit": 60})
     partials = [STUDY.run(options, unit).partial for unit in STUDY.units(options)]
-    (summary,) = MatchSummary.among(STUDY.summarize(options, partials))
+    (summary,) = CounterpartsSummary.among(STUDY.summarize(options, partials))
     return summary.matched / summary.heads
 
 

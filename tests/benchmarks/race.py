@@ -23,8 +23,8 @@ from core.capture.packed_rows import PACK_TOKENS, cost_of
 from core.capture.sweeping import Computing, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
-from core.scoring.racing import Rules, Standings, next_step, standings
-from core.studies.ablation.race import BACKWARD, HOPELESS, SHARE, clipped
+from core.scoring.sequential_test import Rules, Standings, next_step, standings
+from core.studies.ablation.sequential_test import BACKWARD, HOPELESS, SHARE, clipped
 from core.tasks.glue import read_rows
 from tests.benchmarks.sweep import SHARED, base
 

@@ -23,7 +23,7 @@ TASK, ROWS, SEEDS = "mrpc", 1000, 3
 GPU_FLOPS = 10e12  # what one GPU is assumed to sustain in float32; its sheet says more
 SINGLE_FILE = 0.9  # of two workers' time on two cores that is work: the benchmark `workers`
 MEASURED: dict[str, dict[str, Any]] = {  # study: options beside the checkpoint; rows measured
-    "classify-maps": {"limit": 12},
+    "pattern-shares": {"limit": 12},
     "features": {"limit": 12},
     "relations": {"limit": 12},
     "statistics": {"limit": 12},
@@ -35,7 +35,7 @@ MEASURED: dict[str, dict[str, Any]] = {  # study: options beside the checkpoint;
     "finetune": {"settings": {"dev_limit": 2, "epochs": 1, "batch": 8}},
 }
 PLAN: dict[str, float] = {  # passes over 7 tasks x 1000 rows; a tuned checkpoint has three seeds
-    "classify-maps": 1 + SEEDS,  # before and after fine-tuning
+    "pattern-shares": 1 + SEEDS,  # before and after fine-tuning
     "features": 1 + SEEDS,
     "relations": 1 + SEEDS,
     "statistics": 1 + SEEDS,
@@ -64,7 +64,7 @@ def base_sized(folder: Path) -> str:
 def options_of(study: str, base: str, folder: Path, db: Database) -> dict[str, Any]:
     """The options of one measured unit."""
     chosen = MEASURED[study]
-    if study == "classify-maps":
+    if study == "pattern-shares":
         return classifying_options(db, str(bundled_classifier(db, "bert")), checkpoints=[base], task=TASK, **chosen)
     if study == "change":
         return {"before": base, "after": [base], "task": TASK, **chosen}

@@ -30,7 +30,7 @@ input()
 """
 WORDS = {
     "features": ["study", "features", config.ENCODER, "--text", "The keys were on the table.", "--json"],
-    "classify-maps": ["study", "shares", config.ENCODER, "--task", "mrpc", "--limit", "2", "--json"],
+    "pattern-shares": ["study", "shares", config.ENCODER, "--task", "mrpc", "--limit", "2", "--json"],
     "train-patterns": ["patterns", "train", "--kind", "baseline", "--json", "--labels"],
 }
 

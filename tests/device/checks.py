@@ -17,7 +17,7 @@ from core.models.family import FAMILIES
 from core.models.opening import open_checkpoint
 from core.scoring.distances import HeadDistances
 from core.scoring.heads import SpecialPositions
-from core.scoring.racing import Rules, standings
+from core.scoring.sequential_test import Rules, standings
 from core.scoring.statistics import HeadStatistics
 from core.tasks.glue import TASKS, read_rows
 from core.tuning.batches import encode

@@ -190,7 +190,7 @@ def test_two_heads_together_are_no_head():
 
 @pytest.mark.shipped
 def test_shares_are_made_again_by_their_own_command(db):
-    for known in runs.known_runs(db, "classify-maps").itertuples():
+    for known in runs.known_runs(db, "pattern-shares").itertuples():
         words = shlex.split(pinning.finding_of_run(db, known.run).command)
         options = json.loads(known.options)
         limit = ["--limit", "60"] if options["limit"] else []

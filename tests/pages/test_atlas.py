@@ -112,7 +112,7 @@ def test_what_a_head_lacks_is_one_job_with_its_time_said_before(filled, monkeypa
     assert not app.exception
     ((study, options, title),) = begun
     named = [one.study for one in options.studies]
-    assert {"features", "classify-maps", "why"} <= set(named)
+    assert {"features", "pattern-shares", "why"} <= set(named)
     assert not {"statistics", "roles"} & set(named)  # which are stored
     assert (study, title.split()[0]) == ("measure-heads", str(len(named)))
     assert re.fullmatch(rf"One job of {len(named)} studies: about \d+ (s|min) of work\.", said)

@@ -168,7 +168,7 @@ def test_heads_are_coloured_by_their_stored_pattern_class(db):
         for k in range(6)
         for j in range(6)
     ]
-    run = runs.record_run(db, "classify-maps", {"checkpoints": ["atlas-encoder"]}, runs.Provenance())
+    run = runs.record_run(db, "pattern-shares", {"checkpoints": ["atlas-encoder"]}, runs.Provenance())
     runs.store_rows(db, run, heads)
     page = measured("heads/similar")
     page.segmented_control(key="colour").set_value("class")

@@ -8,7 +8,7 @@ import pytest
 from core.models.present import present_weights
 from core.store.database import Database
 from core.store.runs import Provenance, record_run, store_rows
-from core.studies.comparison.records import Counterpart, MatchSummary
+from core.studies.comparison.records import Counterpart, CounterpartsSummary
 from pages.parts.shell import resources
 from tests.pages.opening import opened
 
@@ -44,7 +44,7 @@ def matched_rows() -> list[dict]:
         for layer in range(6)
         for head in range(6)
     ]
-    summary = MatchSummary(
+    summary = CounterpartsSummary(
         checkpoint=NAME,
         compare=NAME,
         keys="tokens",

@@ -12,7 +12,7 @@ from core.jobs.executors import JobPlacement
 from core.models.present import present_weights
 from core.store.runs import Provenance, record_run, store_rows
 from core.studies import lookup
-from core.studies.ablation import held
+from core.studies.ablation import fixed_pattern
 from core.studies.contract import as_json
 from core.studies.tuning.finetune import TunedRun, TunedRuns
 from pages.parts.shell import resources
@@ -205,9 +205,9 @@ def test_learning_with_heads_held_in_the_form_of_table_1(db):
                     np.array(predicted),
                 )
             )
-    options = held.HeldOptions(seeds=(0, 1))
+    options = fixed_pattern.FixedPatternOptions(seeds=(0, 1))
     run = record_run(db, "held", as_json(options), Provenance(checkpoint="atlas-encoder", task="sst2"))
-    store_rows(db, run, held.STUDY.rows(options, TunedRuns(tuple(rows))))
+    store_rows(db, run, fixed_pattern.STUDY.rows(options, TunedRuns(tuple(rows))))
     page = fine(opened("interventions", mode="Training without"))
     table = page.table[0].value.T.iloc[0]
     assert table["free"].startswith("85.0 ± ")

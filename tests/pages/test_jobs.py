@@ -111,7 +111,7 @@ def test_durations_in_words(seconds, words):
 
 @pytest.mark.parametrize(
     ("study", "counted"),
-    [("train-patterns", "maps"), ("classify-maps", "inputs"), ("syntax", "words"), ("disable", "tokens")],
+    [("train-patterns", "maps"), ("pattern-shares", "inputs"), ("syntax", "words"), ("disable", "tokens")],
 )
 def test_work_is_counted_in_what_it_is_of(study, counted):
     now = api.JobStatus(

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 from core.report.headlines import headline
 from core.scoring.seeds import square
 from core.store import runs
-from core.studies.ablation import crossed, seeds
+from core.studies.ablation import cross_fitted, seeds
 from core.studies.ablation.disable import Swept
 from core.studies.tuning.finetune import TunedRun
 from core.tuning.recipe import Seeds
@@ -104,12 +104,12 @@ def test_all_train_rows_stand_with_their_parts(db):
     plain = np.where(generator.random(ROWS) < 0.9, gold, 1 - gold)
     changed = np.stack([plain] * 7 + [1 - gold])  # the last head is what the models live on
     swept = Swept(np.arange(ROWS), *HEADS, gold, plain, changed, ())
-    options = crossed.CrossedOptions(task="sst2", folds=3)
-    merged = crossed.Crossed(swept, np.arange(ROWS) % 3, tuple(tuned(0.9, k) for k in range(3)))
-    rows = crossed.STUDY.rows(options, merged)
+    options = cross_fitted.CrossFittedOptions(task="sst2", folds=3)
+    merged = cross_fitted.CrossFitted(swept, np.arange(ROWS) % 3, tuple(tuned(0.9, k) for k in range(3)))
+    rows = cross_fitted.STUDY.rows(options, merged)
     agree = {row["name"]: row["folds_agree"] for row in rows if row["kind"] == "variant"}
     assert agree == {f"L{layer}H{head}": 0 for layer in (1, 2) for head in (1, 2, 3, 4)} | {"L2H4": 3}
-    store(db, crossed.STUDY, {"task": "sst2", "folds": 3}, rows)
+    store(db, cross_fitted.STUDY, {"task": "sst2", "folds": 3}, rows)
     page = opened("interventions", mode="All train rows")
     assert not page.exception
     assert not page.error

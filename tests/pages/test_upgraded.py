@@ -54,7 +54,7 @@ def test_scores_of_earlier_weights_are_not_the_atlas(upgraded):
 
 @pytest.mark.parametrize("upgraded", OF_OTHER_WEIGHTS[:1], ids=named, indirect=True)
 def test_a_run_of_earlier_weights_comes_last_and_says_so(upgraded):
-    for study in ("statistics", "features", "classify-maps"):
+    for study in ("statistics", "features", "pattern-shares"):
         *_, last = known_runs(study)
         assert last.source == "yours"
         assert last.origin == "your own, of earlier weights (147b9daf), not those it has now"

@@ -4,7 +4,7 @@ from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.plan import ReportStep
 from core.studies.attention import features
-from core.studies.patterns import classify_maps
+from core.studies.patterns import pattern_shares
 from core.studies.tuning import change, finetune
 
 CHECKPOINT = "one/of-ours"
@@ -14,7 +14,7 @@ KINDS = {
     "features-seeds": features.FeaturesOptions,
     "change": change.ChangeOptions,
     "change-seeds": change.ChangeOptions,
-    "shares": classify_maps.ClassifyMapsOptions,
+    "shares": pattern_shares.PatternSharesOptions,
 }
 
 

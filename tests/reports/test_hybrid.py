@@ -138,7 +138,7 @@ STUDIES = {
     "effective": FEW,
     "match": FEW | {"draws": 19},
     "change": ROWS,
-    "classify-maps": ROWS,
+    "pattern-shares": ROWS,
     "disable": ROWS,
     "importance": ROWS,
     "operators": ROWS | {"operators": ["zero", "disable"]},

@@ -11,7 +11,7 @@ from core.scoring.circuits import (
     half_level,
     selection_probabilities,
 )
-from core.scoring.racing import Rules, standings
+from core.scoring.sequential_test import Rules, standings
 
 MARGIN, EDGES, PAIRS, DRAWS = 1.0, 300, 100, 200
 

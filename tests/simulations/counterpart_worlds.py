@@ -160,10 +160,10 @@ def _cases() -> Iterator[Case]:
     ]
     worlds.append(("half of the heads replaced by noise", claims_of_replaced, 30))
     for name, draw, draws in worlds:
-        yield Case("match", name, "nothing", draw, INPUTS, draws=draws)
-    yield Case("match", "heads that changed places", "covers", finds_of_copies, INPUTS, draws=10, bound=1.0)
+        yield Case("counterparts", name, "nothing", draw, INPUTS, draws=draws)
+    yield Case("counterparts", "heads that changed places", "covers", finds_of_copies, INPUTS, draws=10, bound=1.0)
     near = "heads at four tenths of the distance to others"  # half of NEARER: twice the margin
-    yield Case("match", near, "covers", partial(finds_of_near, 0.4), 100, quick=4, bound=0.8)
+    yield Case("counterparts", near, "covers", partial(finds_of_near, 0.4), 100, quick=4, bound=0.8)
 
 
 CASES: tuple[Case, ...] = tuple(_cases())

@@ -14,11 +14,11 @@ from scipy.stats import t as t_law
 
 from core.scoring import runs
 from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement
-from core.scoring.racing import Rules, standings
 from core.scoring.rank_agreement import operators_agree, rank_correlation
 from core.scoring.recovered_share import recovered_share
 from core.scoring.seeds import overlap, sources, top_heads
-from core.studies.ablation.race import HOPELESS
+from core.scoring.sequential_test import Rules, standings
+from core.studies.ablation.sequential_test import HOPELESS
 from tests.benchmarks.race import recorded
 from tests.simulations.registry import Case, Planted, known, least_mean
 
@@ -431,7 +431,7 @@ def _classes() -> Iterator[Case]:
         ("disable", 20, 0.1),
         ("disable", 300, 0.02),
         ("disable", 872, 0.1),
-        ("crossed", 2490, 0.02),
+        ("cross-fitted", 2490, 0.02),
         ("knockout", 277, 0.3),
         ("perturb", 408, 0.3),
     ):
@@ -572,9 +572,11 @@ def _races() -> Iterator[Case]:
     for kind in kinds:
         for rows in (300, 872):
             world = f"36 heads at the margin, {kind}, n = {rows}"
-            yield Case("race", world, "nothing", claims_of_races(kind, rows), rows, quick=40 if rows == 872 else 0)
+            yield Case(
+                "sequential-test", world, "nothing", claims_of_races(kind, rows), rows, quick=40 if rows == 872 else 0
+            )
     yield Case(
-        "race",
+        "sequential-test",
         "one head at the margin, on 5 % of the rows, n = 872",
         "nothing",
         claims_of_races("on 5 % of the rows", 872, 1),
@@ -583,7 +585,7 @@ def _races() -> Iterator[Case]:
     )
     for kind in ("dense", "skewed", "on 50 % of the rows"):
         planted = Planted(MARGIN, "nats", lambda mean, kind=kind: finds_of_races(kind, 872, mean=mean), is_margin=True)
-        yield known("race", f"36 heads of twice the margin, {kind}, n = 872", planted, 872, quick=20)
+        yield known("sequential-test", f"36 heads of twice the margin, {kind}, n = 872", planted, 872, quick=20)
 
 
 def _patches() -> Iterator[Case]:
@@ -607,8 +609,8 @@ def _patches() -> Iterator[Case]:
 
 def _runs() -> Iterator[Case]:
     for study, count, rows, between in (
-        ("held", 1, 300, 0.0),
-        ("held", 3, 300, 0.01),
+        ("fixed-pattern", 1, 300, 0.0),
+        ("fixed-pattern", 3, 300, 0.01),
         ("subnetworks", 3, 300, 0.02),
         ("subnetworks", 5, 872, 0.02),
         ("transfer", 2, 300, 0.02),

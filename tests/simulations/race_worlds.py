@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from core.scoring.racing import Rules, standings
+from core.scoring.sequential_test import Rules, standings
 from tests.simulations.registry import Case, Planted, known
 
 MARGIN = 1.0
@@ -49,7 +49,7 @@ def finds_beyond_the_margin(edges: int, pairs: int, mean: float, seed: int) -> f
 
 def _cases() -> Iterator[Case]:
     for world, (_, rare) in AT_THE_MARGIN.items():
-        study, sizes = ("circuit", PAIRS_SIZES) if abs(rare) == 2 else ("race", ROWS_SIZES)
+        study, sizes = ("circuit", PAIRS_SIZES) if abs(rare) == 2 else ("sequential-test", ROWS_SIZES)
         for edges, rows in sizes:
             for common in (False, True) if edges == 300 else (False,):
                 draw = partial(claims_at_the_margin, edges, rows, world, common)

@@ -210,8 +210,8 @@ def _of_ratios(rows: int) -> Iterator[Case]:
 
 
 def _of_classes(n: int) -> Iterator[Case]:
-    yield _covers("classify-maps", "interval of a class share", partial(holds_of_shares, n), n, 10)
-    yield _nothing("classify-maps", "checkpoints that are alike", partial(claims_of_moved, n), n, 10)
+    yield _covers("pattern-shares", "interval of a class share", partial(holds_of_shares, n), n, 10)
+    yield _nothing("pattern-shares", "checkpoints that are alike", partial(claims_of_moved, n), n, 10)
     random, half = "interval of macro F1, labels at random", "interval of macro F1, half of the maps right"
     yield _covers("train-patterns", random, partial(holds_of_f1, n, 0.0), n, 10)
     worse = "labels at random, one called worse than another"
@@ -239,16 +239,16 @@ def _cases() -> Iterator[Case]:
         (", two true shares of 0, 12 labelled maps of one", NOTHING_OF_TWO, TWELVE),
     ):
         corrected = f"interval of a corrected share{name}, n = 100"
-        yield Case("classify-maps", corrected, "covers", partial(holds_of_corrected, 100, true, labelled), 100)
+        yield Case("pattern-shares", corrected, "covers", partial(holds_of_corrected, 100, true, labelled), 100)
         of_head = f"interval of one head's corrected share{name}, n = 100"
-        yield Case("classify-maps", of_head, "covers", partial(holds_of_heads, 100, true, labelled), 100, draws=100)
+        yield Case("pattern-shares", of_head, "covers", partial(holds_of_heads, 100, true, labelled), 100, draws=100)
     for name, labelled in (("", EVEN), (", 12 labelled maps of a class", TWELVE)):
         misfit = f"counts confused as labelled maps were{name}, n = 100"
-        yield Case("classify-maps", misfit, "nothing", partial(claims_of_misfit, 100, labelled), 100)
+        yield Case("pattern-shares", misfit, "nothing", partial(claims_of_misfit, 100, labelled), 100)
         shifts = f"interval of a corrected change{name}, n = 100"
-        yield Case("classify-maps", shifts, "covers", partial(holds_of_shifts, 100, labelled), 100)
+        yield Case("pattern-shares", shifts, "covers", partial(holds_of_shifts, 100, labelled), 100)
     planted = Planted(least_moved(100), "share of maps", lambda gain: partial(finds_of_moved, 100, gain))
-    yield known("classify-maps", "a class gains, n = 100", planted, 100, quick=4)
+    yield known("pattern-shares", "a class gains, n = 100", planted, 100, quick=4)
 
 
 CASES: tuple[Case, ...] = tuple(_cases())

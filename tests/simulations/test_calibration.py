@@ -48,8 +48,8 @@ NOTHING_TO_CLAIM = {
     "measure-heads",  # several of the others in one job
 }
 ELSEWHERE = {
-    "crossed-prune": "prune",  # the same interval
-    "crossed-scores": "tests/report/test_calibration.py",  # of the claims that read them
+    "cross-fitted-prune": "prune",  # the same interval
+    "cross-fitted-scores": "tests/report/test_calibration.py",  # of the claims that read them
     "edge-effects": "operators",
     "representation": "operators",
     "syntax": "probe",  # the same interval
@@ -70,7 +70,7 @@ def test_known_worlds_plant_twice_what_is_asked_for() -> None:
     planted = [case.planted for case in CASES if case.expected == "found"]
     assert all(one and one.size == 2 * one.asked > 0 and one.unit for one in planted)
     by_margin = {case.study for case in CASES if case.planted and case.planted.is_margin}
-    assert by_margin == {"race", "circuit", "roles", "hypothesis"}
+    assert by_margin == {"sequential-test", "circuit", "roles", "hypothesis"}
 
 
 WITHOUT_A_MARGIN = [case for case in CASES if case.planted and not case.planted.is_margin]

@@ -18,8 +18,8 @@ from core.scoring.circuits import (
 )
 from core.scoring.counterparts import beyond_chance
 from core.scoring.effects import max_t, mean_intervals
-from core.scoring.racing import Rules, standings
 from core.scoring.ratio_moments import RatioMoments, Ratios
+from core.scoring.sequential_test import Rules, standings
 from tests.benchmarks.race import RECORDED
 from tests.simulations.registry import Case, Planted, known, least_mean
 
@@ -288,10 +288,10 @@ def _cases() -> Iterator[Case]:
     yield Case("gates", "fits that open heads by luck", "nothing", claims_of_gates, 60, quick=4)
     of_gates = Planted(1 / (1 - CLAIMED), "fits of which one goes wrong", lambda fits: partial(finds_of_gates, fits))
     yield known("gates", "heads of all three classes", of_gates, 60, quick=4)
-    yield Case("match", "random weights beside random weights", "nothing", claims_of_counterparts, 100, quick=10)
+    yield Case("counterparts", "random weights beside random weights", "nothing", claims_of_counterparts, 100, quick=10)
     far = least_mean(1, HEADS, sides=1)
     of_heads = Planted(far, "deviations of random heads", lambda size: partial(finds_of_counterparts, size))
-    yield known("match", "a head alike beyond random ones", of_heads, 100, quick=4)
+    yield known("counterparts", "a head alike beyond random ones", of_heads, 100, quick=4)
     for inputs in (20, 60, 200):
         yield Case(
             "why",

@@ -144,7 +144,7 @@ def test_a_part_that_is_no_set_of_heads_keeps_a_score_among_those_of_all_heads(d
     run = runs.record_run(db, "classify-maps", {}, Provenance(checkpoint="a", task="sst2"))
     row = {"statistic": "class share", "feature": "Diagonal", "part": "head share", "layer": 0, "head": 1, "value": 0.9}
     runs.store_rows(db, run, [row])
-    assert atlas_rows(db, checkpoint="a", weights=None)["score"].tolist() == ["classify-maps/class share/Diagonal"]
+    assert atlas_rows(db, checkpoint="a", weights=None)["score"].tolist() == ["pattern-shares/class share/Diagonal"]
     with db.write() as cursor:  # as versions before the step 011 kept it
         cursor.execute("INSERT INTO part_score BY NAME SELECT *, 'head' AS part FROM head_score")
         cursor.execute("DELETE FROM head_score")

@@ -12,15 +12,15 @@ from core.patterns.evaluation import macro_f1_interval
 from core.patterns.suggestions import TOO_SMALL
 from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement, split_half
 from core.scoring.mean_patterns import redundancy_agreement
-from core.scoring.racing import Rules, standings
 from core.scoring.recovered_share import recovered_share
+from core.scoring.sequential_test import Rules, standings
 from core.scoring.shares import share_difference, share_of
 from core.studies.ablation.perturb import corrected
 from core.studies.ablation.records import Perturbation, sweep_headline, too_few_flips
 from core.studies.ablation.separators import ratio_interval
 from core.studies.attention import features, norms, redundancy, relations, roles, statistics
 from core.studies.metric_columns import Metrics
-from core.studies.patterns import classify_maps
+from core.studies.patterns import pattern_shares
 from core.studies.tagging import open_pipeline
 from tests.capture.conftest import tiny
 
@@ -178,10 +178,10 @@ def test_maps_of_three_tokens_are_too_small_to_have_a_pattern(monkeypatch):
     lengths = {"x": TOO_SMALL, "a longer one": 6}
     checkpoint = SimpleNamespace(encode=lambda text, pair: [0] * lengths[text])
     rows = [SimpleNamespace(text=text, pair=None, id=text) for text in ("x", "a longer one", "x")]
-    large, encodings, small = classify_maps._large_enough(checkpoint, rows)
+    large, encodings, small = pattern_shares._large_enough(checkpoint, rows)
     assert [row.id for row in large] == ["a longer one"]
     assert ([len(one) for one in encodings], small) == ([6], 2)
     nothing = np.zeros(0)
-    piece = classify_maps.ClassifiedChunk("a", (), ("v", "d"), np.zeros((0, 1, 2), dtype=int), *[nothing] * 4, small=3)
+    piece = pattern_shares.ClassifiedChunk("a", (), ("v", "d"), np.zeros((0, 1, 2), dtype=int), *[nothing] * 4, small=3)
     with pytest.raises(AtlasError, match="all 3 inputs of rte are shorter, too small"):
-        classify_maps.STUDY.rows(classify_maps.ClassifyMapsOptions(task="rte"), classify_maps.Counts((piece,)))
+        pattern_shares.STUDY.rows(pattern_shares.PatternSharesOptions(task="rte"), pattern_shares.Counts((piece,)))

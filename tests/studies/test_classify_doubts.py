@@ -8,9 +8,9 @@ from core import config
 from core.errors import InputError
 from core.patterns import suggestions
 from core.patterns.classifier_registry import unfamiliar
-from core.studies.patterns import classify_maps, map_classification
-from core.studies.patterns.classify_maps import STUDY, ClassifiedChunk, ClassifyMapsOptions, Counts
+from core.studies.patterns import map_classification, pattern_shares
 from core.studies.patterns.map_classification import ClassCounts
+from core.studies.patterns.pattern_shares import STUDY, ClassifiedChunk, Counts, PatternSharesOptions
 from core.tasks.glue import TaskRow
 
 
@@ -37,7 +37,7 @@ def test_the_note_of_a_checkpoint_has_shares_of_all_its_maps():
         Counts((ClassifiedChunk("one", (str(k),), ("a", "b"), classes, np.array([k]), np.ones(1), nothing, nothing),))
         for k in range(2)
     ]
-    rows = STUDY.summarize(ClassifyMapsOptions(class_set="own", name="x"), partials)
+    rows = STUDY.summarize(PatternSharesOptions(class_set="own", name="x"), partials)
     (note,) = [row for row in rows if row["part"] == "note"]
     assert (note["maps"], note["unsure"], note["outside"]) == (8, 1 / 8, 2 / 8)
 
@@ -45,9 +45,9 @@ def test_the_note_of_a_checkpoint_has_shares_of_all_its_maps():
 @pytest.mark.parametrize(("texts", "small"), [(["no", "film", "a plain film"], 2), (["no", "film"], 2)])
 def test_inputs_of_up_to_three_tokens_have_no_class_and_are_counted(monkeypatch, texts, small):
     rows = [TaskRow(str(k), text, None, 0) for k, text in enumerate(texts)]
-    monkeypatch.setattr(classify_maps, "_rows", lambda options: rows)
+    monkeypatch.setattr(pattern_shares, "_rows", lambda options: rows)
     file = config.ANNOTATIONS / "bert" / "classifier.safetensors"
-    options = ClassifyMapsOptions(
+    options = PatternSharesOptions(
         checkpoints=(config.ENCODER,), task="sst2", classifier=str(file), name="x", class_set="bert"
     )
     partials = [STUDY.run(options, unit).partial for unit in STUDY.units(options)]

@@ -6,15 +6,15 @@ from scipy import stats
 
 from core.scoring.counterparts import similarity_sums
 from core.scoring.definitions import BOUNDS, CLASS_SHARE
+from core.studies.comparison.counterparts import STUDY as MATCH
+from core.studies.comparison.counterparts import Compared, CounterpartsPartial, Drawn
 from core.studies.comparison.development import STUDY as DEVELOPMENT
 from core.studies.comparison.development import Stages, StageScores
-from core.studies.comparison.match import STUDY as MATCH
-from core.studies.comparison.match import Compared, Drawn, MatchPartial
 from core.studies.comparison.records import (
     Beginning,
     Counterpart,
+    CounterpartsSummary,
     CurvePoint,
-    MatchSummary,
     RecurrenceSummary,
     RoleBeginnings,
 )
@@ -108,12 +108,16 @@ def test_counterparts_have_their_similarity_its_interval_and_p_beside_random_wei
     options = MATCH.read({"checkpoint": "a", "compare": "b", "texts": ["t"]})
     merged = MATCH.merge(
         options,
-        [MatchPartial((compared([5, 6, 7]),)), MatchPartial(drawn=(drawn(),)), MatchPartial((compared(range(5)),))],
+        [
+            CounterpartsPartial((compared([5, 6, 7]),)),
+            CounterpartsPartial(drawn=(drawn(),)),
+            CounterpartsPartial((compared(range(5)),)),
+        ],
     )
     results = MATCH.results(options, merged)
     heads, (whole,) = (
         [one for one in results if isinstance(one, Counterpart)],
-        [one for one in results if isinstance(one, MatchSummary)],
+        [one for one in results if isinstance(one, CounterpartsSummary)],
     )
     assert [(one.layer, one.head, one.match_layer, one.match_head) for one in heads] == [
         (0, 0, 0, 1),
@@ -138,23 +142,23 @@ def test_counterparts_have_their_similarity_its_interval_and_p_beside_random_wei
     said = MATCH.headline([one.as_row() for one in results])
     assert said.sentence == "2 of 3 heads of a have a counterpart in b."
     assert (said.n, said.of, said.baseline) == (8, "inputs", "19 draws of random weights that spread as much")
-    seen_back = MatchPartial((compared(range(8), backward=True),), (drawn(),))
-    (words,) = [one for one in MATCH.results(options, seen_back) if isinstance(one, MatchSummary)]
+    seen_back = CounterpartsPartial((compared(range(8), backward=True),), (drawn(),))
+    (words,) = [one for one in MATCH.results(options, seen_back) if isinstance(one, CounterpartsSummary)]
     assert words.visible == "up to the query"
     assert MATCH.headline([words.as_row()]).sentence.endswith("in b, over cells that both see.")
-    undrawn = MATCH.results(options, MatchPartial((compared(range(8), weights=("h", "h")),)))
+    undrawn = MATCH.results(options, CounterpartsPartial((compared(range(8), weights=("h", "h")),)))
     assert [(one.p, one.matched) for one in undrawn[:3]] == [(None, False)] * 3
     assert MATCH.headline([one.as_row() for one in undrawn]).sentence == (
         "0 of 3 heads of a have a counterpart in b: both have the same weights, so every head is its own."
     )
-    fewer = MATCH.results(options, MatchPartial((compared(range(8), apart=APART[:, :2]),), (drawn(),)))
+    fewer = MATCH.results(options, CounterpartsPartial((compared(range(8), apart=APART[:, :2]),), (drawn(),)))
     assert [(one.match_layer, one.match_head, one.similarity, one.low, one.p) for one in fewer[2:3]] == [(None,) * 5]
 
 
 def test_heads_that_recur_are_counted_over_checkpoints():
     options = MATCH.read({"checkpoint": "a", "compare": "b", "also": ["c"], "texts": ["t"]})
     both = tuple(compared(range(8), name) for name in "bc"), (drawn("b"), drawn("c"))
-    results = MATCH.results(options, MatchPartial(*both))
+    results = MATCH.results(options, CounterpartsPartial(*both))
     (whole,) = [one for one in results if isinstance(one, RecurrenceSummary)]
     assert (whole.runs, whole.heads, whole.everywhere, whole.nowhere) == (2, 3, 2, 1)
     assert whole.share == pytest.approx(2 / 3)

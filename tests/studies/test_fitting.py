@@ -65,13 +65,13 @@ def test_what_cannot_run_is_refused_in_a_sentence(tuned, study, checkpoint, task
 
 
 def test_what_judges_or_learns_needs_labels():
-    assert {"disable", "crossed", "seeds", "held", "transfer", "finetune"} <= set(NEED_LABELS)
+    assert {"disable", "cross-fitted", "seeds", "fixed-pattern", "transfer", "finetune"} <= set(NEED_LABELS)
     assert not {"statistics", "features", "change"} & set(NEED_LABELS)
     judging = [name for name in study_modules() if Need.CLASSIFIER in find_study(name).needs]
     assert set(judging) <= set(NEED_LABELS)
 
 
-@pytest.mark.parametrize("study", ["seeds", "crossed", "held"])
+@pytest.mark.parametrize("study", ["seeds", "cross-fitted", "fixed-pattern"])
 def test_a_job_is_refused_before_it_is_queued(tmp_path, study):
     (tmp_path / "own.csv").write_text("sentence\nGood.\n")
     task = str(tmp_path / "own.csv")

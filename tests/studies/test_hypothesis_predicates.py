@@ -23,14 +23,14 @@ from core.studies.ablation.operators import Effects
 from core.studies.ablation.patch import PatchPartial
 from core.studies.circuits.edge_effects import STUDY as EDGES
 from core.studies.circuits.edge_effects import EdgePartial
-from core.studies.comparison.match import Compared, Drawn, MatchPartial
+from core.studies.comparison.counterparts import Compared, CounterpartsPartial, Drawn
 from core.studies.frames.frame_partials import Draws, Scored, Scores, packed
 from core.studies.hypotheses.hypothesis import Batch, RowChoice, criteria_of
 from core.studies.hypotheses.predicates import CLASSES, Hypothesis, checked
 from core.studies.hypotheses.readings import Reading, evidence_of, needed_reading, share_reading
 from core.studies.hypotheses.records import Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
-from core.studies.patterns import classify_maps
+from core.studies.patterns import pattern_shares
 from tests.studies.planted import CARRIER, save_planted, write_rows
 
 FIRST = Head(0, 0)
@@ -51,10 +51,10 @@ def classed(numbers):
     """What classifying leaves; numbers: classes [input, layer, head]."""
     inputs = len(numbers)
     nothing = np.zeros(inputs)
-    piece = classify_maps.ClassifiedChunk(
+    piece = pattern_shares.ClassifiedChunk(
         "c", tuple(map(str, range(inputs))), CLASSES["bert"], numbers, nothing, nothing, nothing, nothing
     )
-    return classify_maps.Counts((piece,))
+    return pattern_shares.Counts((piece,))
 
 
 def _confused(true):
@@ -211,7 +211,7 @@ def likened(similarity, runner, spread=0.05, inputs=80, seed=0):
     sums = similarity_sums(distances, np.arange(inputs))
     compared = Compared(sums.sums, sums.inputs, 2, 2, "tokens", False, "a", "b", "o")
     drawn = Drawn(np.array([[similarity, runner], [0.3, 0.6]]), chance.normal(0.4, 0.03, (99, 2)), 24, "o")
-    return MatchPartial((compared,), (drawn,))
+    return CounterpartsPartial((compared,), (drawn,))
 
 
 def test_a_counterpart_is_like_its_head_beyond_random_weights_and_more_than_any_other():

@@ -53,7 +53,7 @@ def test_what_is_missing_is_what_is_not_measured_and_could_be():
         return [one.study for one in missing(checkpoint, "sst2", measured=set(measured), class_set="bert")]
 
     every = named("atlas-encoder-sst2")
-    assert {"statistics", "classify-maps", "why", "importance", "operators"} <= set(every)
+    assert {"statistics", "pattern-shares", "why", "importance", "operators"} <= set(every)
     assert not {"importance", "operators"} & set(named(NAME))  # it has no classifier
     assert set(every) - set(named("atlas-encoder-sst2", "roles", "why")) == {"roles", "why"}
     assert all(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...scoring.recurrence import recurs_by_chance
-from ...studies.comparison.records import MatchSummary
+from ...studies.comparison.records import CounterpartsSummary
 from ...studies.estimate import Estimate
 from ...studies.records import picked
 from ..estimates import as_share, bonferroni_widened, mean_over, share_interval
@@ -51,7 +51,7 @@ def fine_tuning_keeps_heads(evidence: Evidence, result: StepResult) -> Outcome |
     """More than half of the heads are found again at their own place in the fine-tuned checkpoint: matched one to one
     with the head of the same layer and number, beyond random weights and in both halves of the inputs. The interval has
     the heads (Wilson) and, of several seeds, the seeds (Student's t), whose squares add."""
-    seeds = MatchSummary.among(result.rows)
+    seeds = CounterpartsSummary.among(result.rows)
     if not seeds:
         return None
     shares = [seed.same_place / seed.heads for seed in seeds]

@@ -1,10 +1,10 @@
+from . import cross_fitted as cross_fitted
+from . import cross_fitted_prune as cross_fitted_prune
+from . import cross_fitted_scores as cross_fitted_scores
 from . import cross_fitting as cross_fitting
-from . import crossed as crossed
-from . import crossed_prune as crossed_prune
-from . import crossed_scores as crossed_scores
 from . import disable as disable
 from . import disabling as disabling
-from . import held as held
+from . import fixed_pattern as fixed_pattern
 from . import importance as importance
 from . import input_pairs as input_pairs
 from . import knockout as knockout
@@ -12,9 +12,9 @@ from . import operators as operators
 from . import patch as patch
 from . import perturb as perturb
 from . import prune as prune
-from . import race as race
 from . import records as records
 from . import references as references
 from . import seeds as seeds
 from . import separators as separators
+from . import sequential_test as sequential_test
 from . import translation as translation

@@ -23,7 +23,7 @@ from ..contract import Flag
 from ..options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
 from ..outcomes import finite, metrics_of
 from ..tuning import finetune
-from .records import CrossedPart
+from .records import CrossFittedPart
 
 if TYPE_CHECKING:
     from ..tuning.finetune import FinetuningRun
@@ -211,7 +211,7 @@ def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow],
     return TunedPart(shown_folder(run.folder), len(others), bool(log.get("constant_predictions")), plain(constant))
 
 
-def part_score(task: Task, number: int, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossedPart:
+def part_score(task: Task, number: int, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
     """A part's score by the model that never saw it, beside the constant predictor of the other parts.
 
     Args:
@@ -221,7 +221,7 @@ def part_score(task: Task, number: int, part: TunedPart, gold: np.ndarray, predi
     """
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
-    return CrossedPart(
+    return CrossFittedPart(
         name=f"part {number + 1}", task=task.key, metric=metric, n=len(gold), score=finite(score),
         baseline=part.baseline.get(metric), train_rows=part.train_rows, constant=part.constant, folder=part.folder,
     )  # fmt: skip

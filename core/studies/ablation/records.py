@@ -151,7 +151,7 @@ class StableHead(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrossedPart(Result):
+class CrossFittedPart(Result):
     """A part of the rows, tested by the model that never saw it; baseline: the constant predictor."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("fold",)
@@ -422,7 +422,7 @@ class OperatorAgreement(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaceSummary(Result):
+class SequentialTestSummary(Result):
     """How a race went: its margin and alpha, the most that a row's loss counts (clip) and the rows below which no head
     can be found not to matter (both None of races of before), how many have which verdict, how many of the open ones
     take no more rows since a verdict is unlikely (None of races of before), what it took against a full sweep, and how
@@ -456,7 +456,7 @@ class RaceSummary(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaceVerdict(Component):
+class SequentialTestVerdict(Component):
     """What a race says of one variant. rows: taken; effect: mean on the clipped loss over these rows, with the interval
     that holds for all heads and looks together; exact_first, gradient_first: on the rows of the first look."""
 
@@ -483,7 +483,7 @@ class RaceVerdict(Component):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaceLook(Result):
+class InterimAnalysis(Result):
     """One look of a race: variants open before it, those it settled, and how many of them matter."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("look",)

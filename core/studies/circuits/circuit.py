@@ -32,8 +32,8 @@ from ...scoring.circuits import (
     half_level,
     selection_probabilities,
 )
-from ...scoring.racing import Rules, Standings, next_step, standings
 from ...scoring.recovered_share import recovered_share
+from ...scoring.sequential_test import Rules, Standings, next_step, standings
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of
 from ..ablation import disabling

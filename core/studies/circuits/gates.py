@@ -25,7 +25,7 @@ from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of
 from ..ablation import disabling
 from ..ablation.disabling import RowOptions
-from ..ablation.race import SHARE, constant_loss
+from ..ablation.sequential_test import SHARE, constant_loss
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline
 from ..options import Limit

@@ -58,7 +58,7 @@ class Counterpart(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatchSummary(Result):
+class CounterpartsSummary(Result):
     """What was compared, and how many heads have a counterpart.
 
     Attributes:

@@ -41,9 +41,9 @@ from .records import CRITERIA, LEVELLED, SEEN_BEFORE, CriteriaMet, Criterion
 
 EFFECTS = "operators"
 OPERATORS = ("zero", "mean")
-OWN_RANDOM = ("why", "match")  # studies that compare with random weights themselves
+OWN_RANDOM = ("why", "counterparts")  # studies that compare with random weights themselves
 RANDOM = tuple(f"random weights {seed}" for seed in (1, 2))
-ONE_TASK = (EFFECTS, "classify-maps", "patch", "edge-effects")
+ONE_TASK = (EFFECTS, "pattern-shares", "patch", "edge-effects")
 STATISTICS = ("criteria met", "held out and causal")
 Partials = Mapping[tuple[str, str, str], Any]
 CUT_FROM, LONGEST_WORD = 400, 60  # characters of inputs and words that every tokenizer reads whole
@@ -418,7 +418,7 @@ def _options(
     about: dict[str, Any] = {"checkpoint": checkpoint, **rows}
     if study in ONE_TASK:
         about |= {"task": choice.task, **_of_task(study, apart, checkpoint, hypotheses)}
-        if study == "classify-maps":
+        if study == "pattern-shares":
             del about["checkpoint"]
     elif study == "frame-heads":
         about = {"checkpoint": checkpoint, "rows": choice.frames(), "filter": False, "direction": apart}
@@ -431,7 +431,7 @@ def _of_task(study: str, apart: str, checkpoint: str, hypotheses: Sequence[Hypot
     """Options of a study of one task."""
     if study == EFFECTS:
         return {"operators": list(OPERATORS)}
-    if study == "classify-maps":
+    if study == "pattern-shares":
         file = config.ANNOTATIONS / apart / "classifier.safetensors"
         return {"checkpoints": [checkpoint], "classifier": str(file), "name": f"bundled, {apart}", "class_set": apart}
     if study == "patch":
@@ -449,7 +449,7 @@ def _of_tasks(study: str, apart: str, hypotheses: Sequence[Hypothesis]) -> dict[
         return {"relations": _named([h.relation for h in hypotheses] + controls)}
     if study == "roles":
         return {"sequences": 2}  # the fewest: no predicate is about words that come twice
-    return {"compare": apart, "random_inputs": 12} if study == "match" else {"removal": 0, "single_heads": False}
+    return {"compare": apart, "random_inputs": 12} if study == "counterparts" else {"removal": 0, "single_heads": False}
 
 
 def _named(names: Sequence[str]) -> list[str]:

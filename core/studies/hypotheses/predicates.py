@@ -129,7 +129,7 @@ _ALL = (
         (Parameter("margin", "least rise of the task's loss, in nats", _margin, str(MARGIN)), _COUNTERPART),
     ),
     Predicate(
-        "class", "has maps of the class {class}: at least {least} of them", "classify-maps",
+        "class", "has maps of the class {class}: at least {least} of them", "pattern-shares",
         (Parameter("class", "a class of the class set: vertical, diagonal ...", _among(_CLASS_NAMES)),
          Parameter("set", f"{' or '.join(CLASSES)}: whose classes", _among(tuple(CLASSES)), next(iter(CLASSES))),
          Parameter("least", "least share of its maps", _share, "0.5"),
@@ -153,7 +153,7 @@ _ALL = (
          Parameter("least", "least share of the difference that the edge carries", _share, "0.01")),
     ),
     Predicate(
-        "counterpart", "is the counterpart of {of}", "match",
+        "counterpart", "is the counterpart of {of}", "counterparts",
         (Parameter("of", "a head of another checkpoint, as checkpoint:L2H3", counterpart_of),
          Parameter("least", "least similarity of rows", _share, LEAST_SIMILARITY),
          Parameter("control", "another head of that checkpoint, as L2H4", Head.parse, "")),

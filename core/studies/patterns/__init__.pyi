@@ -1,6 +1,6 @@
-from . import classify_maps as classify_maps
 from . import draw_maps as draw_maps
 from . import map_classification as map_classification
+from . import pattern_shares as pattern_shares
 from . import records as records
 from . import train_patterns as train_patterns
 from . import trained_classifier as trained_classifier

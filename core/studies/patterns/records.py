@@ -10,7 +10,7 @@ from ..records import Figure, Result, column, stated
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRow(Result):
-    """What all rows of `classify-maps` say: of which checkpoint, task, classifier and how many inputs."""
+    """What all rows of `pattern-shares` say: of which checkpoint, task, classifier and how many inputs."""
 
     BY: ClassVar[str] = "part"
     checkpoint: str

@@ -87,7 +87,7 @@ class TunedRunScore(TunedScore):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldChange(Result):
+class FixedPatternChange(Result):
     """What holding heads at fixed patterns costs on a task: the score held less the score free, paired by dev row and
     averaged over seeds."""
 

@@ -24,7 +24,7 @@ MOST = 4  # other checkpoints
 def counterparts_of(checkpoint: str, head: Head) -> list[Counterpart]:
     """Of each other checkpoint the newest match, of the weights of today."""
     newest: dict[str, Counterpart] = {}
-    for stored in present_runs("match"):
+    for stored in present_runs("counterparts"):
         if stored.checkpoint == checkpoint:
             for record in stored.among(Counterpart):
                 if (record.layer, record.head) == (head.layer, head.head) and record.match:
@@ -35,7 +35,7 @@ def counterparts_of(checkpoint: str, head: Head) -> list[Counterpart]:
 def matched_with(checkpoint: str, other_checkpoint: str | None) -> list[Counterpart]:
     """The counterparts in the other checkpoint that are beyond chance, of the newest match; [] where the two were not
     matched."""
-    for stored in present_runs("match"):
+    for stored in present_runs("counterparts"):
         records = stored.among(Counterpart)
         counterparts = [
             record for record in records if record.compare == other_checkpoint and record.checkpoint == checkpoint

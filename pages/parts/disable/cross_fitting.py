@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.store.rows import Row
-from core.studies.ablation.records import CrossedPart, PruneStep, SweptVariant
+from core.studies.ablation.records import CrossFittedPart, PruneStep, SweptVariant
 from core.studies.tuning.records import TunedScore
 from pages.parts.disable.prune_pictures import draw_curves
 from pages.parts.disable.results import show_results
@@ -29,13 +29,13 @@ def show_crossed() -> None:
         "A dev set of a few hundred rows leaves most heads undecided. Here a model is fine-tuned on all parts of the "
         "train rows but one and swept on that one, so that every row tests."
     )
-    with drawer("Sweep the train rows of another task", "crossed"):
-        start_training("crossed", FOLDS, limit="limit", verb="Sweep", title="Cross-fitted sweep of")
-    job_progress.show_jobs("crossed")
+    with drawer("Sweep the train rows of another task", "cross-fitted"):
+        start_training("cross-fitted", FOLDS, limit="limit", verb="Sweep", title="Cross-fitted sweep of")
+    job_progress.show_jobs("cross-fitted")
     with clear_errors():
-        show_results("crossed", more=lambda stored: _parts(stored.result_rows))
-        _show_stored("crossed-scores", "Scores", _scores)
-        _show_stored("crossed-prune", "Pruning", _curves)
+        show_results("cross-fitted", more=lambda stored: _parts(stored.result_rows))
+        _show_stored("cross-fitted-scores", "Scores", _scores)
+        _show_stored("cross-fitted-prune", "Pruning", _curves)
 
 
 def _show_stored(study: str, title: str, draw: Callable[[StoredRun], None]) -> None:
@@ -65,12 +65,12 @@ def _curves(stored: StoredRun) -> None:
             f"{stored.date}"
         )
     )
-    show_table(pd.DataFrame(map(asdict, stored.among(CrossedPart))))
+    show_table(pd.DataFrame(map(asdict, stored.among(CrossFittedPart))))
 
 
 def _parts(rows: Sequence[Row]) -> None:
     """What each part's model scores on it, and in how many parts each head's change has one sign."""
-    parts, variants = CrossedPart.among(rows), SweptVariant.among(rows)
+    parts, variants = CrossFittedPart.among(rows), SweptVariant.among(rows)
     agree = [variant.name for variant in variants if variant.folds_agree == len(parts)]
     st.subheader("Parts")
     show_table(pd.DataFrame(map(asdict, parts)))

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.studies.tuning.finetune import METRICS
-from core.studies.tuning.records import HeldChange, TunedScore
+from core.studies.tuning.records import FixedPatternChange, TunedScore
 from core.tuning.recipe import PRESET_NOTES, PRESETS, preset_for
 from pages.parts.disable.live import OPERATORS
 from pages.parts.reports.study_view import drawer, shown_result
@@ -18,9 +18,9 @@ from pages.parts.widgets.tables import show_table
 
 def show_training() -> None:
     """Start runs; see what is running; compare free and held."""
-    with drawer("Train another", "held"):
+    with drawer("Train another", "fixed-pattern"):
         _start()
-    job_progress.show_jobs("held")
+    job_progress.show_jobs("fixed-pattern")
     with clear_errors():
         _results()
 
@@ -56,7 +56,7 @@ def _start() -> None:
         "settings": changed, "heads": heads, "operator": operator,
     }  # fmt: skip
     job_progress.offer_start(
-        "held",
+        "fixed-pattern",
         options if checkpoint and tasks else None,
         "Train",
         title=lambda: f"Fixed patterns: {checkpoint} on {pickers.named(tasks, data_folder)}",
@@ -66,14 +66,16 @@ def _start() -> None:
 
 def _results() -> None:
     with shown_result(
-        "held", "Nothing has been trained with heads held yet: choose a checkpoint and tasks, and press Train.", "held"
+        "fixed-pattern",
+        "Nothing has been trained with heads held yet: choose a checkpoint and tasks, and press Train.",
+        "held",
     ) as stored:
         if stored is None:
             return
         rows = stored.result_rows
         scores = TunedScore.among(rows)
         st.table(table_one.table_one(scores).set_index("task").T)
-        for change in HeldChange.among(rows):
+        for change in FixedPatternChange.among(rows):
             if change.score is None or change.low is None or change.high is None:
                 continue
             ends = f"{100 * change.low:+.1f} to {100 * change.high:+.1f}"

@@ -9,8 +9,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
 from core.store.rows import Row
-from core.studies.comparison.match import STUDY
-from core.studies.comparison.records import Counterpart, MatchSummary, Recurrence
+from core.studies.comparison.counterparts import STUDY
+from core.studies.comparison.records import Counterpart, CounterpartsSummary, Recurrence
 from pages.parts.charts.encoding import Layers, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.score_terms import token_map
@@ -112,11 +112,11 @@ def start() -> None:
         "data": pickers.data_folder(),
     }
     job_progress.offer_start(
-        "match", options, f"Match the heads of {view_context.checkpoint} with those of {view_context.beside}"
+        "counterparts", options, f"Match the heads of {view_context.checkpoint} with those of {view_context.beside}"
     )
 
 
-def picture(heads: Sequence[Counterpart], summary: MatchSummary) -> Counterpart:
+def picture(heads: Sequence[Counterpart], summary: CounterpartsSummary) -> Counterpart:
     """Both pictures and their ribbons; the head that was clicked, or that the context names."""
     by_name = {head.name: head for head in heads}
     named_heads = context.heads_named(context.now().head or "")
@@ -185,7 +185,7 @@ def recurring(rows: Sequence[Row]) -> None:
 def results(stored: StoredRun) -> None:
     """A stored comparison."""
     rows = stored.result_rows
-    summaries = {summary.compare: summary for summary in MatchSummary.among(rows)}
+    summaries = {summary.compare: summary for summary in CounterpartsSummary.among(rows)}
     if not summaries:
         st.info("This comparison has no heads: run it again.")
         return
@@ -205,13 +205,13 @@ def results(stored: StoredRun) -> None:
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    with drawer("Match the heads of two checkpoints", "match"):
+    with drawer("Match the heads of two checkpoints", "counterparts"):
         start()
-    job_progress.show_jobs("match")
+    job_progress.show_jobs("counterparts")
     with (
         clear_errors(),
         shown_result(
-            "match",
+            "counterparts",
             "No checkpoints were compared yet: choose the one to compare with in the line above, and press Match.",
             icon=":material/compare_arrows:",
         ) as stored,

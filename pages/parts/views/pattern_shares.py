@@ -125,7 +125,7 @@ def heads(head_classes: Sequence[HeadClass], names: list[str]) -> None:
             pick_and_link(name, head_names, current_view="", key=f"go_on_{number}")
 
 
-STUDY = "classify-maps"
+STUDY = "pattern-shares"
 
 
 def start(db, class_set: str) -> None:

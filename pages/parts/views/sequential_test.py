@@ -11,8 +11,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
 from core.jobs import api
-from core.studies.ablation.race import RaceOptions, left_over, verdict_sentence
-from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
+from core.studies.ablation.records import InterimAnalysis, SequentialTestSummary, SequentialTestVerdict
+from core.studies.ablation.sequential_test import SequentialTestOptions, left_over, verdict_sentence
 from core.studies.contract import declared
 from core.studies.estimate import Estimate
 from pages.parts.charts.curves import points
@@ -34,12 +34,12 @@ VERDICTS = {"matters": "matters", "does not matter": "does not matter", "open": 
 COLOURS = ("#0072B2", "#56B4E9", "#8C8C8C")
 
 
-def verdict_counts(race: RaceSummary) -> str:
+def verdict_counts(race: SequentialTestSummary) -> str:
     """ "2 matter, 130 do not, 12 are undecided"."""
     return f"{race.matters} {'matters' if race.matters == 1 else 'matter'}, {left_over(race)}"
 
 
-def intervals(verdicts: Sequence[RaceVerdict], margin: float) -> Layers:
+def intervals(verdicts: Sequence[SequentialTestVerdict], margin: float) -> Layers:
     """The interval of every head, smallest effect first; the margin as dashed lines."""
     lines = []
     for verdict in verdicts:
@@ -64,7 +64,7 @@ def intervals(verdicts: Sequence[RaceVerdict], margin: float) -> Layers:
     return alt.layer(dashed, bars, middles).properties(title=title, height=320)
 
 
-def rows_taken(verdicts: Sequence[RaceVerdict]) -> Any:
+def rows_taken(verdicts: Sequence[SequentialTestVerdict]) -> Any:
     """How many examples each head needed; outlined: heads that matter."""
     columns = ["layer", "head", "rows", "verdict", "effect"]
     sure = [verdict for verdict in verdicts if verdict.verdict == "matters"]
@@ -77,7 +77,7 @@ def rows_taken(verdicts: Sequence[RaceVerdict]) -> Any:
     )
 
 
-def gradient_beside(verdicts: Sequence[RaceVerdict], race: RaceSummary) -> Any:
+def gradient_beside(verdicts: Sequence[SequentialTestVerdict], race: SequentialTestSummary) -> Any:
     """First-order against exact means on the rows of the first look."""
     rho = race.gradient_spearman
     correlation = "undefined" if rho is None else f"{rho:.2f}"
@@ -96,7 +96,7 @@ def gradient_beside(verdicts: Sequence[RaceVerdict], race: RaceSummary) -> Any:
     )
 
 
-def looks(race_looks: Sequence[RaceLook]) -> pd.DataFrame:
+def looks(race_looks: Sequence[InterimAnalysis]) -> pd.DataFrame:
     """What each interim analysis decided."""
     column_titles = {
         "rows": "examples",
@@ -107,18 +107,18 @@ def looks(race_looks: Sequence[RaceLook]) -> pd.DataFrame:
     return pd.DataFrame(race_looks, columns=list(column_titles)).rename(columns=column_titles)
 
 
-SAID = declared(RaceOptions)
+SAID = declared(SequentialTestOptions)
 KINDS = [kind for kind in WHAT if kind != "duplicates"]
 
 
 def show(tools: DeltaGenerator) -> None:
     """See the running intervals of a test; read its verdicts; start another test."""
-    for job in job_progress.jobs_under_way("race")[:2]:
+    for job in job_progress.jobs_under_way("sequential-test")[:2]:
         now = job_progress.show_job(job, rows=False)
         st.fragment(_under_way, run_every=3.0 if now.active else None)(job)
     empty = "No test is stored yet. Choose a fine-tuned checkpoint and press Test."
     with clear_errors():
-        show_study("race", draw, _start, empty=empty, key="race_run", icon=":material/sprint:", jobs=False)
+        show_study("sequential-test", draw, _start, empty=empty, key="race_run", icon=":material/sprint:", jobs=False)
 
 
 def _start() -> None:
@@ -137,7 +137,7 @@ def _start() -> None:
         )
     how = mean_by(operator, key="race_mean_by")
     settings = {"what": unit_kind, "operator": operator, "heads": heads, "margin": margin} | how
-    job_progress.offer_start("race", asdict(shared) | settings if shared else None, "Test")
+    job_progress.offer_start("sequential-test", asdict(shared) | settings if shared else None, "Test")
     st.caption(
         "Tests every head after 64, 128, 192 ... examples. A head is decided once its confidence interval lies "
         "entirely outside or inside the margin. Undecided heads use more examples."
@@ -148,10 +148,10 @@ def _under_way(job: str) -> None:
     """The intervals so far, which hold at any time."""
     with clear_errors():
         rows = api.partial_rows(resources.database(), job).to_dict("records")
-        verdicts = RaceVerdict.among(rows)
+        verdicts = SequentialTestVerdict.among(rows)
         if all(verdict.effect_low is None for verdict in verdicts):
             return
-        race = RaceSummary.among(rows)[0]
+        race = SequentialTestSummary.among(rows)[0]
         st.markdown(f"So far: {plain(verdict_counts(race))}.")
         st.altair_chart(intervals(verdicts, race.margin))
 
@@ -159,7 +159,7 @@ def _under_way(job: str) -> None:
 def draw(stored: StoredRun) -> None:
     """Intervals against the margin; what each head took, and what the gradient predicts."""
     rows = stored.result_rows
-    race, verdicts = RaceSummary.among(rows)[0], RaceVerdict.among(rows)
+    race, verdicts = SequentialTestSummary.among(rows)[0], SequentialTestVerdict.among(rows)
     warn_by_other_run(stored)
     st.altair_chart(intervals(verdicts, race.margin))
     with details():
@@ -173,7 +173,7 @@ def draw(stored: StoredRun) -> None:
         if all(verdict.head is not None for verdict in verdicts):
             left.altair_chart(rows_taken(verdicts), width="content")
         right.altair_chart(gradient_beside(verdicts, race))
-        show_table(looks(RaceLook.among(rows)), container=left)
+        show_table(looks(InterimAnalysis.among(rows)), container=left)
         show_table(_table(verdicts))
         st.caption(
             plain(
@@ -184,7 +184,7 @@ def draw(stored: StoredRun) -> None:
         )
 
 
-def _table(verdicts: list[RaceVerdict]) -> pd.DataFrame:
+def _table(verdicts: list[SequentialTestVerdict]) -> pd.DataFrame:
     """Verdicts, most effect first."""
     lines = []
     for verdict in sorted(verdicts, key=lambda verdict: -1.0 if verdict.effect is None else abs(verdict.effect))[::-1]:

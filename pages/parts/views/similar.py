@@ -99,7 +99,7 @@ COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern cl
 def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
     """Each head's majority pattern class, by its name, in the newest stored shares of a checkpoint ({} without); and
     the classes of its set, in their order."""
-    for stored in present_runs("classify-maps"):
+    for stored in present_runs("pattern-shares"):
         if checkpoint in stored.settings.checkpoints:
             heads = stored.among(HeadClass)
             set_name = stored.settings.class_set

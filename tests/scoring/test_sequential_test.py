@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import brentq
 
 from core.errors import InputError
-from core.scoring.racing import (
+from core.scoring.sequential_test import (
     Rules,
     chance_left,
     four_bets,

@@ -29,7 +29,7 @@ from ..provenance import provenance
 from ..records import Result
 from ..tuning import finetune
 from ..tuning.finetune import RunArguments, TunedRun, TunedRuns, table_scores
-from ..tuning.records import HeldChange, TunedRunScore, TunedScore
+from ..tuning.records import FixedPatternChange, TunedRunScore, TunedScore
 from . import disabling
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ FREE, HELD = "free", "held"
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class HeldOptions:
+class FixedPatternOptions:
     """What is fine-tuned on which tasks, and which heads are held at what."""
 
     checkpoint: Checkpoint = config.ENCODER
@@ -55,16 +55,16 @@ class HeldOptions:
     out: Out = None
 
 
-class Held(Study[HeldOptions, TunedRuns]):
+class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
     """Fine-tune with heads held at fixed patterns, beside the free model (Raganato et al.)."""
 
-    name, options, partial, arguments = "held", HeldOptions, TunedRuns, RunArguments
+    name, options, partial, arguments = "fixed-pattern", FixedPatternOptions, TunedRuns, RunArguments
     question = "How well does a model learn with fixed attention patterns?"
-    kinds = (TunedScore, TunedRunScore, HeldChange)
+    kinds = (TunedScore, TunedRunScore, FixedPatternChange)
     called = "Fixed patterns"
     needs = frozenset({Need.LABELS})
 
-    def units(self, options: HeldOptions) -> list[Unit]:
+    def units(self, options: FixedPatternOptions) -> list[Unit]:
         """One unit a run: free and held, of every task and seed."""
         if options.heads:
             disabling.head_groups_of(options.heads)
@@ -78,7 +78,7 @@ class Held(Study[HeldOptions, TunedRuns]):
                 all_units.append(Unit(key, RunArguments(unit.arguments.task, kind, unit.arguments.seed), unit.size))
         return all_units
 
-    def run(self, options: HeldOptions, unit: Unit) -> Done[TunedRuns]:
+    def run(self, options: FixedPatternOptions, unit: Unit) -> Done[TunedRuns]:
         """Train one model, free or held, and measure it on dev in the same state; save its checkpoint."""
         of: RunArguments = unit.arguments
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
@@ -90,7 +90,7 @@ class Held(Study[HeldOptions, TunedRuns]):
         tuned, row_ids = studies.tuning.finetune.tune(base, run)
         return Done(TunedRuns((tuned,)), provenance(base, row_ids))
 
-    def results(self, options: HeldOptions, merged: TunedRuns) -> list[Result]:
+    def results(self, options: FixedPatternOptions, merged: TunedRuns) -> list[Result]:
         """The rows of Table 1, free beside held, then what holding costs on each task, averaged over seeds."""
         scores = table_scores(merged.runs)
         held = [replace(score, held_heads=run.held_heads) for score, run in zip(scores, merged.runs, strict=False)]
@@ -104,7 +104,9 @@ class Held(Study[HeldOptions, TunedRuns]):
         return results
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        change, score = next((result, result.score) for result in HeldChange.among(rows) if result.score is not None)
+        change, score = next(
+            (result, result.score) for result in FixedPatternChange.among(rows) if result.score is not None
+        )
         return Headline(
             f"{task_of(change.task).name}: with {change.held_heads} heads held at fixed patterns {change.metric} "
             f"changes by {100 * score:+.1f} points.",
@@ -115,7 +117,7 @@ class Held(Study[HeldOptions, TunedRuns]):
         )
 
 
-STUDY = Held()
+STUDY = FixedPattern()
 
 
 def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
@@ -127,7 +129,7 @@ def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
     return [capture.interventions.Intervention(name, frozenset(fixed)) for name, fixed in held.items()]  # type: ignore[arg-type]
 
 
-def held_heads(options: HeldOptions, checkpoint: "Opened") -> "list[Intervention]":
+def held_heads(options: FixedPatternOptions, checkpoint: "Opened") -> "list[Intervention]":
     """What the options hold fixed. Raises InputError, InterventionError."""
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
@@ -140,7 +142,7 @@ def held_heads(options: HeldOptions, checkpoint: "Opened") -> "list[Intervention
     ]
 
 
-def _mark(options: HeldOptions) -> str:
+def _mark(options: FixedPatternOptions) -> str:
     """Other heads or another operator make another checkpoint."""
     if not options.heads:
         return HELD
@@ -148,13 +150,13 @@ def _mark(options: HeldOptions) -> str:
     return f"{HELD}-{hashlib.sha256(mark.encode()).hexdigest()[:6]}"
 
 
-def _cost(task: str, runs: Sequence[TunedRun]) -> HeldChange:
+def _cost(task: str, runs: Sequence[TunedRun]) -> FixedPatternChange:
     """Held less free: the same dev rows under the same draws, so the difference is paired."""
     metric, gold = metrics_of(task_of(task))[0], runs[0].gold
     predicted = np.array([run.predicted for run in runs])
     weights = np.array([[(1.0 if run.initialisation == HELD else -1.0) * 2 / len(runs) for run in runs]])
     (change,) = effects.contrast_intervals(metric, gold, predicted[0], predicted, weights)
-    return HeldChange(
+    return FixedPatternChange(
         task=task, initialisation="held less free", metric=metric, n=len(gold), score=change.value, low=change.low,
         high=change.high, seeds=len(runs) // 2, held_heads=max(run.held_heads for run in runs),
     )  # fmt: skip

@@ -30,7 +30,7 @@ from ..provenance import provenance
 from ..records import Result
 from . import cross_fitting, disable, disabling
 from .records import (
-    CrossedPart,
+    CrossFittedPart,
     MeanOverHeads,
     SplitHalf,
     SweptVariant,
@@ -44,7 +44,7 @@ KINDS = ("heads", "layers")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class CrossedOptions(cross_fitting.CrossFitting):
+class CrossFittedOptions(cross_fitting.CrossFitting):
     """The parts of the rows, and what is done to the heads of each part's model."""
 
     operator: Annotated[str, Flag("disable, zero, previous, current, next or first")] = "disable"
@@ -61,7 +61,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Crossed:
+class CrossFitted:
     """A sweep of some rows, by models that never saw them.
 
     Attributes:
@@ -74,18 +74,18 @@ class Crossed:
     runs: tuple[cross_fitting.TunedPart, ...]
 
 
-class CrossedStudy(Study[CrossedOptions, Crossed]):
+class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
     """Disable every head, or layer, on all train rows, each by a model fine-tuned on the other parts of them."""
 
-    name, options, partial, arguments = "crossed", CrossedOptions, Crossed, Fold
+    name, options, partial, arguments = "cross-fitted", CrossFittedOptions, CrossFitted, Fold
     question = "Which head does the score depend on, tested on all train examples?"
     one_by_one = True
-    kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads, CrossedPart)
+    kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads, CrossFittedPart)
     short_in = ("table", "latex")
     called = "Cross-fitted sweep of {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})
 
-    def units(self, options: CrossedOptions) -> list[Unit]:
+    def units(self, options: CrossFittedOptions) -> list[Unit]:
         """One unit a part; what cannot be is refused before anything is trained."""
         cross_fitting.recipe_of(options)
         if options.operator not in capture.interventions.OPERATORS:
@@ -100,14 +100,14 @@ class CrossedStudy(Study[CrossedOptions, Crossed]):
         cross_fitting.cut_rows(options)
         return _units(options, ())
 
-    def more(self, options: CrossedOptions, partials: Sequence[Crossed]) -> list[Unit]:
+    def more(self, options: CrossFittedOptions, partials: Sequence[CrossFitted]) -> list[Unit]:
         """In low precision: the variants that float32 might claim, computed again in it."""
         if any(not len(part.swept.changed) for part in partials):
             return []
         near = disable.near_claims(_sweep(options), self.merge(options, partials).swept)
         return _units(options, near) if near else []
 
-    def run(self, options: CrossedOptions, unit: Unit) -> Done[Crossed]:
+    def run(self, options: CrossFittedOptions, unit: Unit) -> Done[CrossFitted]:
         """Fine-tune on the other parts, then sweep this one."""
         of: Fold = unit.arguments
         all_rows, folds = cross_fitting.cut_rows(options)
@@ -121,17 +121,17 @@ class CrossedStudy(Study[CrossedOptions, Crossed]):
         # whose the result is: the parts are tuned from it
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
         facts = provenance(base, [row.id for row in rows], split="train", dtype=dtype)
-        return Done(Crossed(swept, folds[places], runs), facts)
+        return Done(CrossFitted(swept, folds[places], runs), facts)
 
-    def merge(self, options: CrossedOptions, partials: Sequence[Crossed]) -> Crossed:
+    def merge(self, options: CrossFittedOptions, partials: Sequence[CrossFitted]) -> CrossFitted:
         """All rows, in the task's order."""
         first = sorted((part for part in partials if len(part.swept.changed)), key=lambda part: part.folds[0])
         swept = disable.STUDY.merge(_sweep(options), [part.swept for part in partials])
         places = np.concatenate([part.swept.rows for part in first])
         folds = np.concatenate([part.folds for part in first])
-        return Crossed(swept, folds[np.argsort(places)], tuple(run for part in first for run in part.runs))
+        return CrossFitted(swept, folds[np.argsort(places)], tuple(run for part in first for run in part.runs))
 
-    def results(self, options: CrossedOptions, merged: Crossed) -> list[Result]:
+    def results(self, options: CrossFittedOptions, merged: CrossFitted) -> list[Result]:
         """The sweep's records with how many parts agree, then the parts."""
         swept = disable.STUDY.results(_sweep(options), merged.swept)
         agree = iter(_agreeing(options, merged))
@@ -152,10 +152,10 @@ class CrossedStudy(Study[CrossedOptions, Crossed]):
         return [table, sweep_sentence(rows)]
 
 
-STUDY = CrossedStudy()
+STUDY = CrossFittedStudy()
 
 
-def _units(options: CrossedOptions, variants: tuple[int, ...]) -> list[Unit]:
+def _units(options: CrossFittedOptions, variants: tuple[int, ...]) -> list[Unit]:
     size = cross_fitting.training_size(options)
     name = "again" if variants else "fold"
     return [
@@ -163,7 +163,7 @@ def _units(options: CrossedOptions, variants: tuple[int, ...]) -> list[Unit]:
     ]
 
 
-def _sweep(options: CrossedOptions, folder: str = "-") -> disable.DisableOptions:
+def _sweep(options: CrossFittedOptions, folder: str = "-") -> disable.DisableOptions:
     """The sweep that each part is given, of the model at `folder`."""
     return disable.DisableOptions(
         checkpoint=folder, task=options.task, data=options.data, split="train", limit=options.limit,
@@ -171,7 +171,7 @@ def _sweep(options: CrossedOptions, folder: str = "-") -> disable.DisableOptions
     )  # fmt: skip
 
 
-def _agreeing(options: CrossedOptions, merged: Crossed) -> list[int]:
+def _agreeing(options: CrossFittedOptions, merged: CrossFitted) -> list[int]:
     """Of each variant: the parts in which its change has the sign of the change over all rows; 0 where that is 0."""
     task, swept = task_of(options.task), merged.swept
     difference = outcomes(task, swept.gold, swept.changed) - outcomes(task, swept.gold, swept.plain)
@@ -180,7 +180,7 @@ def _agreeing(options: CrossedOptions, merged: Crossed) -> list[int]:
     return [int(count) for count in np.sum([(part == whole) & (whole != 0) for part in parts], axis=0)]
 
 
-def _parts(options: CrossedOptions, merged: Crossed) -> list[CrossedPart]:
+def _parts(options: CrossFittedOptions, merged: CrossFitted) -> list[CrossFittedPart]:
     """Each part's score."""
     task, swept, parts = task_of(options.task), merged.swept, []
     for number, run in zip(np.unique(merged.folds), merged.runs, strict=True):

@@ -6,10 +6,10 @@ import pytest
 
 from core.patterns.classifier_registry import bundled_weights
 from core.studies.head_facts import Fact, HeadScores
-from core.studies.patterns.classify_maps import STUDY, ClassifiedChunk, ClassifyMapsOptions, Counts
+from core.studies.patterns.pattern_shares import STUDY, ClassifiedChunk, Counts, PatternSharesOptions
 from core.tasks.glue import read_rows
 
-OPTIONS = ClassifyMapsOptions(task="rte", name="c", class_set="bert")
+OPTIONS = PatternSharesOptions(task="rte", name="c", class_set="bert")
 CLASSES = ("vertical", "diagonal", "block")
 PARTS = ("share", "corrected")
 
@@ -46,7 +46,7 @@ def test_nothing_moves_without_two_checkpoints_on_the_same_rows():
 def test_shares_are_corrected_by_what_the_classifier_mistakes():
     """Half of what is vertical it calls diagonal: a quarter of the maps that it calls vertical are half of them."""
     confusions = (((5.0, 5.0, 0.0), (0.0, 9.0, 0.0), (0.0, 0.0, 8.0)),) * 20  # of every input [true, predicted]
-    options = ClassifyMapsOptions(task="rte", name="c", class_set="bert", confusions=confusions)
+    options = PatternSharesOptions(task="rte", name="c", class_set="bert", confusions=confusions)
     rows = STUDY.summarize(options, units("a", [[0, 1, 1, 1]] * 40))
     shares = {part: {row["class"]: row["share"] for row in rows if row["part"] == part} for part in PARTS}
     assert shares["share"] == pytest.approx({"vertical": 0.25, "diagonal": 0.75, "block": 0})
@@ -68,7 +68,7 @@ def test_a_head_is_said_to_have_the_class_of_most_of_its_maps():
 def test_a_unit_classifies_every_map_of_its_rows_and_says_where_they_come_from(tmp_path):
     file = tmp_path / "classifier.safetensors"
     file.write_bytes(bundled_weights("bert"))
-    options = ClassifyMapsOptions(limit=2, classifier=str(file))
+    options = PatternSharesOptions(limit=2, classifier=str(file))
     (unit,) = STUDY.units(options)
     done = STUDY.run(options, unit)
     (piece,) = done.partial.pieces

@@ -14,7 +14,7 @@ from core.capture.interventions import Intervention
 from core.capture.running import predict
 from core.errors import AtlasError
 from core.models.opening import open_checkpoint
-from core.studies.ablation import cross_fitting, crossed, crossed_prune, crossed_scores, seeds
+from core.studies.ablation import cross_fitted, cross_fitted_prune, cross_fitted_scores, cross_fitting, seeds
 from core.studies.tuning import finetune
 from core.tasks.glue import TaskRow, read_rows, task_of
 from core.tuning.recipe import Recipe, Seeds
@@ -48,7 +48,7 @@ def crossing(folder):
 
 @pytest.fixture(scope="module")
 def swept(crossing):
-    return rows_of("crossed", crossing)
+    return rows_of("cross-fitted", crossing)
 
 
 def predicted(checkpoint, rows, heads=()):
@@ -59,7 +59,7 @@ def predicted(checkpoint, rows, heads=()):
 
 def test_every_row_is_tested_by_the_model_that_never_saw_it(crossing, swept, monkeypatch):
     """The whole sweep again, from the saved checkpoints, a row's own part left out of its model's training."""
-    every, folds = cross_fitting.cut_rows(crossed.STUDY.read(crossing))
+    every, folds = cross_fitting.cut_rows(cross_fitted.STUDY.read(crossing))
     parts = [row for row in swept if row["kind"] == "fold"]
     assert [part["n"] for part in parts] == [(folds == k).sum() for k in range(3)]
     assert [part["train_rows"] for part in parts] == [48 - part["n"] for part in parts]
@@ -81,7 +81,7 @@ def test_every_row_is_tested_by_the_model_that_never_saw_it(crossing, swept, mon
     assert variant["folds_agree"] == sum(sign == whole != 0 for sign in signs)
     assert variant["n"] == 48
     monkeypatch.setattr(finetune, "tune_on", None)  # the same models: nothing is trained again
-    layers = rows_of("crossed", crossing | {"what": "layers"})
+    layers = rows_of("cross-fitted", crossing | {"what": "layers"})
     assert [row for row in layers if row["kind"] == "fold"] == parts
     first = next(row for row in layers if row["kind"] == "variant" and row["layer"] == 0)
     for number, part in enumerate(parts):
@@ -95,12 +95,12 @@ def test_every_row_is_tested_by_the_model_that_never_saw_it(crossing, swept, mon
 def test_scores_are_of_all_rows_each_by_a_model_that_never_saw_it(crossing, swept):
     """From the saved checkpoints, of two initialisations and two seeds; the sweep's models are not trained again."""
     asked = crossing | {"initialisations": ["pretrained", "untrained"], "seeds": [0, 1]}
-    scores = rows_of("crossed-scores", asked)
-    every, folds = cross_fitting.cut_rows(crossed.STUDY.read(crossing))
+    scores = rows_of("cross-fitted-scores", asked)
+    every, folds = cross_fitting.cut_rows(cross_fitted.STUDY.read(crossing))
     gold = np.array([row.label for row in every])
     runs = {(row["initialisation"], row["seed"]): row for row in scores if row["kind"] == "run"}
     assert set(runs) == {(name, seed) for name in ("pretrained", "untrained") for seed in (0, 1)}
-    options = crossed_scores.STUDY.read(asked)
+    options = cross_fitted_scores.STUDY.read(asked)
     for (name, seed), row in runs.items():
         said = np.zeros(48, int)
         for number in range(3):
@@ -116,17 +116,17 @@ def test_scores_are_of_all_rows_each_by_a_model_that_never_saw_it(crossing, swep
     assert means["pretrained"]["accuracy_sd"] == pytest.approx(np.std(both, ddof=1))
     (constant,) = (row for row in scores if row["kind"] == "baseline")
     assert constant["accuracy"] == pytest.approx(max(gold.mean(), 1 - gold.mean()))
-    assert "each train row by a model of the others" in crossed_scores.STUDY.headline(scores).sentence
+    assert "each train row by a model of the others" in cross_fitted_scores.STUDY.headline(scores).sentence
 
 
 def test_pruning_on_all_rows_takes_each_models_own_least_important_heads(crossing, swept, monkeypatch):
     """Again from the saved checkpoints: the order by gradients on rows that the model learned, a row's own part out."""
     monkeypatch.setattr(finetune, "tune_on", None)  # the sweep's models
     asked = crossing | {"steps": 2, "order_rows": 20, "random_orders": 1}
-    rows = rows_of("crossed-prune", asked)
+    rows = rows_of("cross-fitted-prune", asked)
     parts = [row for row in swept if row["kind"] == "fold"]
     assert [row for row in rows if row["kind"] == "fold"] == parts
-    every, folds = cross_fitting.cut_rows(crossed.STUDY.read(crossing))
+    every, folds = cross_fitting.cut_rows(cross_fitted.STUDY.read(crossing))
     gold, without = np.array([row.label for row in every]), np.zeros(48, int)
     for number, part in enumerate(parts):
         model = open_checkpoint(part["folder"], head="classifier")
@@ -149,11 +149,11 @@ def test_pruning_on_all_rows_takes_each_models_own_least_important_heads(crossin
 @pytest.mark.parametrize(
     ("study", "changes", "says"),
     [
-        (crossed_scores, {"initialisations": ["guessed"]}, "'guessed' is none of them"),
-        (crossed_scores, {"seeds": []}, "an initialisation and a seed"),
-        (crossed_scores, {"settings": SMALL | {"keep": "best"}}, "leave keep at last"),
-        (crossed_prune, {"orders": ["weight"]}, "'weight' is none of them"),
-        (crossed_prune, {"limit": 12, "folds": 20}, "fewer parts"),
+        (cross_fitted_scores, {"initialisations": ["guessed"]}, "'guessed' is none of them"),
+        (cross_fitted_scores, {"seeds": []}, "an initialisation and a seed"),
+        (cross_fitted_scores, {"settings": SMALL | {"keep": "best"}}, "leave keep at last"),
+        (cross_fitted_prune, {"orders": ["weight"]}, "'weight' is none of them"),
+        (cross_fitted_prune, {"limit": 12, "folds": 20}, "fewer parts"),
     ],
 )
 def test_scores_and_curves_that_cannot_be_are_one_sentence(crossing, study, changes, says):
@@ -162,7 +162,7 @@ def test_scores_and_curves_that_cannot_be_are_one_sentence(crossing, study, chan
 
 
 def test_labels_are_spread_evenly_over_the_parts(crossing):
-    every, folds = cross_fitting.cut_rows(crossed.STUDY.read(crossing))
+    every, folds = cross_fitting.cut_rows(cross_fitted.STUDY.read(crossing))
     gold = np.array([row.label for row in every])
     assert {row.id for row in every} == {row.id for row in read_rows("mrpc", "train", limit=48)}
     ones = [int(gold[folds == k].sum()) for k in range(3)]
@@ -190,7 +190,7 @@ def test_no_sentence_is_in_two_parts(crossing, monkeypatch):
     """Every sentence stands in two rows or three, as premises of RTE do."""
     rows = [_row(k, f"premise {k // 3}", f"hypothesis {k % 40}", k % 2) for k in range(60)]
     monkeypatch.setattr(cross_fitting, "read_rows", lambda *_, **__: rows)
-    every, folds = cross_fitting.cut_rows(crossed.STUDY.read(crossing | {"limit": None}))
+    every, folds = cross_fitting.cut_rows(cross_fitted.STUDY.read(crossing | {"limit": None}))
     for column in ("text", "pair"):
         parts = {getattr(row, column): fold for row, fold in zip(every, folds, strict=True)}
         assert all(parts[getattr(row, column)] == fold for row, fold in zip(every, folds, strict=True))
@@ -201,7 +201,7 @@ def test_parts_in_any_order_give_the_same_table(crossing, swept):
     def told(rows):
         return [{name: value for name, value in row.items() if name != "folder"} for row in rows]
 
-    assert told(rows_of("crossed", crossing, order=random.Random(1))) == told(swept)  # noqa: S311
+    assert told(rows_of("cross-fitted", crossing, order=random.Random(1))) == told(swept)  # noqa: S311
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_parts_in_any_order_give_the_same_table(crossing, swept):
 )
 def test_what_cannot_be_crossed_is_one_sentence(crossing, changes, says):
     with pytest.raises(AtlasError, match=says):
-        crossed.STUDY.units(crossed.STUDY.read(crossing | changes))
+        cross_fitted.STUDY.units(cross_fitted.STUDY.read(crossing | changes))
 
 
 # ---------------------------------------------------------------- seeds apart

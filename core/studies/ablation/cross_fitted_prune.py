@@ -24,12 +24,12 @@ from ..headline import Headline
 from ..options import Dtype
 from ..provenance import provenance
 from . import cross_fitting, disabling, prune
-from .crossed import Fold
-from .records import CrossedPart, PruneStep
+from .cross_fitted import Fold
+from .records import CrossFittedPart, PruneStep
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class CrossedPruneOptions(cross_fitting.CrossFitting):
+class CrossFittedPruneOptions(cross_fitting.CrossFitting):
     """The parts of the rows, and in which orders each part's model loses its heads."""
 
     orders: Annotated[tuple[str, ...], Flag("importance, recomputed, sweep, random; give several", name="--order")] = (
@@ -51,17 +51,17 @@ class PartCurves:
     curves: tuple[prune.Curves, ...]
 
 
-class CrossedPrune(Study[CrossedPruneOptions, PartCurves]):
+class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
     """Remove heads for good, least important first, on all train rows, each by a model of the other parts of them."""
 
-    name, options, partial, arguments = "crossed-prune", CrossedPruneOptions, PartCurves, Fold
+    name, options, partial, arguments = "cross-fitted-prune", CrossFittedPruneOptions, PartCurves, Fold
     question = "How many heads can be removed, tested on all train examples?"
     one_by_one = True
-    kinds = (PruneStep, CrossedPart)
+    kinds = (PruneStep, CrossFittedPart)
     called = "Cross-fitted pruning of {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})
 
-    def units(self, options: CrossedPruneOptions) -> list[Unit]:
+    def units(self, options: CrossFittedPruneOptions) -> list[Unit]:
         """One unit a part; what cannot be is refused before anything is trained."""
         prune.order_names(_pruning(options))
         cross_fitting.recipe_of(options)
@@ -69,7 +69,7 @@ class CrossedPrune(Study[CrossedPruneOptions, PartCurves]):
         size = cross_fitting.training_size(options)
         return [Unit(f"fold-{number}", Fold(number), size) for number in range(options.folds)]
 
-    def run(self, options: CrossedPruneOptions, unit: Unit) -> Done[PartCurves]:
+    def run(self, options: CrossFittedPruneOptions, unit: Unit) -> Done[PartCurves]:
         """Fine-tune on the other parts, order the heads on them, and draw the curves of this one."""
         of: Fold = unit.arguments
         rows, folds = cross_fitting.cut_rows(options)
@@ -87,7 +87,7 @@ class CrossedPrune(Study[CrossedPruneOptions, PartCurves]):
         facts = provenance(base, [row.id for row in tested], split="train", dtype=dtype)
         return Done(PartCurves((of.number,), (part,), (prune.Curves(tuple(curves)),)), facts)
 
-    def results(self, options: CrossedPruneOptions, merged: PartCurves) -> list[PruneStep | CrossedPart]:
+    def results(self, options: CrossFittedPruneOptions, merged: PartCurves) -> list[PruneStep | CrossFittedPart]:
         """The steps of each order over all rows, then the parts."""
         task = task_of(options.task)
         by_order = zip(*(part.curves for part in merged.curves), strict=True)
@@ -105,10 +105,10 @@ class CrossedPrune(Study[CrossedPruneOptions, PartCurves]):
         return prune.pruning_headline(rows)
 
 
-STUDY = CrossedPrune()
+STUDY = CrossFittedPrune()
 
 
-def _pruning(options: CrossedPruneOptions, folder: str = "-") -> prune.PruneOptions:
+def _pruning(options: CrossFittedPruneOptions, folder: str = "-") -> prune.PruneOptions:
     """The curves of the model at `folder`."""
     return prune.PruneOptions(
         checkpoint=folder, task=options.task, data=options.data, dtype=options.dtype, seed=options.seed,

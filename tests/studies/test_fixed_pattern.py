@@ -10,8 +10,8 @@ from core.capture.running import predict
 from core.errors import CheckpointError, InputError
 from core.models import opening
 from core.models.opening import open_checkpoint
-from core.studies.ablation import held
-from core.studies.ablation.held import STUDY, HeldOptions
+from core.studies.ablation import fixed_pattern
+from core.studies.ablation.fixed_pattern import STUDY, FixedPatternOptions
 from core.studies.tuning.finetune import TunedRun, TunedRuns
 from core.tasks.glue import read_rows
 from core.tuning.training import Fit
@@ -20,11 +20,11 @@ from tests.studies.through_json import rows_of
 
 
 def test_patterns_leave_the_last_head_of_each_layer_free():
-    found = {one.operator: one.heads for one in held.patterns(2, 6, causal=False)}
+    found = {one.operator: one.heads for one in fixed_pattern.patterns(2, 6, causal=False)}
     assert found["current"] == {Head(layer, head) for layer in range(2) for head in (0, 4)}
     assert found["next"] == {Head(0, 2), Head(1, 2)}
     assert Head(0, 5) not in frozenset().union(*found.values())
-    assert "next" not in {one.operator for one in held.patterns(2, 6, causal=True)}
+    assert "next" not in {one.operator for one in fixed_pattern.patterns(2, 6, causal=True)}
 
 
 def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without(tmp_path, monkeypatch):
@@ -35,7 +35,7 @@ def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without
         "out": str(tmp_path / "runs"),
         "settings": {"epochs": 1, "learning_rate": 0.001},
     }
-    summary = rows_of("held", options)
+    summary = rows_of("fixed-pattern", options)
     free, fixed = rows = [row for row in summary if row["kind"] == "run"]
     assert (free["held_heads"], fixed["held_heads"]) == (0, 9)
     dev = read_rows("sst2", "dev", folder=options["data"])
@@ -43,7 +43,7 @@ def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without
         open_checkpoint(fixed["folder"], head="classifier")
     monkeypatch.setattr(opening, "refuse_held", lambda folder, name: None)  # to look at its weights all the same
     accuracies = []
-    for row, interventions in ((free, []), (fixed, held.patterns(3, 4, causal=False))):
+    for row, interventions in ((free, []), (fixed, fixed_pattern.patterns(3, 4, causal=False))):
         found = open_checkpoint(row["folder"], head="classifier")
         some = [found.encode(one.text) for one in dev]
         right = predict(found, some, interventions=interventions).argmax(1) == torch.tensor([one.label for one in dev])
@@ -98,19 +98,19 @@ def test_a_held_run_that_was_killed_is_taken_up(tmp_path, monkeypatch):
 
 def test_chosen_heads_are_checked():
     with pytest.raises(InputError, match="named like L7H6"):
-        STUDY.units(HeldOptions(heads="first"))
-    chosen = HeldOptions(heads="L1H2", operator="zero")
+        STUDY.units(FixedPatternOptions(heads="first"))
+    chosen = FixedPatternOptions(heads="L1H2", operator="zero")
 
     class Known:
         layers, heads, causal = 3, 4, False
 
-    assert held.held_heads(chosen, Known()) == [Intervention("zero", frozenset({Head(0, 1)}))]
+    assert fixed_pattern.held_heads(chosen, Known()) == [Intervention("zero", frozenset({Head(0, 1)}))]
 
 
 def test_runs_of_other_heads_have_folders_of_their_own(tmp_path):
     data = str(write_rows(tmp_path / "data", rows=8))
     keys = [
-        {unit.key for unit in STUDY.units(HeldOptions(data=data, **chosen))}
+        {unit.key for unit in STUDY.units(FixedPatternOptions(data=data, **chosen))}
         for chosen in ({}, {"heads": "L1H2"}, {"heads": "L1H2", "operator": "zero"}, {"heads": "L1H3"})
     ]
     free = set.intersection(*keys)
@@ -146,11 +146,11 @@ def test_what_holding_costs_is_the_mean_over_seeds():
                     np.array(predicted),
                 )
             )
-    cost = STUDY.rows(HeldOptions(), TunedRuns(tuple(runs)))[-1]
+    cost = STUDY.rows(FixedPatternOptions(), TunedRuns(tuple(runs)))[-1]
     assert cost["score"] == pytest.approx(-0.25)
     assert cost["low"] < -0.25 < cost["high"] < 0
     assert cost["seeds"] == 2
-    assert STUDY.rows(HeldOptions(), TunedRuns(tuple(runs[:1])))[-1]["kind"] != "change"
+    assert STUDY.rows(FixedPatternOptions(), TunedRuns(tuple(runs[:1])))[-1]["kind"] != "change"
 
 
 def test_a_block_cannot_be_held_at_a_pattern():

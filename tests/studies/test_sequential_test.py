@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from core.errors import InputError, InterventionError
-from core.studies.ablation import race
-from core.studies.ablation.race import STUDY, RaceOptions, verdict_sentence
-from core.studies.ablation.records import RaceSummary
+from core.studies.ablation import sequential_test
+from core.studies.ablation.records import SequentialTestSummary
+from core.studies.ablation.sequential_test import STUDY, SequentialTestOptions, verdict_sentence
 from core.tasks.glue import task_of
 from tests.studies.planted import CARRIER, save_planted, write_rows
 from tests.studies.through_json import rows_of
@@ -32,7 +32,7 @@ def verdicts(rows):
 
 
 def test_the_planted_head_matters_and_the_others_do_not(options):
-    rows = rows_of("race", options)
+    rows = rows_of("sequential-test", options)
     whole, body = rows[0], [row for row in rows if row["kind"] == "verdict"]
     assert {name for name, verdict in verdicts(rows).items() if verdict == "matters"} == {str(CARRIER)}
     assert set(verdicts(rows).values()) == {"matters", "does not matter"}
@@ -62,10 +62,10 @@ def test_effects_are_those_of_a_sweep_of_the_same_rows(options):
     from core.capture.running import predict
     from core.studies.ablation import disabling
 
-    rows = rows_of("race", options)
+    rows = rows_of("sequential-test", options)
     chosen = STUDY.read(options)
     opened, every = disabling.opened(chosen), disabling.rows_of(chosen)
-    first = [every[k] for k in race.row_order(chosen, len(every))[:64]]
+    first = [every[k] for k in sequential_test.row_order(chosen, len(every))[:64]]
     labels, encodings = opened.outputs(first), opened.encoded(first)
     plain = row_losses(predict(opened.checkpoint, encodings), labels)
     touched = [Intervention("disable", frozenset({CARRIER}))]
@@ -77,9 +77,9 @@ def test_effects_are_those_of_a_sweep_of_the_same_rows(options):
 
 def test_units_in_any_order_give_the_same_verdicts(options):
     harder = options | HARDER
-    found = rows_of("race", harder)
+    found = rows_of("sequential-test", harder)
     assert len([row for row in found if row["kind"] == "look"]) > 1
-    assert found == rows_of("race", harder, order=random.Random(2))  # noqa: S311 - the order of units
+    assert found == rows_of("sequential-test", harder, order=random.Random(2))  # noqa: S311 - the order of units
 
 
 def test_a_race_under_way_has_rows_after_every_unit(options):
@@ -95,14 +95,14 @@ def test_a_race_under_way_has_rows_after_every_unit(options):
     assert set(verdicts(seen[0]).values()) == {"open"}
     for earlier, later in pairwise(map(verdicts, seen)):
         assert all(later[name] == verdict for name, verdict in earlier.items() if verdict != "open")
-    assert seen[-1] == rows_of("race", options | HARDER)
+    assert seen[-1] == rows_of("sequential-test", options | HARDER)
 
 
 @pytest.mark.slow  # 2 CPU seconds; units in any order are default
 def test_slices_of_another_size_give_the_same_verdicts(options, monkeypatch):
-    found = rows_of("race", options | HARDER)
-    monkeypatch.setattr(race, "EXACT_A_UNIT", 5)
-    again = rows_of("race", options | HARDER)
+    found = rows_of("sequential-test", options | HARDER)
+    monkeypatch.setattr(sequential_test, "EXACT_A_UNIT", 5)
+    again = rows_of("sequential-test", options | HARDER)
     assert verdicts(found) == verdicts(again)
     assert [row.get("rows") for row in found] == [row.get("rows") for row in again]
 
@@ -117,7 +117,7 @@ def test_slices_of_another_size_give_the_same_verdicts(options, monkeypatch):
     ],
 )
 def test_layers_and_groups_race_too(options, change, expected):
-    found = verdicts(rows_of("race", options | change))
+    found = verdicts(rows_of("sequential-test", options | change))
     assert len(found) == expected
     matters = {name for name, verdict in found.items() if verdict == "matters"}
     assert matters == ({"L2"} if "what" in change else {"L2H3,L3H1"})
@@ -128,36 +128,40 @@ def test_layers_and_groups_race_too(options, change, expected):
     ["mean", *(pytest.param(name, marks=pytest.mark.slow) for name in ("zero", "resample"))],  # 3 CPU seconds a race
 )
 def test_whatever_stands_in_the_planted_head_matters(options, operator):
-    rows = rows_of("race", options | {"operator": operator, "reference": 20, "draws": 2})
+    rows = rows_of("sequential-test", options | {"operator": operator, "reference": 20, "draws": 2})
     matters = {name for name, verdict in verdicts(rows).items() if verdict == "matters"}
     assert matters == {str(CARRIER)}
     assert rows[0]["operator"] == operator
 
 
 def test_the_verdict_says_what_is_clipped_and_how_many_rows_it_takes(options):
-    (whole,) = [row for row in rows_of("race", options | {"limit": 64, "survivors": False}) if row["kind"] == "race"]
+    (whole,) = [
+        row for row in rows_of("sequential-test", options | {"limit": 64, "survivors": False}) if row["kind"] == "race"
+    ]
     assert whole["does not matter"] == 0
-    said = verdict_sentence(RaceSummary.of(whole))
+    said = verdict_sentence(SequentialTestSummary.of(whole))
     assert "A row's loss counts up to 0.69" in said
     assert "fewer than 5.0% of the rows" in said
     assert "That a head does not matter takes 134 rows, and there are 64." in said
     before = {name: value for name, value in whole.items() if name not in ("clip", "fewest", "hopeless")}
     assert whole["hopeless"] == 0  # all rows are taken
     assert "11 stay open (2 of them without more rows: all there are would bring a verdict in less than 5%)" in (
-        verdict_sentence(RaceSummary.of(whole | {"hopeless": 2}))
+        verdict_sentence(SequentialTestSummary.of(whole | {"hopeless": 2}))
     )
-    assert "counts up to" not in verdict_sentence(RaceSummary.of(before))  # of races of before, that clipped nothing
+    assert "counts up to" not in verdict_sentence(
+        SequentialTestSummary.of(before)
+    )  # of races of before, that clipped nothing
 
 
 def test_without_survivors_no_metric_is_swept(options):
-    rows = rows_of("race", options | {"survivors": False})
+    rows = rows_of("sequential-test", options | {"survivors": False})
     assert not [row for row in rows if "accuracy_change" in row]
 
 
 def test_verdicts_of_earlier_versions_are_told_from_todays(options):
-    (whole,) = [row for row in rows_of("race", options | {"limit": 64}) if row["kind"] == "race"]
-    assert "any verdict wrong in at most 5%" in verdict_sentence(RaceSummary.of(whole))
-    earlier = verdict_sentence(RaceSummary.of(whole | {"intervals": "at looks", "control": None}))
+    (whole,) = [row for row in rows_of("sequential-test", options | {"limit": 64}) if row["kind"] == "race"]
+    assert "any verdict wrong in at most 5%" in verdict_sentence(SequentialTestSummary.of(whole))
+    earlier = verdict_sentence(SequentialTestSummary.of(whole | {"intervals": "at looks", "control": None}))
     assert "run the test again" in earlier
     assert "at most 5%" not in earlier
 
@@ -206,17 +210,17 @@ def test_an_operator_without_effect_is_an_error_not_a_result(options, monkeypatc
 
     monkeypatch.setattr(losses, "effects", still)
     with pytest.raises(InterventionError, match="none of the first 64 rows"):
-        rows_of("race", options)
+        rows_of("sequential-test", options)
 
 
 def test_the_margin_is_a_share_of_what_knowing_nothing_costs():
     task, scores = task_of("sst2"), task_of("stsb")
-    rows = [race.TaskRow("dev-1", "a", None, label) for label in (0, 0, 0, 1)] * 16
-    graded = [race.TaskRow("dev-1", "a", "b", score) for score in (0.0, 5.0)] * 32
+    rows = [sequential_test.TaskRow("dev-1", "a", None, label) for label in (0, 0, 0, 1)] * 16
+    graded = [sequential_test.TaskRow("dev-1", "a", "b", score) for score in (0.0, 5.0)] * 32
     nothing = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
 
     def margin_and_clip(task, rows, **asked):
-        rules = race.rules_of(RaceOptions(checkpoint="any", **asked), task, rows, 3)
+        rules = sequential_test.rules_of(SequentialTestOptions(checkpoint="any", **asked), task, rows, 3)
         return rules.margin, rules.clip
 
     assert margin_and_clip(task, rows) == pytest.approx((0.05 * nothing, nothing))
@@ -227,5 +231,5 @@ def test_the_margin_is_a_share_of_what_knowing_nothing_costs():
 
 def test_a_row_counts_up_to_the_clip():
     loss, effects = np.array([0.1, 0.5, 2.0]), np.array([[3.0, 0.1, -1.9], [np.nan, -0.2, 1.0]])
-    found = race.clipped(loss, effects, 0.7)
+    found = sequential_test.clipped(loss, effects, 0.7)
     np.testing.assert_allclose(found, [[0.6, 0.1, -0.6], [np.nan, -0.2, 0.0]])

@@ -46,18 +46,18 @@ def test_the_button_starts_a_job_with_what_was_chosen(db, options, monkeypatch):
     page.selectbox(key="checkpoint").set_value(options["checkpoint"])
     page.number_input(key="race_margin").set_value(0.05).run()
     next(one for one in page.button if one.label == "Test").click().run()
-    assert [study for study, _ in begun] == ["race"]
+    assert [study for study, _ in begun] == ["sequential-test"]
     assert begun[0][1]["margin"] == 0.05
     assert begun[0][1]["what"] == "heads"
     assert jobs.jobs(db).empty
 
 
 def test_intervals_are_drawn_between_lines_at_the_margin():
-    from core.studies.ablation.records import RaceVerdict
+    from core.studies.ablation.records import SequentialTestVerdict
     from core.studies.metric_columns import Metrics
     from pages.parts.views.sequential_test import intervals
 
-    verdict = RaceVerdict(
+    verdict = SequentialTestVerdict(
         name="L1H1",
         verdict="open",
         rows=64,

@@ -296,7 +296,7 @@ def standings(exact: HeadRows, rules: Rules) -> Standings:
 
 
 @dataclass(frozen=True)
-class RaceStep:
+class NextStep:
     """What a race measures next.
 
     Attributes:
@@ -313,7 +313,7 @@ class RaceStep:
         return self.start == self.stop
 
 
-def next_step(exact: HeadRows, rules: Rules) -> RaceStep:
+def next_step(exact: HeadRows, rules: Rules) -> NextStep:
     """What the race measures next: every head's effects up to the first look, then those of the open heads up to the
     next look.
 
@@ -324,10 +324,10 @@ def next_step(exact: HeadRows, rules: Rules) -> RaceStep:
         The step; `over` where no head takes more rows.
     """
     if (taken(exact) < rules.first).any():
-        return RaceStep(np.arange(rules.heads), 0, rules.first)
+        return NextStep(np.arange(rules.heads), 0, rules.first)
     state = standings(exact, rules)
     rows_read = int(state.rows[state.going].max(initial=0))
     later = [look for look in rules.looks if look > rows_read]
     if not len(state.going) or not later:
-        return RaceStep(state.going, rows_read, rows_read)
-    return RaceStep(state.going, rows_read, later[0])
+        return NextStep(state.going, rows_read, rows_read)
+    return NextStep(state.going, rows_read, later[0])

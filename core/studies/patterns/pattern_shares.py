@@ -31,7 +31,7 @@ SHARE = "class share/"  # scores of this begin so
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class ClassifyMapsOptions:
+class PatternSharesOptions:
     """Which maps are classified by what. classifier: a file of weights; name: as it is stored; confusions: its
     held-out confusion [input, true, predicted], which corrects the shares."""
 
@@ -87,10 +87,10 @@ class Counts:
     pieces: tuple[ClassifiedChunk, ...]
 
 
-class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
+class PatternShares(Study[PatternSharesOptions, Counts]):
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
 
-    name, options, partial, arguments = "classify-maps", ClassifyMapsOptions, Counts, MapChunk
+    name, options, partial, arguments = "pattern-shares", PatternSharesOptions, Counts, MapChunk
     question = "Which attention patterns are most frequent?"
     typed_after = None
     looks_at_maps = True
@@ -106,7 +106,7 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
     said_at = 1
     counts = "inputs"
 
-    def typed(self, options: ClassifyMapsOptions) -> list[str]:
+    def typed(self, options: PatternSharesOptions) -> list[str]:
         """The command of shares, which takes the classifier and its thousands of confusions from the database; one
         that comes with the project is there without its name."""
         asked = {"task": options.task, "limit": options.limit, "split": options.split, "data": options.data,
@@ -115,7 +115,7 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
         given = [word for name, value in asked.items() if value for word in (f"--{name}", str(value))]
         return ["study", "shares", *options.checkpoints, *given]
 
-    def units(self, options: ClassifyMapsOptions) -> list[Unit]:
+    def units(self, options: PatternSharesOptions) -> list[Unit]:
         """Rows of the task in pieces, for each checkpoint."""
         if not options.classifier:
             raise InputError("Shares need a trained classifier; none was given: train one on the Classifier page.")
@@ -130,7 +130,7 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
             for start in range(0, count, ROWS_A_UNIT)
         ]
 
-    def run(self, options: ClassifyMapsOptions, unit: Unit) -> Done[Counts]:
+    def run(self, options: PatternSharesOptions, unit: Unit) -> Done[Counts]:
         """Class number of every layer and head for each of some rows of the task."""
         of: MapChunk = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(of.checkpoint)
@@ -169,7 +169,7 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
             provenance,
         )
 
-    def merge(self, options: ClassifyMapsOptions, partials: Sequence[Counts]) -> Counts:
+    def merge(self, options: PatternSharesOptions, partials: Sequence[Counts]) -> Counts:
         """The inputs of each checkpoint, one after another."""
         pieces = [piece for part in partials for piece in part.pieces]
         return Counts(
@@ -179,7 +179,7 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
             )
         )
 
-    def results(self, options: ClassifyMapsOptions, merged: Counts) -> list[ClassRow]:
+    def results(self, options: PatternSharesOptions, merged: Counts) -> list[ClassRow]:
         """By checkpoint the share of each class, as counted and corrected, and the class of each head; then the change
         of each class from the first checkpoint to the second, paired by input."""
         results: list[ClassRow] = []
@@ -225,10 +225,10 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
         )
 
 
-STUDY = ClassifyMaps()
+STUDY = PatternShares()
 
 
-def _rows(options: ClassifyMapsOptions) -> list[TaskRow]:
+def _rows(options: PatternSharesOptions) -> list[TaskRow]:
     return read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
 
 
@@ -259,13 +259,13 @@ def _together(pieces: Sequence[ClassifiedChunk]) -> ClassifiedChunk:
     )  # fmt: skip
 
 
-def _about(options: ClassifyMapsOptions, piece: ClassifiedChunk) -> Any:
+def _about(options: PatternSharesOptions, piece: ClassifiedChunk) -> Any:
     """What every row says of what it is of."""
     return {"checkpoint": piece.checkpoint, "task": options.task, "classifier": options.name,
             "class_set": options.class_set, "inputs": len(piece.classes)}  # fmt: skip
 
 
-def _moved(options: ClassifyMapsOptions, pieces: Sequence[ClassifiedChunk]) -> list[MovedShare]:
+def _moved(options: PatternSharesOptions, pieces: Sequence[ClassifiedChunk]) -> list[MovedShare]:
     """Of each class the change of its share from the first checkpoint to the second, paired by input."""
     if len(pieces) != 2 or set(pieces[0].row_ids) != set(pieces[1].row_ids):
         return []
@@ -282,7 +282,7 @@ def _moved(options: ClassifyMapsOptions, pieces: Sequence[ClassifiedChunk]) -> l
     ]  # fmt: skip
 
 
-def _shares(options: ClassifyMapsOptions, piece: ClassifiedChunk, about: Any) -> list[ClassShare]:
+def _shares(options: PatternSharesOptions, piece: ClassifiedChunk, about: Any) -> list[ClassShare]:
     names = piece.names
     counts = np.stack([(piece.classes == k).sum((1, 2)) for k in range(len(names))], axis=1)
     parts: dict[str, Any] = {"share": patterns.class_shares.shares(counts, names, seed=options.seed)}

@@ -1,4 +1,4 @@
-"""`study disable --race` and `study race` as typed: verdicts, how the race went, refusals; a job in rounds."""
+"""`study disable --race` and `study sequential-test` as typed: verdicts, refusals; a job in rounds."""
 
 import json
 
@@ -29,7 +29,7 @@ def asked(planted):
 @pytest.mark.slow
 def test_a_race_in_place_of_a_sweep(asked):
     raced = json.loads(asked("disable", "--race", "--json"))
-    assert raced["study"] == "race"
+    assert raced["study"] == "sequential-test"
     whole = raced["rows"][0]
     assert (whole["matters"], whole["does not matter"], whole["over"]) == (1, 11, True)
     alone = json.loads(asked("race", "--margin", 0.02, "--limit", 0, "--json"))

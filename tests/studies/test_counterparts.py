@@ -13,10 +13,10 @@ from core.models.family import FAMILIES as RECORDS
 from core.models.fresh import random_copy
 from core.scoring.counterparts import matching
 from core.studies.attention.inputs import SourceText
-from core.studies.comparison import match
+from core.studies.comparison import counterparts
+from core.studies.comparison.counterparts import recurrences
 from core.studies.comparison.head_similarity import common_inputs, compared
-from core.studies.comparison.match import recurrences
-from core.studies.comparison.records import Counterpart, MatchSummary, Recurrence, RecurrenceSummary
+from core.studies.comparison.records import Counterpart, CounterpartsSummary, Recurrence, RecurrenceSummary
 from tests.capture.conftest import TEXT, built, tiny
 from tests.families.tiny import HYBRIDS, tiny_of_record
 from tests.spread import one_in
@@ -75,27 +75,27 @@ def folders(tmp_path_factory):
 
 def rows(folders, first, other, **more):
     options = {"checkpoint": folders[first], "compare": folders[other], "texts": TEXTS, "random_inputs": 2} | more
-    return rows_of("match", options, random.Random(0))  # noqa: S311 - no secret
+    return rows_of("counterparts", options, random.Random(0))  # noqa: S311 - no secret
 
 
 def test_rows_say_match_margin_p_and_agreement(folders):
     found = rows(folders, "bert", "permuted")
-    heads, (summary,) = Counterpart.among(found), MatchSummary.among(found)
+    heads, (summary,) = Counterpart.among(found), CounterpartsSummary.among(found)
     assert len(heads) == summary.heads == 12
     assert all(head.similarity > 0.999 and head.margin > 0 and head.agrees for head in heads)
     assert all((head.match_layer, head.match_head) == (head.best_layer, head.best_head) for head in heads)
     assert (summary.keys, summary.visible, summary.identical, summary.draws) == ("tokens", "all", False, 99)
     assert all(0.01 <= head.p <= 1 and head.matched == (head.p <= 0.05) for head in heads)
-    assert str(summary.matched) in match.STUDY.headline(found).sentence
+    assert str(summary.matched) in counterparts.STUDY.headline(found).sentence
 
 
 def test_identical_checkpoints_are_one_and_said(folders):
     found = rows(folders, "bert", "bert")
-    heads, (summary,) = Counterpart.among(found), MatchSummary.among(found)
+    heads, (summary,) = Counterpart.among(found), CounterpartsSummary.among(found)
     assert [head.similarity for head in heads] == [1.0] * 12
     assert all((head.layer, head.head) == (head.match_layer, head.match_head) for head in heads)
     assert summary.identical
-    assert "same weights" in match.STUDY.headline(found).sentence
+    assert "same weights" in counterparts.STUDY.headline(found).sentence
 
 
 @pytest.mark.slow  # 7 CPU seconds: two more pairs of checkpoints
@@ -113,9 +113,9 @@ def test_another_shape_leaves_heads_without_a_match(folders):
 
 def test_encoder_and_decoder_meet_on_words_that_both_see(folders):
     found = rows(folders, "bert", "gpt2")
-    (summary,) = MatchSummary.among(found)
+    (summary,) = CounterpartsSummary.among(found)
     assert (summary.keys, summary.visible) == ("words", "up to the query")
-    assert "on words, over cells that both see" in match.STUDY.headline(found).sentence
+    assert "on words, over cells that both see" in counterparts.STUDY.headline(found).sentence
 
 
 def test_words_give_the_weights_of_their_tokens():
@@ -139,7 +139,7 @@ def test_words_give_the_weights_of_their_tokens():
 
 def test_random_weights_find_no_counterpart(folders, tmp_path):
     fresh = saved(random_copy(tiny("bert"), seed=7), tmp_path / "fresh")
-    (summary,) = MatchSummary.among(rows(folders | {"fresh": fresh}, "bert", "fresh"))
+    (summary,) = CounterpartsSummary.among(rows(folders | {"fresh": fresh}, "bert", "fresh"))
     assert summary.matched == 0
 
 
@@ -169,8 +169,8 @@ def test_random_weights_match_at_most_one_in_twenty_heads_of_the_bundled_encoder
 
     fresh = saved(random_copy(open_checkpoint("atlas-encoder"), seed=50), tmp_path / "fresh")
     for first, other in (("atlas-encoder", fresh), (fresh, "atlas-encoder")):
-        found = rows_of("match", {"checkpoint": first, "compare": other, "limit": 60})
-        (summary,) = MatchSummary.among(found)
+        found = rows_of("counterparts", {"checkpoint": first, "compare": other, "limit": 60})
+        (summary,) = CounterpartsSummary.among(found)
         assert summary.matched <= 0.05 * summary.heads
     shutil.rmtree(fresh)
 
@@ -192,7 +192,7 @@ def test_heads_that_recur_are_counted_over_several_checkpoints(folders):
     heads, recurring = Counterpart.among(found), Recurrence.among(found)
     (whole,) = RecurrenceSummary.among(found)
     assert len(heads) == 36
-    assert {summary.compare for summary in MatchSummary.among(found)} == {
+    assert {summary.compare for summary in CounterpartsSummary.among(found)} == {
         folders[name] for name in ("permuted", "bert", "gpt2")
     }
     by_head = {(of.layer, of.head): of for of in recurring}
@@ -204,4 +204,4 @@ def test_heads_that_recur_are_counted_over_several_checkpoints(folders):
     assert whole.share == pytest.approx(np.mean([head.matched for head in heads]))
     alone = Counterpart.among(rows(folders, "bert", "permuted"))
     assert [head for head in heads if head.compare == folders["permuted"]] == alone
-    assert "have a counterpart in all 3 other checkpoints" in match.STUDY.headline(found).sentence
+    assert "have a counterpart in all 3 other checkpoints" in counterparts.STUDY.headline(found).sentence

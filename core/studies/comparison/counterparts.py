@@ -24,7 +24,7 @@ from ..contract import Done, Flag, Study, Unit
 from ..headline import Headline
 from ..options import Limit
 from ..records import Result
-from .records import Counterpart, MatchSummary, Recurrence, RecurrenceSummary
+from .records import Counterpart, CounterpartsSummary, Recurrence, RecurrenceSummary
 
 if TYPE_CHECKING:
     from ...models.checkpoint import Checkpoint
@@ -38,7 +38,7 @@ LEAST_RUNS = 2
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class MatchOptions(AttendingOptions):
+class CounterpartsOptions(AttendingOptions):
     """Which checkpoints are compared, and on which inputs."""
 
     compare: Annotated[str | None, Flag("the checkpoint whose heads are looked for", argument=True, required=True)] = (
@@ -60,7 +60,7 @@ class MatchOptions(AttendingOptions):
 
 
 @dataclass(frozen=True)
-class MatchChunk:
+class CounterpartsChunk:
     """A piece of the work: of the inputs or of the draws, from start to stop, beside the checkpoint `compare`."""
 
     what: str
@@ -121,30 +121,30 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class MatchPartial:
+class CounterpartsPartial:
     """What pieces of the work gave."""
 
     compared: tuple[Compared, ...] = ()
     drawn: tuple[Drawn, ...] = ()
 
 
-class Match(Study[MatchOptions, MatchPartial]):
+class Match(Study[CounterpartsOptions, CounterpartsPartial]):
     """Which head of one checkpoint is which of another: matched one to one on common inputs, beside random weights."""
 
-    name, options, partial, arguments = "match", MatchOptions, MatchPartial, MatchChunk
+    name, options, partial, arguments = "counterparts", CounterpartsOptions, CounterpartsPartial, CounterpartsChunk
     question = "Which heads have a counterpart in another model?"
-    kinds = (Counterpart, MatchSummary, Recurrence, RecurrenceSummary)
+    kinds = (Counterpart, CounterpartsSummary, Recurrence, RecurrenceSummary)
 
-    def title(self, options: MatchOptions) -> str:
+    def title(self, options: CounterpartsOptions) -> str:
         """Name both, or say how many there are."""
         others = options.others
         return f"Heads of {options.checkpoint} in {others[0] if len(others) == 1 else f'{len(others)} others'}"
 
-    def checkpoints(self, options: MatchOptions) -> list[str]:
+    def checkpoints(self, options: CounterpartsOptions) -> list[str]:
         """The checkpoint whose heads are looked for, and all where they are."""
         return [options.checkpoint, *options.others]
 
-    def units(self, options: MatchOptions) -> list[Unit]:
+    def units(self, options: CounterpartsOptions) -> list[Unit]:
         """Inputs, then draws."""
         if not options.compare:
             raise InputError("Heads are looked for in a second checkpoint; none was given: name one.")
@@ -156,7 +156,7 @@ class Match(Study[MatchOptions, MatchPartial]):
         if len(inputs) < 2:
             raise InputError("A match is one in both halves of the inputs, so there must be at least 2: give more.")
         pieces = [
-            MatchChunk(what, start, min(start + step, count), other)
+            CounterpartsChunk(what, start, min(start + step, count), other)
             for other in options.others
             for what, count, step in (
                 (INPUTS, len(inputs), INPUTS_A_UNIT),
@@ -169,9 +169,9 @@ class Match(Study[MatchOptions, MatchPartial]):
             for piece in pieces
         ]
 
-    def run(self, options: MatchOptions, unit: Unit) -> Done[MatchPartial]:
+    def run(self, options: CounterpartsOptions, unit: Unit) -> Done[CounterpartsPartial]:
         """Some inputs in both checkpoints, or some draws of random weights."""
-        piece: MatchChunk = unit.arguments
+        piece: CounterpartsChunk = unit.arguments
         first, other = (
             studies.worker_cache.get_checkpoint(name, dtype=options.dtype)
             for name in (options.checkpoint, piece.compare)
@@ -181,10 +181,12 @@ class Match(Study[MatchOptions, MatchPartial]):
             first, other, inputs, queries=options.queries or None, seed=options.seed
         )
         if piece.what == RANDOM:
-            partial = MatchPartial(drawn=(_drawn(options, first, other, shared, piece),))
+            partial = CounterpartsPartial(drawn=(_drawn(options, first, other, shared, piece),))
         else:
             places = [k for k, number in enumerate(shared.numbers) if piece.start <= number < piece.stop]
-            partial = MatchPartial(compared=_compared(piece, first, other, shared.part(places)) if places else ())
+            partial = CounterpartsPartial(
+                compared=_compared(piece, first, other, shared.part(places)) if places else ()
+            )
         chosen = inputs[piece.start : piece.stop] if piece.what == INPUTS else ()
         provenance = Provenance(
             weights_hash=f"{first.weights_hash} and {other.weights_hash}",
@@ -194,7 +196,7 @@ class Match(Study[MatchOptions, MatchPartial]):
         )
         return Done(partial, provenance)
 
-    def merge(self, options: MatchOptions, partials: Sequence[MatchPartial]) -> MatchPartial:
+    def merge(self, options: CounterpartsOptions, partials: Sequence[CounterpartsPartial]) -> CounterpartsPartial:
         """All pieces; those of inputs beside one checkpoint as one."""
         wholes: dict[str, Compared] = {}
         for piece in (piece for partial in partials for piece in partial.compared):
@@ -202,15 +204,19 @@ class Match(Study[MatchOptions, MatchPartial]):
             if whole is not piece:
                 sums = _sums(whole).merge(_sums(piece))
                 wholes[piece.compare] = replace(whole, sums=sums.sums, inputs=sums.inputs)
-        return MatchPartial(tuple(wholes.values()), tuple(piece for partial in partials for piece in partial.drawn))
+        return CounterpartsPartial(
+            tuple(wholes.values()), tuple(piece for partial in partials for piece in partial.drawn)
+        )
 
-    def results(self, options: MatchOptions, merged: MatchPartial) -> Sequence[Result]:
+    def results(self, options: CounterpartsOptions, merged: CounterpartsPartial) -> Sequence[Result]:
         """Of each other checkpoint a row a head and the summary; of several what recurs."""
         by_name = {whole.compare: whole for whole in merged.compared}
         rows: list[Result] = []
         counterparts_of_all: list[Counterpart] = []
         for name in (name for name in options.others if name in by_name):
-            of_pair = MatchPartial((by_name[name],), tuple(piece for piece in merged.drawn if piece.compare == name))
+            of_pair = CounterpartsPartial(
+                (by_name[name],), tuple(piece for piece in merged.drawn if piece.compare == name)
+            )
             heads = counterparts(options, of_pair)
             rows += [*heads, summary(options, of_pair, heads)]
             counterparts_of_all += heads
@@ -227,7 +233,7 @@ class Match(Study[MatchOptions, MatchPartial]):
                 "",
                 "random weights of each one's shape that spread as much",
             )
-        for record in MatchSummary.among(rows):
+        for record in CounterpartsSummary.among(rows):
             names = f"heads of {record.checkpoint} have a counterpart in {record.compare}"
             matched = f"{record.matched} of {record.heads} {names}"
             if record.identical:
@@ -252,7 +258,7 @@ class Match(Study[MatchOptions, MatchPartial]):
 STUDY = Match()
 
 
-def inputs_of(options: MatchOptions) -> list[SourceText]:
+def inputs_of(options: CounterpartsOptions) -> list[SourceText]:
     """All inputs, numbered through. Raises InputError without any."""
     tasks = [PASTED] if options.texts else list(dict.fromkeys(task_of(task).key for task in options.tasks))
     sources_of_tasks = [source for task in tasks for source in sources(options, task)]
@@ -260,7 +266,7 @@ def inputs_of(options: MatchOptions) -> list[SourceText]:
 
 
 def _compared(
-    piece: MatchChunk, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs"
+    piece: CounterpartsChunk, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs"
 ) -> tuple[Compared, ...]:
     sums = studies.comparison.head_similarity.compared(first, other, shared)
     sets = first.sets[0], other.sets[0]
@@ -273,7 +279,11 @@ def _compared(
 
 
 def _drawn(
-    options: MatchOptions, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs", piece: MatchChunk
+    options: CounterpartsOptions,
+    first: "Checkpoint",
+    other: "Checkpoint",
+    shared: "CommonInputs",
+    piece: CounterpartsChunk,
 ) -> Drawn:
     sample = shared.part(range(min(options.random_inputs, len(shared.numbers))))
     seeds = [options.seed * options.draws + draw for draw in range(piece.start, piece.stop)]
@@ -285,7 +295,7 @@ def _sums(piece: Compared) -> "scoring.counterparts.SimilaritySums":
     return scoring.counterparts.SimilaritySums(piece.sums, piece.inputs)
 
 
-def counterparts(options: MatchOptions, merged: MatchPartial) -> list[Counterpart]:
+def counterparts(options: CounterpartsOptions, merged: CounterpartsPartial) -> list[Counterpart]:
     """A record a head of the first checkpoint."""
     whole = merged.compared[0]
     sums = _sums(whole)
@@ -321,7 +331,7 @@ def _number(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _p(merged: MatchPartial, match: np.ndarray) -> np.ndarray:
+def _p(merged: CounterpartsPartial, match: np.ndarray) -> np.ndarray:
     """p of each head's match on the inputs that random weights saw too; NaN before any draw."""
     if not merged.drawn:
         return np.full(len(match), np.nan)
@@ -330,11 +340,13 @@ def _p(merged: MatchPartial, match: np.ndarray) -> np.ndarray:
     return scoring.counterparts.beyond_chance(observed, np.concatenate([piece.largest for piece in merged.drawn]))
 
 
-def summary(options: MatchOptions, merged: MatchPartial, heads: Sequence[Counterpart]) -> MatchSummary:
+def summary(
+    options: CounterpartsOptions, merged: CounterpartsPartial, heads: Sequence[Counterpart]
+) -> CounterpartsSummary:
     """The row that says what was compared."""
     whole, matched = merged.compared[0], [head for head in heads if head.matched]
     places = [(head.layer, head.head) == (head.match_layer, head.match_head) for head in matched]
-    return MatchSummary(
+    return CounterpartsSummary(
         checkpoint=options.checkpoint, compare=whole.compare, keys=whole.keys,
         visible="up to the query" if whole.backward else "all", identical=whole.weights_hash == whole.compare_hash,
         matched=len(matched), same_place=sum(places), heads=len(heads), others=whole.sums.shape[2],

@@ -7,7 +7,7 @@ the recorded mean. Small effects have heavy tails, for which no t-interval of 64
 import numpy as np
 import pytest
 
-from core.scoring.racing import log_capital, log_growth
+from core.scoring.sequential_test import log_capital, log_growth
 from tests.benchmarks.race import CLIP, MARGIN, judged, null_sweeps, recorded, rules_for
 
 RUNS = 60

@@ -1,5 +1,5 @@
 """Which heads (layers, groups) matter to the task's loss by more than a margin: verdicts with error control, from as
-few rows as each of them takes (`core.scoring.racing`).
+few rows as each of them takes (`core.scoring.sequential_test`).
 
 Rows are taken in a random order that the seed fixes, in rounds: the first look with exact effects of every head, and
 first-order effects of the same rows to compare them with; then exact effects of the heads that are still open, up to
@@ -20,7 +20,7 @@ from ... import capture
 from ...config import command_line
 from ...errors import InputError, InterventionError
 from ...scoring import effects
-from ...scoring.racing import ALPHA, FIRST, RaceStep, Rules, Standings, next_step, standings, taken
+from ...scoring.sequential_test import ALPHA, FIRST, NextStep, Rules, Standings, next_step, standings, taken
 from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, task_of
 from ..contract import Done, Flag, Need, Study, Unit
@@ -33,7 +33,7 @@ from ..provenance import provenance
 from ..records import Result
 from . import disabling, references
 from .disabling import SweepOptions, Variant, groups_of, has_parts, variants_of
-from .records import RaceLook, RaceSummary, RaceVerdict, effect_scores
+from .records import InterimAnalysis, SequentialTestSummary, SequentialTestVerdict, effect_scores
 
 if TYPE_CHECKING:
     from ...models.checkpoint import Checkpoint
@@ -50,7 +50,7 @@ INTERVALS = "bets"  # what the intervals are by; earlier versions have "at looks
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class RaceOptions(SweepOptions, references.ReferenceOptions):
+class SequentialTestOptions(SweepOptions, references.ReferenceOptions):
     """What races, of which checkpoint, on which rows, against which margin."""
 
     limit: Limit = None
@@ -123,13 +123,13 @@ class Taken:
     attending: tuple[int, ...] = ()
 
 
-class RaceStudy(Study[RaceOptions, Taken]):
+class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
     """Race heads (layers, groups): which matter to the loss beyond a margin, from as few rows as that takes."""
 
-    name, options, partial, arguments = "race", RaceOptions, Taken, Round
+    name, options, partial, arguments = "sequential-test", SequentialTestOptions, Taken, Round
     question = "Which heads matter by more than a margin?"
     one_by_one = True
-    kinds = (RaceSummary, RaceVerdict, RaceLook)
+    kinds = (SequentialTestSummary, SequentialTestVerdict, InterimAnalysis)
     short_in = ("table", "latex")
     head_scores = effect_scores(
         ("race {} heads", "raced effect on the loss: {}", "mean change of the task's loss, raced: {}"),
@@ -140,11 +140,11 @@ class RaceStudy(Study[RaceOptions, Taken]):
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
-    def read(self, given: Mapping[str, Any]) -> RaceOptions:
+    def read(self, given: Mapping[str, Any]) -> SequentialTestOptions:
         """Typed heads are groups. Raises InputError where something else is to race with them."""
         return super().read(disabling.with_groups(given))
 
-    def units(self, options: RaceOptions) -> list[Unit]:
+    def units(self, options: SequentialTestOptions) -> list[Unit]:
         """The first look: every variant, and first-order effects; options that cannot be are refused here."""
         references.check(capture.interventions.known_operator(options.operator), options)
         rows = disabling.rows_of(options)
@@ -152,7 +152,7 @@ class RaceStudy(Study[RaceOptions, Taken]):
         places = row_order(options, len(rows))[: rules.first]
         return _units(rows, places, Round((), None, first_order=True, number=0), EXACT_A_UNIT)
 
-    def more(self, options: RaceOptions, partials: Sequence[Taken]) -> list[Unit]:
+    def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
         """What the race wants next; when it is over, the rows that heads that matter lack."""
         race = _race(options, self.merge(options, partials))
         step, number, order = race.next(), race.taken.rounds + 1, row_order(options, len(race.rows))
@@ -160,7 +160,7 @@ class RaceStudy(Study[RaceOptions, Taken]):
         next_round = Round((), tuple(int(k) for k in heads), first_order=False, number=number)
         return _units(race.rows, places, next_round, _most(len(heads), len(race.variants)))
 
-    def run(self, options: RaceOptions, unit: Unit) -> Done[Taken]:
+    def run(self, options: SequentialTestOptions, unit: Unit) -> Done[Taken]:
         """The effects that this round wants of these rows."""
         race_round, opened, all_rows = unit.arguments, disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in race_round.rows]
@@ -182,16 +182,16 @@ class RaceStudy(Study[RaceOptions, Taken]):
             taken = replace(taken, first_order=_first_order(options, opened, rows, variants, sources))
         return Done(taken, provenance(checkpoint, [row.id for row in rows], dtype=measured[0].dtype))
 
-    def merge(self, options: RaceOptions, partials: Sequence[Taken]) -> Taken:
+    def merge(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> Taken:
         """All rows, in the task's order."""
         return merge_all(partials)
 
-    def results(self, options: RaceOptions, merged: Taken) -> list[Result]:
+    def results(self, options: SequentialTestOptions, merged: Taken) -> list[Result]:
         """How the race went, a row per variant with its verdict, a row per look."""
         return all_results(_race(options, merged))
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        race, verdicts = RaceSummary.among(rows)[0], RaceVerdict.among(rows)
+        race, verdicts = SequentialTestSummary.among(rows)[0], SequentialTestVerdict.among(rows)
         named = [verdict.name for verdict in verdicts if verdict.verdict == "matters"][:5]
         return Headline(
             f"{race.matters or 'None'} of {len(verdicts)} {SWEPT_SAID.get(race.what, 'ablations')} "
@@ -205,7 +205,7 @@ class RaceStudy(Study[RaceOptions, Taken]):
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        verdicts = sorted(RaceVerdict.among(rows), key=lambda verdict: -abs(verdict.effect or 0.0))
+        verdicts = sorted(SequentialTestVerdict.among(rows), key=lambda verdict: -abs(verdict.effect or 0.0))
         metrics = [name for name in RANKING if any(verdict.metrics.of(name) for verdict in verdicts)]
         table = []
         for verdict in verdicts:
@@ -216,17 +216,17 @@ class RaceStudy(Study[RaceOptions, Taken]):
                 shown |= {f"{name}_change": change and change.value, f"{name}_low": change and change.low}
                 shown |= {f"{name}_high": change and change.high}
             table.append(shown)
-        return [table, verdict_sentence(RaceSummary.of(rows[0]))]
+        return [table, verdict_sentence(SequentialTestSummary.of(rows[0]))]
 
 
-STUDY = RaceStudy()
+STUDY = SequentialTestStudy()
 SWEPT_SAID = {"heads": "heads", "layers": "layers", "groups": "groups of heads"}  # by what is tested
 
 
 # ---------------------------------------------------------------- rules, rounds and what is measured next
 
 
-def row_order(options: RaceOptions, rows: int) -> np.ndarray:
+def row_order(options: SequentialTestOptions, rows: int) -> np.ndarray:
     """The order in which a race takes the rows of its task.
 
     Returns:
@@ -261,7 +261,7 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
     return spread
 
 
-def rules_of(options: RaceOptions, task: Task, rows: Sequence[TaskRow], heads: int) -> Rules:
+def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow], heads: int) -> Rules:
     """The rules asked for. The default margin is 5% of what knowing nothing costs, and a row's loss counts up to what
     knowing nothing costs, or twice a margin above half of that. Raises InputError as `constant_loss`."""
     nothing = constant_loss(task, np.array([row.label for row in rows]))
@@ -284,10 +284,10 @@ def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Race:
+class SequentialTestState:
     """A race at some point. rows: of the task, all; taken: what was measured of them."""
 
-    options: RaceOptions
+    options: SequentialTestOptions
     task: Task
     rows: Sequence[TaskRow]
     taken: Taken
@@ -337,7 +337,7 @@ class Race:
         """Where each variant stands."""
         return standings(self.exact, self.rules)
 
-    def next(self) -> RaceStep:
+    def next(self) -> NextStep:
         """What is to be measured next.
 
         Raises InterventionError where the operator did nothing to any row of the first look.
@@ -361,7 +361,7 @@ class Race:
         return matter, row_order(self.options, len(self.rows))[lacking]
 
 
-def checked_rules(options: RaceOptions, task: Task, rows: Sequence[TaskRow]) -> Rules:
+def checked_rules(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow]) -> Rules:
     """The rules of a race of one head, for what can be refused before anything is opened. Raises InputError."""
     if options.what not in KINDS:
         raise InputError(f'What races is one of {", ".join(KINDS)}; "{options.what}" is none of them: choose one.')
@@ -398,18 +398,18 @@ def merge_all(parts: Sequence[Taken]) -> Taken:
 # ---------------------------------------------------------------- units and passes
 
 
-def left_over(race: RaceSummary) -> str:
+def left_over(race: SequentialTestSummary) -> str:
     """ "1 does not, 30 are undecided": ablations that do not matter, and those that the data do not decide."""
     do, are = ("does" if race.does_not_matter == 1 else "do"), ("is" if race.open == 1 else "are")
     return f"{race.does_not_matter} {do} not, {race.open} {are} undecided"
 
 
-def _race(options: RaceOptions, taken: Taken) -> Race:
-    return Race(options, task_of(options.task), disabling.rows_of(options), taken)
+def _race(options: SequentialTestOptions, taken: Taken) -> SequentialTestState:
+    return SequentialTestState(options, task_of(options.task), disabling.rows_of(options), taken)
 
 
 def _exact(
-    options: RaceOptions,
+    options: SequentialTestOptions,
     opened: disabling.Opened,
     rows: Sequence[TaskRow],
     variants: Sequence[disabling.Variant],
@@ -426,7 +426,7 @@ def _exact(
 
 
 def _first_order(
-    options: RaceOptions,
+    options: SequentialTestOptions,
     opened: disabling.Opened,
     rows: Sequence[TaskRow],
     variants: Sequence[disabling.Variant],
@@ -476,20 +476,20 @@ def _units(rows: Sequence[TaskRow], places: np.ndarray, race_round: Round, most:
 # ---------------------------------------------------------------- result records
 
 
-def all_results(race: Race) -> list[Result]:
+def all_results(race: SequentialTestState) -> list[Result]:
     """The race, its verdicts in the order of the heads, its looks."""
     return [_summary(race), *_verdicts(race), *_looks(race)]
 
 
-def _about(race: Race) -> Any:
+def _about(race: SequentialTestState) -> Any:
     options = race.options
     return {"task": race.task.key, "what": options.what, "operator": options.operator, "n": len(race.rows)}
 
 
-def _summary(race: Race) -> RaceSummary:
+def _summary(race: SequentialTestState) -> SequentialTestSummary:
     rules, state = race.rules, race.standings
     verdicts = state.verdicts
-    return RaceSummary(
+    return SequentialTestSummary(
         **_about(race), loss="squared error" if race.task.is_score else "nats", margin=rules.margin, clip=rules.clip,
         fewest=rules.fewest, alpha=rules.alpha, looks=" ".join(str(look) for look in rules.looks),
         intervals=INTERVALS, matters=verdicts.count("matters"),
@@ -499,7 +499,7 @@ def _summary(race: Race) -> RaceSummary:
     )  # fmt: skip
 
 
-def _work(race: Race) -> Any:
+def _work(race: SequentialTestState) -> Any:
     """What the verdicts took, in row evaluations and in passes of a row, against all rows of every variant. What the
     metric of survivors took beyond them is not counted."""
     rules, state = race.rules, race.standings
@@ -515,7 +515,7 @@ def _work(race: Race) -> Any:
     }
 
 
-def _gradient(race: Race) -> Any:
+def _gradient(race: SequentialTestState) -> Any:
     """How far the gradient alone would lead, on the rows of the first look: ranks, and signs of heads that matter."""
     if not race.has_begun:
         return {"gradient_spearman": None, "gradient_wrong_signs": None}
@@ -527,11 +527,11 @@ def _gradient(race: Race) -> Any:
     return {"gradient_spearman": agreement.spearman, "gradient_wrong_signs": int(wrong.sum())}
 
 
-def _verdicts(race: Race) -> list[RaceVerdict]:
+def _verdicts(race: SequentialTestState) -> list[SequentialTestVerdict]:
     state, metrics, first = race.standings, _metrics(race), race.rules.first
     exact, slope = (effects[:, :first].mean(1) for effects in (race.exact, race.first_order))
     return [
-        RaceVerdict(
+        SequentialTestVerdict(
             **variant.facts(), **_about(race), margin=race.rules.margin, verdict=state.verdicts[k],
             rows=int(state.rows[k]), effect=finite(state.value[k]), effect_low=finite(state.low[k]),
             effect_high=finite(state.high[k]), exact_first=finite(exact[k]), gradient_first=finite(slope[k]),
@@ -541,7 +541,7 @@ def _verdicts(race: Race) -> list[RaceVerdict]:
     ]  # fmt: skip
 
 
-def _score(race: Race, k: int) -> Any:
+def _score(race: SequentialTestState, k: int) -> Any:
     """The fields that make a row of one head a head score in the store."""
     state = race.standings
     if race.options.what not in ("heads", "all-but-one") or finite(state.value[k]) is None:
@@ -555,7 +555,7 @@ def _score(race: Race, k: int) -> Any:
     }
 
 
-def _metrics(race: Race) -> dict[int, list[Metric]]:
+def _metrics(race: SequentialTestState) -> dict[int, list[Metric]]:
     """The metrics of survivors that ran on all rows, with the interval of their change; for F1 and Pearson too."""
     part, verdicts = race.taken, race.standings.verdicts
     if len(part.rows) < len(race.rows) or np.isnan(part.plain).any():
@@ -571,7 +571,7 @@ def _metrics(race: Race) -> dict[int, list[Metric]]:
     return metrics
 
 
-def _looks(race: Race) -> list[RaceLook]:
+def _looks(race: SequentialTestState) -> list[InterimAnalysis]:
     """Per look: how many were open before it, and what it settled."""
     rules: Rules = race.rules
     state, rows = race.standings, []
@@ -580,11 +580,11 @@ def _looks(race: Race) -> list[RaceLook]:
         before = int((state.rows >= look).sum())
         if before:
             settled: Any = {"settled": sum(v != "open" for v in at), "matters": at.count("matters")}
-            rows.append(RaceLook(name=f"{look} rows", rows=look, open=before, **settled, **_about(race)))
+            rows.append(InterimAnalysis(name=f"{look} rows", rows=look, open=before, **settled, **_about(race)))
     return rows
 
 
-def verdict_sentence(race: RaceSummary) -> str:
+def verdict_sentence(race: SequentialTestSummary) -> str:
     """How a race went, in sentences."""
     counts = f"{race.matters} matter, {race.does_not_matter} do not, {race.open} stay open{_futile(race)}"
     took = (
@@ -599,7 +599,7 @@ def verdict_sentence(race: RaceSummary) -> str:
     )
 
 
-def _promise(race: RaceSummary) -> str:
+def _promise(race: SequentialTestSummary) -> str:
     """How often any verdict is wrong; of tests of earlier versions, that this does not hold."""
     if race.intervals != INTERVALS:
         return (
@@ -609,7 +609,7 @@ def _promise(race: RaceSummary) -> str:
     return f", with any verdict wrong in at most {race.alpha:.0%} of such tests (all heads and looks)"
 
 
-def _futile(race: RaceSummary) -> str:
+def _futile(race: SequentialTestSummary) -> str:
     """How many of the open ones take no more rows."""
     if not race.hopeless:
         return ""
@@ -618,7 +618,7 @@ def _futile(race: RaceSummary) -> str:
     )
 
 
-def _clipping(race: RaceSummary) -> str:
+def _clipping(race: SequentialTestSummary) -> str:
     """What rare effects the verdicts speak of; nothing of races of before."""
     if race.clip is None:
         return ""

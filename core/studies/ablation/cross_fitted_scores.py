@@ -35,7 +35,7 @@ from . import cross_fitting, disabling
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class CrossedScoresOptions(cross_fitting.CrossFitting):
+class CrossFittedScoresOptions(cross_fitting.CrossFitting):
     """The parts of the rows, and what each part's models start from."""
 
     initialisations: Annotated[
@@ -81,17 +81,17 @@ class TestedParts:
     parts: tuple[TestedPart, ...]
 
 
-class CrossedScores(Study[CrossedScoresOptions, TestedParts]):
+class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
     """Fine-tune from initialisations and seeds; score all train rows, each by a model of the other parts of them."""
 
-    name, options, partial, arguments = "crossed-scores", CrossedScoresOptions, TestedParts, LeftOut
+    name, options, partial, arguments = "cross-fitted-scores", CrossFittedScoresOptions, TestedParts, LeftOut
     question = "How well does the model score, tested on all train examples?"
     one_by_one = True
     kinds = (TunedScore, TunedRunScore)
     called = "Cross-fitted scores of {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})
 
-    def units(self, options: CrossedScoresOptions) -> list[Unit]:
+    def units(self, options: CrossFittedScoresOptions) -> list[Unit]:
         """One unit a model; what cannot be is refused before anything is trained."""
         if not options.initialisations or not options.seeds:
             raise InputError("Cross-fitted scores need an initialisation and a seed at least: choose them.")
@@ -107,7 +107,7 @@ class CrossedScores(Study[CrossedScoresOptions, TestedParts]):
             for number in range(options.folds)
         ]
 
-    def run(self, options: CrossedScoresOptions, unit: Unit) -> Done[TestedParts]:
+    def run(self, options: CrossFittedScoresOptions, unit: Unit) -> Done[TestedParts]:
         """Fine-tune on the other parts, then predict this one."""
         of: LeftOut = unit.arguments
         rows, folds = cross_fitting.cut_rows(options)
@@ -125,7 +125,7 @@ class CrossedScores(Study[CrossedScoresOptions, TestedParts]):
         )
         return Done(TestedParts((tested,)), facts)
 
-    def results(self, options: CrossedScoresOptions, merged: TestedParts) -> list[TunedScore]:
+    def results(self, options: CrossFittedScoresOptions, merged: TestedParts) -> list[TunedScore]:
         """Each model's score over all rows, then means and the constant predictor."""
         several: dict[tuple[str, int], list[TestedPart]] = {}
         for part in merged.parts:
@@ -147,7 +147,7 @@ class CrossedScores(Study[CrossedScoresOptions, TestedParts]):
         )
 
 
-STUDY = CrossedScores()
+STUDY = CrossFittedScores()
 
 
 def _over_all_rows(task: Task, parts: Sequence[TestedPart]) -> TunedRun:
