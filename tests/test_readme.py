@@ -19,10 +19,11 @@ NO_ROWS = {("jobs", "cancel"), ("backup",), ("restore",), *PROCESSES, *SAID}  # 
 
 
 def leaves(command, path=()):
-    """Every command that can be run, with the words that lead to it."""
+    """Every command that can be run and is listed, with the words that lead to it; former names are hidden."""
     if hasattr(command, "commands"):
         for name, below in command.commands.items():
-            yield from leaves(below, (*path, name))
+            if not below.hidden:
+                yield from leaves(below, (*path, name))
     else:
         yield path, command
 
