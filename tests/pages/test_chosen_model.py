@@ -13,7 +13,7 @@ from tests.pages.opening import opened
 
 # studies whose view opens on its default checkpoint without a bundled result, and why
 NOT_BUNDLED = {
-    "crossed": "hours of fine-tuning",
+    "cross-fitted": "hours of fine-tuning",
     "cross-fitted-scores": "hours of fine-tuning",
     "cross-fitted-prune": "hours of fine-tuning",
     "perturb": "not the first study of its view",
