@@ -2,11 +2,12 @@
 
 The path of a file is used as a task name. Columns: `sentence`, `sentence2` for pairs, `label` (a word) or `score` (0 to
 5), and `split` (train or dev). Without `split`, every fifth row is dev. Without `label` and `score`, every row is in
-both
-splits, and studies that need labels refuse the file.
+both splits, and studies that need labels refuse the file.
 """
 
+import csv
 import hashlib
+import io
 import math
 import os
 import re
@@ -19,7 +20,8 @@ from pathlib import Path
 from .. import config
 from ..errors import InputError
 from ..reading import read_text
-from .tables import ENDINGS, LABEL, PAIR, SCORE, SENTENCE, SPLIT, SentenceTable, read_table
+from ..writing import write_whole
+from .tables import ENDINGS, LABEL, PAIR, PASTED, SCORE, SENTENCE, SPLIT, SentenceTable, read_given, read_table
 
 # ---------------------------------------------------------------- running text
 
@@ -287,3 +289,38 @@ def _complete(own: OwnFile, name: str) -> OwnFile:
                 "occurs in the dev split. Move some rows."
             )
     return own
+
+
+# ---------------------------------------------------------------- saved lists
+
+
+def keep_rows(
+    lines: str, folder: Path, name: str = "sentences", *, learned: bool = False, source: str = PASTED
+) -> Path:
+    """Save a list or table as a task file and return its path; the same list gives the same file.
+
+    Args:
+        learned: whether a model is trained on the list; otherwise labelled rows without a split are all dev.
+
+    Raises:
+        InputError: the list is invalid.
+    """
+    table = read_given(lines, source)
+    checked(table, all_dev=not learned)
+    columns = list(table.columns)
+    rows = [cells for _, cells in table.rows]
+    if SPLIT not in columns and {LABEL, SCORE} & set(columns) and not learned:
+        columns, rows = [*columns, SPLIT], [row | {SPLIT: "dev"} for row in rows]
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    mark = hashlib.sha256(stream.getvalue().encode()).hexdigest()[:8]
+    file = folder / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')[:40] or 'sentences'}-{mark}.csv"
+    write_whole(file, stream.getvalue())
+    return file
+
+
+def kept_rows(folder: Path) -> list[Path]:
+    """Return the saved lists in `folder`, newest first."""
+    return sorted(folder.glob("*.csv"), key=lambda file: file.stat().st_mtime_ns, reverse=True)

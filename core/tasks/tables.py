@@ -6,7 +6,6 @@ tab. A file that ends in .csv, .tsv or .jsonl must be a table.
 """
 
 import csv
-import hashlib
 import io
 import json
 import re
@@ -17,8 +16,6 @@ from typing import Any, NamedTuple
 
 from ..errors import InputError
 from ..reading import lines_of, plain_ends
-from ..writing import write_whole
-from . import own
 
 PASTED = "the pasted text"
 ENDINGS = (".csv", ".tsv", ".jsonl")
@@ -296,35 +293,3 @@ def read_pasted(text: str, name: str = PASTED) -> list[Pasted]:
                 f"Every row must be complete; row {number + 1} of {name} has no sentence. Correct or remove it."
             )
     return [Pasted(cells[SENTENCE], cells.get(PAIR) or None) for _, cells in table.rows]
-
-
-def keep_rows(
-    lines: str, folder: Path, name: str = "sentences", *, learned: bool = False, source: str = PASTED
-) -> Path:
-    """Save a list or table as a task file and return its path; the same list gives the same file.
-
-    Args:
-        learned: whether a model is trained on the list; otherwise labelled rows without a split are all dev.
-
-    Raises:
-        InputError: the list is invalid.
-    """
-    table = read_given(lines, source)
-    own.checked(table, all_dev=not learned)
-    columns = list(table.columns)
-    rows = [cells for _, cells in table.rows]
-    if SPLIT not in columns and {LABEL, SCORE} & set(columns) and not learned:
-        columns, rows = [*columns, SPLIT], [row | {SPLIT: "dev"} for row in rows]
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    mark = hashlib.sha256(stream.getvalue().encode()).hexdigest()[:8]
-    file = folder / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')[:40] or 'sentences'}-{mark}.csv"
-    write_whole(file, stream.getvalue())
-    return file
-
-
-def kept_rows(folder: Path) -> list[Path]:
-    """Return the saved lists in `folder`, newest first."""
-    return sorted(folder.glob("*.csv"), key=lambda file: file.stat().st_mtime_ns, reverse=True)

@@ -25,8 +25,8 @@ from core.studies.attention.inputs import pair_of
 from core.studies.circuits.circuit import columns_of
 from core.tasks.conllu import read_conllu, read_part
 from core.tasks.glue import task_of
-from core.tasks.own import checked, read_own, stretches
-from core.tasks.tables import keep_rows, read_given, read_pasted
+from core.tasks.own import checked, keep_rows, read_own, stretches
+from core.tasks.tables import read_given, read_pasted
 from core.tasks.translation import read_translations
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from core.errors import InputError
 from core.tasks.glue import read_rows, task_of
-from core.tasks.tables import MOST, Pasted, keep_rows, kept_rows, read_pasted
+from core.tasks.own import keep_rows, kept_rows
+from core.tasks.tables import MOST, Pasted, read_pasted
 
 
 def test_a_line_is_a_sentence_and_a_tab_divides_a_pair():

@@ -11,7 +11,8 @@ import streamlit as st
 from core import config
 from core.errors import InputError
 from core.reading import decoded
-from core.tasks.tables import LABEL, MOST, PASTED, SentenceTable, keep_rows, kept_rows, read_given, read_pasted
+from core.tasks.own import keep_rows, kept_rows
+from core.tasks.tables import LABEL, MOST, PASTED, SentenceTable, read_given, read_pasted
 from pages.parts.shell import resources, uploads
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.tables import show_table
