@@ -27,6 +27,7 @@ from core.errors import AtlasError, CheckpointError
 from core.map_sums import Needs
 from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint
+from core.models.refusals import refuse_no_text
 from tests.families.tiny import architectures, is_composite, tiny_config, tiny_of, tokenizer_of
 
 TABLE = Path(__file__).parents[2] / "docs" / "families-table.md"
@@ -74,7 +75,10 @@ def outcome_of(family: str) -> Outcome:
     if is_composite(family):
         return _composite(family)
     try:
+        refuse_no_text(tiny_config(family, 100), family)  # as opening does before the model is built
         checkpoint = tiny_of(family)
+    except CheckpointError as error:
+        return Outcome(family, why=_line(error))
     except Exception as error:  # each config and model class fails with classes of its own
         found = f"{type(error).__name__}: {_line(error)}"
         if NOT_BUILT.search(found):

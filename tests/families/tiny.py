@@ -176,6 +176,9 @@ def tiny_of(model_type: str) -> Checkpoint:
     torch.manual_seed(0)
     how = {} if family_of(model_type).interceptable else {"attn_implementation": "eager"}  # as it is opened
     model = AutoModel.from_config(tiny_config(model_type, len(tokenizer)), **how).eval()
+    for weight in model.parameters():
+        if weight.ndim == 2 and not weight.any():  # NeoMME's attention adds nothing before it is trained
+            torch.nn.init.normal_(weight, std=0.2)
     return Checkpoint(name=f"tiny-{model_type}", model=model, tokenizer=tokenizer)
 
 
