@@ -33,8 +33,8 @@ from .api import must_start
 from .records import Answer, one_job, progress
 from .worker import merged, summarize
 
-EVERY_TOKEN = 400_000  # multiplications that take as long as all else of a token: Python's calls, tables
-SEEN_TOKEN = 6_500_000  # the same where a study looks at maps
+EVERY_TOKEN = 6_500_000  # multiplications that take as long as all else of a token: Python's calls, tables
+BATCHED_TOKEN = 400_000  # the same in training, where 32 examples share a call
 SEEN_WEIGHT = 1200  # multiplications that take as long as one attention weight: its softmax, and what is read off it
 USUAL_TOKENS = 32  # of an example, where its text is not known
 LETTERS = 4.5  # of a token of English
@@ -130,12 +130,15 @@ class ModelSize:
     layers: int
     heads: int
 
-    def work(self, tokens: float, *, maps: bool) -> float:
-        """Multiplications that an example of so many tokens takes, with what takes as long. maps: whether it is looked
-        at its maps."""
-        if not maps:
-            return tokens * (self.weights + EVERY_TOKEN)
-        return tokens * (self.weights + SEEN_TOKEN + SEEN_WEIGHT * self.layers * self.heads * tokens)
+    def work(self, tokens: float, *, maps: bool, batched: bool) -> float:
+        """Multiplications that an example of so many tokens takes, with what takes as long.
+
+        Args:
+            maps: whether its maps are looked at.
+            batched: whether many examples share a call.
+        """
+        seen = SEEN_WEIGHT * self.layers * self.heads * tokens if maps else 0
+        return tokens * (self.weights + (BATCHED_TOKEN if batched else EVERY_TOKEN) + seen)
 
 
 @cache
@@ -279,7 +282,7 @@ def _scale(study: str, options: Mapping[str, Any], before: Mapping[str, Any], *,
     """How many times as long an example takes as in an earlier run; 1 where a checkpoint is not on this machine.
 
     Args:
-        counted: whether tokens are counted elsewhere, so that only a token's time is compared.
+        counted: whether tokens are counted elsewhere, as in fine-tuning, so that only the time of a token is compared.
     """
     sizes = [_size(Extent.of(asked).first_checkpoint) for asked in (options, before)]
     tokens = [None if counted else Extent.of(asked).tokens for asked in (options, before)]
@@ -288,7 +291,7 @@ def _scale(study: str, options: Mapping[str, Any], before: Mapping[str, Any], *,
     if None in tokens:
         tokens = [USUAL_TOKENS, USUAL_TOKENS]
     work = [
-        size.work(length, maps=find_study(study).looks_at_maps) * _passes(study, asked, size)
+        size.work(length, maps=find_study(study).looks_at_maps, batched=counted) * _passes(study, asked, size)
         for size, length, asked in zip(sizes, tokens, (options, before), strict=True)
         if size is not None and length is not None
     ]

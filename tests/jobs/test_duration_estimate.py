@@ -9,8 +9,8 @@ from safetensors.numpy import save_file
 from core import config
 from core.errors import JobError
 from core.jobs.duration_estimate import (
+    EVERY_TOKEN,
     RECORDED_RATE,
-    SEEN_TOKEN,
     SEEN_WEIGHT,
     Extent,
     estimate_duration,
@@ -166,7 +166,7 @@ def test_time_scales_with_weights_outside_embeddings_and_with_heads(db, tmp_path
     timed(db, 10.0, kept=4, checkpoint=before, texts=texts)
 
     def work(layers, heads, width):
-        return 12 * layers * width**2 + SEEN_TOKEN + SEEN_WEIGHT * layers * heads * 33
+        return 12 * layers * width**2 + EVERY_TOKEN + SEEN_WEIGHT * layers * heads * 33
 
     found = estimate_duration(db, "statistics", {"checkpoint": after, "texts": texts})
     assert found.seconds == pytest.approx(10 * work(*size) / work(6, 6, 192))
