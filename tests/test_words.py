@@ -26,6 +26,16 @@ UNCLEAR = (
 )
 PIECES = re.compile(r"(?<!word )(?<!part of )\bpieces\b(?! (of a word|of words|\(parts of words\)))", re.IGNORECASE)
 NAMES_THE_UNIT = {"pages/parts/views/workbench.py"}  # its help says what pieces are
+# Phrases of the former style that must not come back, and the folders that are free of them (more are added).
+FORMER = (
+    "stands beside", "stand beside", "of one's own", "one's own", "beyond luck", "is none of them", "is none:",
+    "is none;", "was asked for", "were asked for", "; seen ", "do the last step again", "mend it", "lets go of",
+    "was let go of", "stands in the place of", "nobody was handed", "surely differ", "goes on with it",
+)  # fmt: skip
+REWRITTEN = (
+    "core/labelling", "core/store", "core/jobs", "core/commands", "core/tasks", "core/frames", "core/drawing",
+    "core/notebook", "core/tuning", "core/probing", "core/patterns", "core/codebook",
+)  # fmt: skip
 BUNDLED = re.compile(r"(?<![\w/-])SST-2(?!-like)[^.|:]{0,40}\bbundled\b|\bbundled\b[^.|:]{0,30}\bSST-2(?!-like)\b")
 # a line beside a diagonal is where the eye sees it
 ALLOWED = {"core/codebook/sets/bert.py", "core/codebook/sets/gpt2.py"}
@@ -53,6 +63,23 @@ def test_unclear_words_stay_away(words):
     }
     assert there <= ALLOWED
     assert words not in (PROJECT / "README.md").read_text(encoding="utf-8").lower()
+
+
+@pytest.mark.parametrize("folder", REWRITTEN)
+def test_phrases_of_the_former_style_stay_away(folder):
+    there = {
+        f"{file.relative_to(PROJECT)}: {text}"
+        for file in files_of(folder)
+        for text in shown(file)
+        if any(words in " ".join(text.lower().split()) for words in FORMER)
+    }
+    assert not there
+
+
+def test_the_former_style_is_recognised(tmp_path):
+    file = tmp_path / "old.py"
+    file.write_text('raise ValueError(f"A kind is one of {kinds}; {kind} is none of them: choose one.")')
+    assert any("is none of them" in text for text in shown(file))
 
 
 @pytest.mark.parametrize("folder", ["pages", "core/commands"])

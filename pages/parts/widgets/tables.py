@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from core import glossary
 from pages.parts.shell.short_names import BETWEEN_NAMES, short_titles
 
 ROW, MOST = 35, 400  # pixels of a row, and of a table that scrolls
@@ -25,10 +26,16 @@ def show_table(rows: Any, *, container: Any = st, height: int = MOST, **options:
         shorts = short_titles([name for name in names.dropna().unique() if isinstance(name, str)], BETWEEN_NAMES)
         frame = frame.assign(checkpoint=names.map(lambda name: shorts.get(name, name)))
     fitted = min(height, ROW * (len(frame) + 1) + 3)
-    options["column_config"] = _in_words(frame) | (options.get("column_config") or {})
+    options["column_config"] = _headings(frame) | (options.get("column_config") or {})
     return container.dataframe(frame, hide_index=True, placeholder="", height=fitted, **options)
 
 
-def _in_words(frame: Any) -> dict[str, str]:
-    """The headings of columns whose names are of several words."""
-    return {name: name.replace("_", " ") for name in frame.columns if isinstance(name, str) and "_" in name}
+def _headings(frame: Any) -> dict[str, Any]:
+    """Column names with spaces instead of underscores, with tooltips from the glossary."""
+    names = [name for name in frame.columns if isinstance(name, str)]
+    headings = {name: name.replace("_", " ") for name in names if "_" in name}
+    meanings = {name: meaning for name in names if (meaning := glossary.column_meaning(name))}
+    columns = {
+        name: st.column_config.Column(headings.get(name, name), help=meaning) for name, meaning in meanings.items()
+    }
+    return headings | columns

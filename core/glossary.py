@@ -1,0 +1,44 @@
+"""The glossary in data/glossary.toml, for pages, commands and docs. `python -m core.glossary` writes docs/glossary.md."""
+
+import tomllib
+from functools import cache
+
+from . import config
+
+FILE = config.DATA / "glossary.toml"
+DOCS = config.PROJECT / "docs" / "glossary.md"
+HEADING = """# Glossary
+
+A word means the same on pages, in the terminal, in rows and in code.
+"""
+
+
+@cache
+def _sections() -> dict[str, dict[str, str]]:
+    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+
+
+def terms() -> dict[str, str]:
+    """Return the meaning of every term, one sentence each."""
+    sections = (section for name, section in _sections().items() if name != "columns")
+    return {term: meaning for section in sections for term, meaning in section.items()}
+
+
+def column_meaning(column: str) -> str | None:
+    """Return the meaning of a column of results, for its tooltip; None if the glossary does not have it."""
+    term = _sections()["columns"].get(column)
+    return terms()[term] if term else None
+
+
+def markdown() -> str:
+    """Return the text of docs/glossary.md."""
+    parts = [HEADING]
+    for name, section in _sections().items():
+        if name != "columns":
+            rows = "\n".join(f"| {term} | {meaning} |" for term, meaning in section.items())
+            parts.append(f"\n## {name}\n\n| term | meaning |\n|---|---|\n{rows}\n")
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    DOCS.write_text(markdown(), encoding="utf-8")
