@@ -1,4 +1,4 @@
-"""The glossary in data/glossary.toml, for pages, commands and docs. `python -m core.glossary` writes docs/glossary.md."""
+"""The glossary in data/glossary.toml, for pages and docs. `python -m core.glossary` writes docs/glossary.md."""
 
 import tomllib
 from functools import cache
