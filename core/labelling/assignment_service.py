@@ -148,7 +148,8 @@ def record(
         return Recorded(labels.record_events(db, events, secret=secret).acknowledged)
     with _changing(db), db.write() as cursor:
         adjudicating.check_decisions(db, cursor, [event for event in events if _is_decision(event)])
-        project_by_id = {project: projects.one_project(db, project) for project in _projects_of(events)}
+        named = {str(event["project"]) for event in events if event.get("project")}
+        project_by_id = {project: projects.one_project(db, project) for project in named}
         answer_of = projects.projects_answered(cursor, [name for name in taken_back if isinstance(name, str)])
         project_by_id |= {project: projects.one_project(db, project) for project in set(answer_of.values())}
         books = {project: _followed(db, cursor, project) for project in project_by_id}
@@ -245,10 +246,6 @@ class _Acted:
         class_name = event.get("class") if kind == "label" else None
         passing, at = int(event.get("pass") or 1), seconds(event["stored"])
         return cls(f"{batch}:{sequence}", project, str(kind), str(person), map_id, passing, class_name, undoes, at)
-
-
-def _projects_of(events: Sequence[Mapping[str, Any]]) -> set[str]:
-    return {str(project) for event in events if (project := event.get("project"))}
 
 
 def _check_class_sets(events: Sequence[Mapping[str, Any]], project_by_id: Mapping[str, projects.Project]) -> None:

@@ -106,7 +106,7 @@ def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
     votes_of_maps = votes(labels, names)
     skills: dict[str, float] = {}
     if method == "majority":
-        probabilities = _shares(votes_of_maps)
+        probabilities = pd.crosstab(votes_of_maps["task"], votes_of_maps["label"], normalize="index")
     elif method == "dawid-skene":
         probabilities = _dawid_skene(votes_of_maps)
     else:
@@ -131,11 +131,6 @@ def _decisions(labels: pd.DataFrame, names: Sequence[str]) -> pd.Series:
 def _best(probabilities: pd.DataFrame) -> pd.DataFrame:
     """Return whether each class [map, class] is among the most likely, up to rounding."""
     return probabilities.ge(probabilities.max(axis=1) - 1e-9, axis=0)
-
-
-def _shares(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
-    """Return vote shares [map, class]."""
-    return pd.crosstab(votes_of_maps["task"], votes_of_maps["label"], normalize="index")
 
 
 def _dawid_skene(votes_of_maps: pd.DataFrame) -> pd.DataFrame:

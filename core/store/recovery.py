@@ -278,7 +278,9 @@ class LogCopy:
         """
         if self.copy is None:
             return self._notice(self._torn)
-        content, (low, high) = read_log(self.copy), _bytes(_log_size(connection))
+        content = read_log(self.copy)
+        ((size,),) = connection.execute("SELECT wal_size FROM pragma_database_size()").fetchall()
+        low, high = _bytes(str(size))
         is_folded = content.root is not None and content.root == self._root
         if high == 0 and not is_folded and not content.is_torn:
             connection.close()
@@ -338,10 +340,6 @@ def copied(source: Path, copy: Path) -> Path:
             copy.unlink(missing_ok=True)
         raise
     return copy
-
-
-def _log_size(connection: duckdb.DuckDBPyConnection) -> str:
-    return str(connection.execute("SELECT wal_size FROM pragma_database_size()").fetchall()[0][0])
 
 
 def _bytes(size: str) -> tuple[int, int]:

@@ -182,14 +182,10 @@ def store_rows(db: Database, run: str, rows: Iterable[Row], *, scores: bool = Tr
         start = first[0][0]
         bodies = ({"run": run, "position": start + position, "body": to_json(row)} for position, row in enumerate(rows))
         insert(cursor, "study_row", _ROW, bodies)
-        of_heads = [row for row in rows if scores and _is_score(row)]
+        of_heads = [row for row in rows if scores and {"statistic", "layer", "head", "value"} <= row.keys()]
         insert(cursor, "head_score", _SCORE, (_score(run, row) for row in of_heads if row.get("part") not in PARTS))
         of_parts = (_score(run, row) | {"part": row["part"]} for row in of_heads if row.get("part") in PARTS)
         insert(cursor, "part_score", _PART_SCORE, of_parts)
-
-
-def _is_score(row: Row) -> bool:
-    return {"statistic", "layer", "head", "value"} <= row.keys()
 
 
 def _score(run: str, row: Row) -> Row:

@@ -8,7 +8,7 @@ always matched by name.
 import hashlib
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -396,13 +396,9 @@ def unseen(dev: Sequence[TaskRow], train: Sequence[TaskRow], learned: Sequence[T
 
 
 def _runs(row: TaskRow) -> Iterator[tuple[str, ...]]:
-    for text in _texts(row):
+    for text in filter(None, (row.text, row.pair)):
         words = text.casefold().split()
         yield from (tuple(words[k : k + WORDS]) for k in range(len(words) - WORDS + 1))
-
-
-def _texts(row: TaskRow) -> Iterable[str]:
-    return filter(None, (row.text, row.pair))
 
 
 # ---------------------------------------------------------------- label order of a checkpoint
