@@ -184,7 +184,7 @@ def test_a_search_takes_its_sentences_over_as_a_set(app):
     assert list(app.dataframe[0].value["text"]) == ["He was agitated now"]
     next(one for one in app.button if one.label.startswith("Use as a set")).click().run()
     assert not app.exception
-    assert json.loads(app.session_state["frame_found"])["id"] == "r:1"
+    assert json.loads(app.session_state["_frame_found"])["id"] == "r:1"
     assert "over from the search: 1 sentence." in said(app)
 
 

@@ -13,6 +13,7 @@ from core.capture.components import parse_components
 from core.errors import InputError
 from pages.parts.shell import history, resources, url
 from pages.parts.shell.context import FIELDS
+from pages.parts.shell.shell import _NAME, _PAYLOADS
 from tests.pages.opening import VIEWS, opened
 
 PAGES_CODE = Path(__file__).resolve().parents[2] / "pages"
@@ -99,6 +100,32 @@ def test_an_address_that_met_a_defect_meets_none(view, query):
 def test_no_address_drops_what_the_shell_remembers_when_somebody_goes_back(name, monkeypatch):
     monkeypatch.setattr(history, "went_back", lambda: True)
     assert faults("start/start", **{name: "1"}) == []
+
+
+IN_ADDRESSES = {  # names of the session that an address may set too, or that each view forgets when it is opened
+    *FIELDS, *_PAYLOADS, "annotator", "head", "heads", "mode", "of", "queue", "start_text", "brushed",
+}  # fmt: skip
+
+
+def test_what_a_page_remembers_for_itself_has_a_name_that_no_address_can_have():
+    """A parameter of an address makes the session forget what it has under that name (shell.arrive)."""
+    held, drawn = {}, set()
+    for file in PAGES_CODE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            match node:
+                case (
+                    ast.Subscript(value=ast.Attribute(attr="session_state"), slice=ast.Constant(str(name)))
+                    | ast.Call(func=ast.Attribute(value=ast.Attribute(attr="session_state")),
+                               args=[ast.Constant(str(name)), *_])
+                    | ast.Attribute(value=ast.Attribute(attr="session_state"), attr=str(name))
+                ):  # fmt: skip
+                    held.setdefault(name, file.name)
+                case ast.keyword(arg="key", value=ast.Constant(str(name))):
+                    drawn.add(name)  # a field: its link says what it holds
+    methods = {"get", "pop", "setdefault", "update"}
+    own = {name: file for name, file in held.items() if name not in drawn | IN_ADDRESSES | methods}
+    assert own, "the scan finds what pages remember"
+    assert {name: file for name, file in own.items() if _NAME.fullmatch(name)} == {}
 
 
 @pytest.mark.parametrize("text", [DIGITS, "²", "٣", "-1", "1e999", "nan", "", "1.0", " 1"])

@@ -47,7 +47,7 @@ def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
             config.command_line("hypothesis", "verify", shown_folder(config.DATA / "hypotheses" / checkpoint))
         )
         st.caption(f"Their runs are computed again by {command}")
-    for job in st.session_state.get("hypothesis_jobs", [])[-2:]:
+    for job in st.session_state.get("_hypothesis_jobs", [])[-2:]:
         job_progress.show_job(job, rows=False)
     _show_proposals(checkpoint, head, scores, task)
     with st.expander("Register another", icon=":material/edit_note:"):
@@ -220,4 +220,4 @@ def _test(batch: str) -> None:
     with clear_errors():
         options = options_of(*batch_of(resources.database(), batch))
         job = job_progress.begin("hypothesis", options, f"Hypotheses about {options.checkpoint}")
-        st.session_state.setdefault("hypothesis_jobs", []).append(job)
+        st.session_state.setdefault("_hypothesis_jobs", []).append(job)

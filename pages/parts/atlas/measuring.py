@@ -48,9 +48,9 @@ def offer_to_measure(checkpoint: str, *, scores: pd.DataFrame) -> None:
                     title = f"{study} of {checkpoint} on {pickers.named(tasks, pickers.data_folder())}"
                     options = {"checkpoint": checkpoint, "tasks": tasks, "data": pickers.data_folder()}
                     started = job_progress.begin(study, options, title)
-                    st.session_state.setdefault("atlas_jobs", []).append(started)
+                    st.session_state.setdefault("_atlas_jobs", []).append(started)
                 st.rerun()
-        for job in st.session_state.get("atlas_jobs", [])[-len(STUDIES) :]:
+        for job in st.session_state.get("_atlas_jobs", [])[-len(STUDIES) :]:
             job_progress.show_job(job, rows=False)
 
 
@@ -66,9 +66,9 @@ def offer_missing(checkpoint: str, task: str | None, *, task_scores: pd.DataFram
             with clear_errors():
                 options = measure_heads.MeasureHeadsOptions(checkpoint, tuple(unmeasured))
                 started = job_progress.begin(STUDY, options, measure_heads.STUDY.title(options))
-                st.session_state.setdefault("atlas_jobs", []).append(started)
+                st.session_state.setdefault("_atlas_jobs", []).append(started)
                 st.rerun()
-    for job in st.session_state.get("atlas_jobs", [])[-len(STUDIES) :]:
+    for job in st.session_state.get("_atlas_jobs", [])[-len(STUDIES) :]:
         job_progress.show_job(job, rows=False)
 
 

@@ -121,7 +121,7 @@ def _picture(moved: Any, heads: list[Head]) -> None:
         highlight=heads,
         select=True,
     )
-    key = f"live_cells_{st.session_state.get('live_clicks', 0)}"  # a new key forgets the click that was answered
+    key = f"live_cells_{st.session_state.get('_live_clicks', 0)}"  # a new key forgets the click that was answered
     st.altair_chart(chart, width="content", on_select=lambda: _toggle(key), selection_mode="cell", key=key)
 
 
@@ -131,7 +131,7 @@ def _toggle(key: str) -> None:
         for clicked in clicked_heads(st.session_state[key]):
             heads = [head for head in heads if head != clicked] if clicked in heads else [*heads, clicked]
         st.session_state.heads = ",".join(str(head) for head in heads)
-        st.session_state.live_clicks = st.session_state.get("live_clicks", 0) + 1
+        st.session_state["_live_clicks"] = st.session_state.get("_live_clicks", 0) + 1
 
 
 def _on_rows() -> None:

@@ -134,9 +134,9 @@ def mark(text: str) -> Marked | None:
 def _marking_clicked(sentence: Parsed) -> dict[str, list[int]] | None:
     """What has just been clicked: the lists follow it. None where nothing new was, since the last run."""
     click = getattr(st.session_state.get("sentence"), "marked", None)
-    if not isinstance(click, dict) or click == st.session_state.get("sentence_followed"):
+    if not isinstance(click, dict) or click == st.session_state.get("_sentence_followed"):
         return None
-    st.session_state["sentence_followed"] = click
+    st.session_state["_sentence_followed"] = click
     if not str(click.get("key", "")).startswith(f"{sentence.text}|"):
         return None
     numbers = range(len(sentence.spans))

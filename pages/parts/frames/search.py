@@ -78,7 +78,7 @@ def _search(releases: list[str]) -> None:
 
 
 def _use_as_set(rows: str) -> None:
-    st.session_state["frame_found"], st.session_state["frame_source"] = rows, "search"
+    st.session_state["_frame_found"], st.session_state["frame_source"] = rows, "search"
     st.session_state["mode"] = "A set of sentences"
 
 
@@ -92,10 +92,10 @@ def _index() -> None:
     )
     db = resources.database()
     if st.button("Index", disabled=not folder.strip(), icon=":material/play_arrow:"):
-        st.session_state["index_job"] = api.start(db, "index-frames", {"data": folder.strip()}, "Index of FrameNet")
-    job = st.session_state.get("index_job")
+        st.session_state["_index_job"] = api.start(db, "index-frames", {"data": folder.strip()}, "Index of FrameNet")
+    job = st.session_state.get("_index_job")
     if job is None:
         return
-    if st.session_state.get("index_shown") != job and show_job(job, rows=False).state == "done":
-        st.session_state["index_shown"] = job
+    if st.session_state.get("_index_shown") != job and show_job(job, rows=False).state == "done":
+        st.session_state["_index_shown"] = job
         st.rerun()

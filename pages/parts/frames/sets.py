@@ -77,7 +77,7 @@ def _inputs() -> tuple[str | None, str | None, dict[str, Any]]:
 
 def _sentences(source: str) -> dict[str, Any]:
     if source == "search":
-        rows = st.session_state.get("frame_found", "")
+        rows = st.session_state.get("_frame_found", "")
         st.caption(
             f"Taken over from the search: {counted(len(lines_of(rows)), 'sentences')}."
             if rows
@@ -138,10 +138,10 @@ def _start(first: str | None, second: str | None, options: dict[str, Any]) -> No
     if names and not needs_rows:
         say_time("frame-heads", options | {"checkpoint": names[0]})
     if st.button("Find the heads", type="primary", icon=":material/play_arrow:", disabled=not names or needs_rows):
-        st.session_state["frame_jobs"] = [
+        st.session_state["_frame_jobs"] = [
             begin("frame-heads", options | {"checkpoint": name}, f"Frame heads of {name}") for name in names
         ]
-    for job in st.session_state.get("frame_jobs", []):
+    for job in st.session_state.get("_frame_jobs", []):
         if api.status(resources.database(), job).state != "done":
             show_job(job, rows=False)
 
@@ -163,12 +163,12 @@ def show_runs() -> None:
         run: f"{stored.checkpoint} · {stored.settings.direction} · {stored.created:%d %b %H:%M} · " + stored.origin
         for run, stored in stored_runs.items()
     }
-    finished = [api.status(db, job).run for job in st.session_state.get("frame_jobs", [])]
+    finished = [api.status(db, job).run for job in st.session_state.get("_frame_jobs", [])]
     suited = [run for run, stored in stored_runs.items() if fits(stored)]
     default = [run for run in finished if run in labels][:2] or suited[:1] or list(labels)[:1]
-    if st.session_state.get("frame_runs_newest", default) != default:
+    if st.session_state.get("_frame_runs_newest", default) != default:
         st.session_state["frame_runs"] = default  # what has just come is shown
-    st.session_state["frame_runs_newest"] = default
+    st.session_state["_frame_runs_newest"] = default
     chosen = url.pick_many(st.multiselect, "Results", labels, key="frame_runs", default=default, max_selections=2,
                              help="Choose two to compare them.")  # fmt: skip
     rows_of = {run: runs.run_rows(db, run) for run in chosen}

@@ -23,21 +23,21 @@ def offer_retraining(db: Database, class_set: str) -> None:
 
     The button is there from the start, so that the sheet stays where it is when the first label comes.
     """
-    st.fragment(_watch, run_every=OFTEN if st.session_state.get("label_training") else SELDOM)(db, class_set)
+    st.fragment(_watch, run_every=OFTEN if st.session_state.get("_label_training") else SELDOM)(db, class_set)
 
 
 def _watch(db: Database, class_set: str) -> None:
     with clear_errors():
-        job = st.session_state.get("label_training")
+        job = st.session_state.get("_label_training")
         if job:
             _follow(db, class_set, job)
             return
         new = classifiers.labels_since_newest(db, class_set)
-        report = st.session_state.get("label_report")
+        report = st.session_state.get("_label_report")
         if report is not None and report.class_set == class_set:
             offer(db, report)
-        elif st.session_state.get("label_trained"):
-            st.caption(st.session_state["label_trained"])
+        elif st.session_state.get("_label_trained"):
+            st.caption(st.session_state["_label_trained"])
         if st.button(
             f"{new} new label{'' if new == 1 else 's'}: retrain",
             icon=":material/model_training:",
@@ -48,9 +48,9 @@ def _watch(db: Database, class_set: str) -> None:
             options = training_options(
                 db, snapshot(db, class_set), beside=False, curve=False, annotator=people.person().name
             )
-            st.session_state.pop("label_report", None)
-            st.session_state["label_before"] = keep_best_known(db, class_set) if can_suggest(db, class_set) else None
-            st.session_state["label_training"] = api.start(
+            st.session_state.pop("_label_report", None)
+            st.session_state["_label_before"] = keep_best_known(db, class_set) if can_suggest(db, class_set) else None
+            st.session_state["_label_training"] = api.start(
                 db, STUDY, options, f"Pattern classifier, {class_set}, trees"
             )
             st.rerun()
@@ -62,13 +62,13 @@ def _follow(db: Database, class_set: str, job: str) -> None:
     if now.active:
         st.progress(min(now.share, 1.0), text=f"Training on {len(snapshot(db, class_set).facts)} labelled maps ...")
         return
-    del st.session_state["label_training"]
+    del st.session_state["_label_training"]
     if now.state != "done" or not now.run:
-        st.session_state["label_trained"] = plain(f"The training stopped: {(now.error or now.state).rstrip('.')}.")
+        st.session_state["_label_trained"] = plain(f"The training stopped: {(now.error or now.state).rstrip('.')}.")
         st.rerun()
-    before = st.session_state.pop("label_before", None)
-    st.session_state["label_report"] = report_on(db, class_set, before, now.run[:12])
-    st.session_state.pop("label_trained", None)
+    before = st.session_state.pop("_label_before", None)
+    st.session_state["_label_report"] = report_on(db, class_set, before, now.run[:12])
+    st.session_state.pop("_label_trained", None)
     st.session_state.pop("label_payload", None)
     st.rerun()
 

@@ -70,9 +70,9 @@ def _queue_filters(kinds: pd.DataFrame, classes: ClassSet, before: Mapping[str, 
     titles = {cls.name: cls.title for cls in classes.classes}
     about = "GPT-2's classes describe decoders, BERT's encoders."
     start = _fitting(kinds, classes)
-    if st.session_state.get("label_classes") != classes.name:  # what was usual for other classes was nobody's choice
+    if st.session_state.get("_label_classes") != classes.name:  # what was usual for other classes was nobody's choice
         st.session_state.pop("of", None)
-        st.session_state["label_classes"] = classes.name
+        st.session_state["_label_classes"] = classes.name
     layers = [str(number + 1) for number in sorted(kinds["layer"].unique())]
     return {
         "order": url.pick(st.selectbox, "Order", list(ORDERS), key="order", format_func=ORDERS.get, default=first),

@@ -100,9 +100,9 @@ def take(db: Database, class_set: str, classifier: str, word: str) -> None:
     if st.button(word, key=f"take_{classifier}"):
         with clear_errors():
             classifiers.choose(db, class_set, classifier, annotator=people.person().name)
-            for name in ("label_payload", "queue", "label_report"):
+            for name in ("label_payload", "queue", "_label_report"):
                 st.session_state.pop(name, None)
-            st.session_state["label_trained"] = "The new classifier suggests, as somebody chose."
+            st.session_state["_label_trained"] = "The new classifier suggests, as somebody chose."
             st.rerun()
 
 

@@ -85,7 +85,7 @@ def pick_row() -> None:
             _sample_row()
         with own_tab:
             _own_list()
-    if st.session_state.get("own_inputs"):
+    if st.session_state.get("_own_inputs"):
         _step()
 
 
@@ -118,18 +118,18 @@ def _own_list() -> None:
 
 def _take() -> None:
     with clear_errors():
-        st.session_state["own_inputs"] = read_pasted(*own_rows.given("own"))
+        st.session_state["_own_inputs"] = read_pasted(*own_rows.given("own"))
         _go(0)
 
 
 def _go(position: int) -> None:
-    inputs: list[Pasted] = st.session_state["own_inputs"]
-    st.session_state["own_place"] = position % len(inputs)
+    inputs: list[Pasted] = st.session_state["_own_inputs"]
+    st.session_state["_own_place"] = position % len(inputs)
     _fill(*inputs[position % len(inputs)])
 
 
 def _step() -> None:
-    position, count = st.session_state.get("own_place", 0), len(st.session_state["own_inputs"])
+    position, count = st.session_state.get("_own_place", 0), len(st.session_state["_own_inputs"])
     st.button("Previous", on_click=_go, args=(position - 1,), key="own_back")
     st.caption(plain(f"{position + 1} of {count}"), width="content")
     st.button("Next", on_click=_go, args=(position + 1,), key="own_on")

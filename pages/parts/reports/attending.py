@@ -166,13 +166,13 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
         )
     study_options = find_study(study).read(options | {"checkpoint": name, "texts": texts})
     mark = identity(study, study_options)
-    if st.session_state.get("measured_mark") != mark:
+    if st.session_state.get("_measured_mark") != mark:
         with st.spinner("Measuring every head ..."):
             measured_rows = measured(study, study_options)
-            st.session_state.measured_scores = (measured_rows, kind.among(measured_rows))
-        st.session_state.measured_mark = mark
+            st.session_state["_measured_scores"] = (measured_rows, kind.among(measured_rows))
+        st.session_state["_measured_mark"] = mark
     about = [name, "typed sentences", counted(len(texts), "inputs")]
-    rows, scores = st.session_state.measured_scores
+    rows, scores = st.session_state["_measured_scores"]
     return _scores_of_heads(rows, scores, about, (name, *_first_of(study_options)))
 
 
@@ -254,7 +254,7 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
         study_options if name and tasks else None,
         "Run",
         title=lambda: f"{job_title} on {pickers.named(tasks, data_folder)}",
-        keep_as=f"job_{study}",
+        keep_as=f"_job_{study}",
         key=f"start_{study}",
     )
 

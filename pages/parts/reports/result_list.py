@@ -106,16 +106,16 @@ def _delete(run: str) -> None:
 
 def _compare(run: str) -> None:
     """The first click names one, the second the other; a third begins anew."""
-    chosen = [compared_run for compared_run in st.session_state.get("compared_runs", []) if compared_run != run]
-    st.session_state["compared_runs"] = [run] if len(chosen) != 1 else [*chosen, run]
+    chosen = [compared_run for compared_run in st.session_state.get("_compared_runs", []) if compared_run != run]
+    st.session_state["_compared_runs"] = [run] if len(chosen) != 1 else [*chosen, run]
 
 
 def _stop_comparing() -> None:
-    st.session_state.pop("compared_runs", None)
+    st.session_state.pop("_compared_runs", None)
 
 
 def _compared(stored_runs: dict[str, StoredRun]) -> None:
-    chosen = [stored_runs[run] for run in st.session_state.get("compared_runs", []) if run in stored_runs]
+    chosen = [stored_runs[run] for run in st.session_state.get("_compared_runs", []) if run in stored_runs]
     if not chosen:
         return
     with st.container(border=True, key="compared"):

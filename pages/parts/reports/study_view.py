@@ -96,7 +96,7 @@ def drawer(title: str, study: str):
 def _opened(stored_runs: Mapping[str, StoredRun], key: str, prefer: Callable[[StoredRun], bool]) -> str:
     """The result that was opened or that the link names; a new one once it is stored; otherwise the one that fits the
     chosen checkpoint and task best, also after these changed."""
-    run_ids, newest, asked_key = list(stored_runs), f"{key}_newest", f"{key}_context"
+    run_ids, newest, asked_key = list(stored_runs), f"_{key}_newest", f"_{key}_context"
     checkpoint_rows = (context.now().checkpoint, context.now().beside, context.now().rows)
     newest_before, st.session_state[newest] = st.session_state.get(newest), run_ids[0]
     before, st.session_state[asked_key] = st.session_state.get(asked_key), checkpoint_rows

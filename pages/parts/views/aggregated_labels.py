@@ -91,8 +91,8 @@ def doubts_part(db, class_set: str) -> None:
         "Look for label errors", help="Trees are fitted on other inputs five times; takes seconds to minutes."
     ):
         with clear_errors(), st.spinner("Fitting classifiers on other inputs ..."):
-            st.session_state["doubts"] = (class_set, adjudicating.doubted(snapshot(db, class_set)))
-    cached_doubts = st.session_state.get("doubts")
+            st.session_state["_doubts"] = (class_set, adjudicating.doubted(snapshot(db, class_set)))
+    cached_doubts = st.session_state.get("_doubts")
     if cached_doubts is None or cached_doubts[0] != class_set:
         return
     suspects = cached_doubts[1]

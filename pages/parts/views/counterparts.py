@@ -120,7 +120,7 @@ def picture(heads: Sequence[Counterpart], summary: CounterpartsSummary) -> Count
     """Both pictures and their ribbons; the head that was clicked, or that the context names."""
     by_name = {head.name: head for head in heads}
     named_heads = context.heads_named(context.now().head or "")
-    first = st.session_state.get("counterpart_of") or (str(named_heads[0]) if named_heads else "")
+    first = st.session_state.get("_counterpart_of") or (str(named_heads[0]) if named_heads else "")
     chosen = by_name.get(first) or max(heads, key=lambda head: head.similarity or 0)
     frame = pd.DataFrame([vars(head) for head in heads])
     layers = 1 + max(max(head.best_layer, head.match_layer or 0) for head in heads)
@@ -131,7 +131,7 @@ def picture(heads: Sequence[Counterpart], summary: CounterpartsSummary) -> Count
     picked = st.altair_chart(chart, on_select="rerun", selection_mode="cell", key="ribbons")
     clicked = picked.selection.get("cell") or []
     if clicked and clicked[0]["name"] in by_name and clicked[0]["name"] != chosen.name:
-        st.session_state.counterpart_of = clicked[0]["name"]
+        st.session_state["_counterpart_of"] = clicked[0]["name"]
         st.rerun()
     return chosen
 
