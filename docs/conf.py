@@ -6,9 +6,14 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))  # of notebooks
-WORK = PROJECT / "build" / "site-notebooks"  # of the notebooks: their database, and what IPython runs before them
-os.environ |= {"HF_HUB_OFFLINE": "1", "ATLAS_DB": str(WORK / "atlas.duckdb"), "IPYTHONDIR": str(WORK / "ipython")}
+WORK = PROJECT / "build" / "site-notebooks"  # of the notebooks: the package, their database, what IPython runs first
+os.environ |= {
+    "HF_HUB_OFFLINE": "1",
+    "TQDM_DISABLE": "1",
+    "ATLAS_DB": str(WORK / "atlas.duckdb"),
+    "IPYTHONDIR": str(WORK / "ipython"),
+}
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(WORK / "package"), os.environ.get("PYTHONPATH")]))
 
 from core import __version__ as release  # noqa: E402 - after the path
 

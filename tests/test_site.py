@@ -38,6 +38,15 @@ def test_the_four_kinds_of_pages_are_apart():
     assert kinds == {"tutorials", "how-to", "reference", "explanation", "results", "decisions"}
 
 
+DATED = re.compile(r"\b\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November) ?\d*")
+KINDS = [file for file in PAGES if file.parent != PROJECT / "docs"]
+
+
+@pytest.mark.parametrize("file", KINDS, ids=lambda file: file.relative_to(PROJECT / "docs").as_posix())
+def test_a_page_has_no_dates(file):
+    assert DATED.findall(file.read_text(encoding="utf-8")) == []
+
+
 def anchors(text: str) -> set[str]:
     """The anchors of a page's headings, as MyST makes them."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)

@@ -38,7 +38,6 @@ STARTUP = '''
 import html
 
 import altair
-from core.notebook.showing import MapsWidget
 
 
 def embedded(widget):
@@ -47,7 +46,8 @@ def embedded(widget):
     return f\'<iframe srcdoc="{text}" title="Attention maps" style="width:100%;height:640px;border:0"></iframe>\'
 
 
-get_ipython().display_formatter.formatters["text/html"].for_type(MapsWidget, embedded)
+formatter = get_ipython().display_formatter.formatters["text/html"]
+formatter.for_type_by_name("attention_atlas.core.notebook.showing", "MapsWidget", embedded)
 altair.renderers.enable("svg")
 '''
 
@@ -56,6 +56,7 @@ def setup(app: Any) -> dict[str, Any]:
     """Called by Sphinx."""
     app.connect("builder-inited", lambda _: write_pages())
     app.connect("builder-inited", lambda _: write_startup(Path(os.environ["IPYTHONDIR"])))
+    app.connect("builder-inited", lambda _: lay_package(Path(os.environ["IPYTHONDIR"]).parent / "package"))
     app.connect("source-read", _rewrite)
     return {"parallel_read_safe": True}
 
@@ -65,6 +66,15 @@ def write_startup(folder: Path) -> None:
     place = folder / "profile_default" / "startup"
     place.mkdir(parents=True, exist_ok=True)
     (place / "00-site.py").write_text(STARTUP, encoding="utf-8")
+
+
+def lay_package(folder: Path) -> None:
+    """The package `attention_atlas` as a wheel has it, of links into the clone, for the notebooks."""
+    place = folder / "attention_atlas"
+    place.mkdir(parents=True, exist_ok=True)
+    for name, target in {"__init__.py": "data/recipes/attention_atlas.py", "core": "core", "data": "data"}.items():
+        if not (place / name).is_symlink():
+            (place / name).symlink_to(PROJECT / target)
 
 
 def write_pages(folder: Path = DOCS) -> list[Path]:
@@ -224,7 +234,8 @@ def prose() -> dict[str, int]:
     return {file.relative_to(PROJECT).as_posix(): file.stat().st_size for file in sorted(written)}
 
 
-BY_COMMAND = ("families-table.md", "reference/families-table.md", "reference/codebook.md")  # committed, by a command
+# committed, and written by a command each
+BY_COMMAND = ("calibration.md", "families-table.md", "reference/families-table.md", "reference/codebook.md")
 
 
 if __name__ == "__main__":
