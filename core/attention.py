@@ -1,8 +1,7 @@
 """Basic types: heads, axes, and checked attention maps.
 
 Rows are queries and sum to 1; a vertical stripe is a key column. Layers, heads and tokens are zero-based here and in
-the
-database; only text for people ("L1 H2") is one-based, as in papers.
+the database; only text for people ("L1 H2") is one-based, as in papers.
 """
 
 import re
@@ -28,8 +27,7 @@ class Head(tuple[int, int]):
     """An attention head, zero-based: (layer, head). `str(Head(6, 5))` is "L7H6".
 
     It indexes arrays [layer, head, ...]. part: stack of an encoder-decoder (PARTS; "Enc L1H2"), "" for other models;
-    heads of
-    different stacks are not equal.
+    heads of different stacks are not equal.
     """
 
     part: str

@@ -49,8 +49,7 @@ class Settings:
         jobs_at_once: jobs that may run in parallel.
         cluster: address of a Dask scheduler, or None.
         visitors: role of visitors to an app without sign-in; None for admin on this machine's own address and viewer
-            elsewhere
-            (docs/security.md).
+            elsewhere (docs/security.md).
         folders: where users may name files, in addition to those above and data/; None for anywhere.
         frame_ancestors: origins of sites that may embed the app.
         offline: never access the hub.
@@ -234,8 +233,7 @@ def within(path: str | Path, *, to_write: bool = False) -> bool:
     """Return whether users may name `path`: in an allowed folder, or anywhere if ATLAS_FOLDERS is not set.
 
     Links are resolved first. The database and its related files are never allowed. Raises OSError, ValueError or
-    RuntimeError
-    for an invalid path.
+    RuntimeError for an invalid path.
     """
     whole = Path(path).expanduser().resolve()
     if is_database(whole):

@@ -34,8 +34,7 @@ class SignInSessions:
     """Sessions by the hash of their secret and person. Thread-safe.
 
     If the file cannot be written, sessions last until the app ends; an unreadable file is treated as empty, so that
-    everybody
-    signs in again.
+    everybody signs in again.
     """
 
     def __init__(self, file: Path, clock: Callable[[], float] = time.time):
@@ -47,8 +46,7 @@ class SignInSessions:
         """Start a session of `person` and return its secret for the cookie.
 
         A person with MOST_OF_ONE sessions loses the oldest one, as does anybody if there are MOST in total; a person
-        without any
-        then gets an invalid secret, which is logged. Sessions of other people are never ended.
+        without any then gets an invalid secret, which is logged. Sessions of other people are never ended.
         """
         secret = secrets.token_urlsafe(32)
         with self._lock:

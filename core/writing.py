@@ -18,8 +18,7 @@ def replacing(file: str | Path, error: type[AtlasError] = InputError) -> Iterato
     """Yield a temporary file that replaces `file` if the block succeeds, and is removed otherwise.
 
     Links are followed and remain links; the previous file remains until the new one is complete on disk. Missing
-    folders are
-    created.
+    folders are created.
 
     Raises:
         AtlasError: of class `error`, for a full disk, an unwritable folder, or an invalid target.

@@ -1,8 +1,7 @@
 """Class sets of attention patterns, and the codebooks of the bundled ones.
 
 Class sets are never edited: `ClassSet.after` applies stored changes to the bundled set (or an empty one). The bundled
-ones
-are in `core.codebook.sets`, one file each.
+ones are in `core.codebook.sets`, one file each.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

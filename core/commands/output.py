@@ -176,8 +176,7 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
     """Run a study as a job and wait for it; return the run and its rows.
 
     The same command resumes an unfinished job. If another process holds the database, a temporary database is used, and
-    the
-    rows are left in a file that the Jobs page can import.
+    the rows are left in a file that the Jobs page can import.
 
     Args:
         title: title of the job; "" for the study's name.

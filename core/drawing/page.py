@@ -1,8 +1,7 @@
 """Self-contained HTML pages with interactive maps, charts, tables and text, without a server or any request.
 
 The page is a Jinja template that escapes all text; tokens are in the compressed data and only ever drawn or set as
-text.
-The content security policy allows only the scripts of the file, by their hashes, and no requests.
+text. The content security policy allows only the scripts of the file, by their hashes, and no requests.
 """
 
 import base64

@@ -160,8 +160,7 @@ def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
     """Return the head to open first, like "L2H2".
 
     It is the head that attends most to a neighbour, if with more than half of its weight; otherwise the one that
-    attends most
-    to any kind of position; L1H1 without such scores.
+    attends most to any kind of position; L1H1 without such scores.
 
     scores: (layer, head) by name.
     """

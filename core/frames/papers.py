@@ -1,8 +1,7 @@
 """Sentence lists of the two papers: 473 by Kovaleva et al., and 23 of the GPT-2 replication.
 
 Both have strings instead of positions. If a string occurs several times, the first occurrence is used, as in the
-notebooks,
-and a note lists it.
+notebooks, and a note lists it.
 """
 
 import json

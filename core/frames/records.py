@@ -178,8 +178,7 @@ def word_spans(text: str) -> list[Span]:
     sentence.
 
     The paper's notebook uses `nltk.word_tokenize`, which first splits sentences with a model that is not bundled;
-    FrameNet's
-    texts are single sentences. Quotation marks, which the tokenizer rewrites, keep their place in the text.
+    FrameNet's texts are single sentences. Quotation marks, which the tokenizer rewrites, keep their place in the text.
     """
     from nltk.tokenize import NLTKWordTokenizer  # 1.3 s at start
 

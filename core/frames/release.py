@@ -1,8 +1,7 @@
 """FrameNet releases, read through NLTK: frames, lexical units, exemplar sentences, full texts.
 
 NLTK's reader refuses XML entities, huge files, and files that other accounts can write. Files that it rejects are
-skipped
-and listed.
+skipped and listed.
 """
 
 import os

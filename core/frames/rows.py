@@ -4,8 +4,7 @@
 "elements": [{"name": "Theme", "spans": [[0, 2]], "coreness": "Core", "core_set": true}]}
 
 Only text and target are required. "links" lists other pairs to measure as {"name", "element": spans, "target": spans}.
-A
-single span may be written as [start, end].
+A single span may be written as [start, end].
 """
 
 import json

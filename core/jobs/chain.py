@@ -1,8 +1,7 @@
 """Run several jobs in sequence, reusing stored results.
 
 A job with the same options as a finished one is not run again, and an unfinished one is resumed. `begin` runs a
-sequence
-in a thread of the app, so no page needs to stay open; commands call `run_in_turn`.
+sequence in a thread of the app, so no page needs to stay open; commands call `run_in_turn`.
 """
 
 import logging

@@ -1,10 +1,9 @@
 """Which map each annotator of a project labels next: a state rebuilt from events, without clock or database.
 
 Each map needs labels from `k` different people. A *reservation* (`Claimed`) holds a slot of a map until it expires;
-each
-answer renews its author's reservations. A label fills a free slot; otherwise it is *surplus*: stored but not counted.
-Reservations of people who have not labelled in this project do not block others, because names can be made up if
-nobody signs in. Nobody gets a map again after answering it, except for planned repeats. *Gold* maps and *exemplars*
+each answer renews its author's reservations. A label fills a free slot; otherwise it is *surplus*: stored but not
+counted. Reservations of people who have not labelled in this project do not block others, because names can be made up
+if nobody signs in. Nobody gets a map again after answering it, except for planned repeats. *Gold* maps and *exemplars*
 (maps with a known class) go to everybody.
 """
 

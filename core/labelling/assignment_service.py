@@ -400,8 +400,7 @@ def _follow(cursor: Any, project: str, followed: _Kept, *, lapse: float | None =
     """Apply the events since the last call, in order. lapse: as in `claims_since`.
 
     Reservations, answers and admissions share one sequence. Undos are ordered by label events: an undo is applied
-    before
-    the first answer whose label event is later.
+    before the first answer whose label event is later.
     """
     board, since, last = followed.board, followed.marks, followed.frozen
     undone = projects.undone_since(cursor, project, since, last=last)

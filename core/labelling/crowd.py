@@ -106,9 +106,8 @@ def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id
 
     Args:
         project: only its labels, including surplus, with repeats as a second pass and with adjudications of its maps,
-            but
-            without gold and exemplars; as of its closing if it is closed or archived. None for all labels of the class
-            set.
+            but without gold and exemplars; as of its closing if it is closed or archived. None for all labels of the
+            class set.
     """
     if project is None:
         return standing_labels(db, class_set, map_id=map_id)

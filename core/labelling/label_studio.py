@@ -182,11 +182,9 @@ def import_studio(
     """Import a Label Studio export: its JSON (including older versions and storage files), or JSON-MIN.
 
     Also reads a list of records with map_id, class and annotator, as pandas writes it. Annotations from this program
-    are
-    recognised by map, annotator, class and time, so a project without changes adds nothing. If a person has several
+    are recognised by map, annotator, class and time, so a project without changes adds nothing. If a person has several
     labels for a map, the newest counts; labels older than the stored one are not imported. Annotations that cannot be
-    used
-    (several choices, unknown annotator, class or map) are reported.
+    used (several choices, unknown annotator, class or map) are reported.
 
     Args:
         people: annotator names by Label Studio user ID or e-mail address.

@@ -49,10 +49,8 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
     """Return map IDs in the order in which they are shown.
 
     Orders: "random" by a hash of seed and map, stable when maps are added; "uncertain" by smallest classifier margin,
-    maps
-    without a suggestion last; "disagreement" maps with differing labels first; "adjudication" only those; "codebook"
-    maps
-    with a label that the codebook's measurements contradict first.
+    maps without a suggestion last; "disagreement" maps with differing labels first; "adjudication" only those;
+    "codebook" maps with a label that the codebook's measurements contradict first.
 
     Args:
         hints: suggestions of a classifier; None without a classifier.

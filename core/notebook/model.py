@@ -171,7 +171,7 @@ class Model:
 
         Returns:
             A row a map: text (its number, from 0), layer, head (zero-based), name, class, probability, unsure, outside
-            (beyond what the classifier was trained on), and a column a class.
+                (beyond what the classifier was trained on), and a column a class.
         """
         opened = self.checkpoint
         fitted = classifier_of(classifier, class_set, causal=opened.causal)

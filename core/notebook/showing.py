@@ -68,7 +68,7 @@ def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFr
 
     Returns:
         One row for each head and score: layer, head (zero-based), name, score, value (mean over texts), low and high
-        (95 % CI; NaN for too few texts), baseline (mean under uniform attention), n (texts).
+            (95 % CI; NaN for too few texts), baseline (mean under uniform attention), n (texts).
 
     Raises:
         CheckpointError, InputError: the model cannot be captured; there is no text.
@@ -324,8 +324,7 @@ def hypothesis(
 
     Returns:
         One row for each criterion: hypothesis (its ID), criterion, state, measure, amount, low, high, baseline, n, p,
-            adjusted,
-        level, note.
+            adjusted, level, note.
 
     Raises:
         InputError: the hypothesis cannot be tested with these arguments.
@@ -559,8 +558,7 @@ def counterparts(
 
     Returns:
         One row for each head of `checkpoint`: layer, head, match_layer, match_head (zero-based), similarity, low, high,
-        margin,
-        p, agrees, matched.
+        margin, p, agrees, matched.
 
     Raises:
         CheckpointError, InputError: a checkpoint cannot be opened, or the two have no words in common.
@@ -583,8 +581,7 @@ def why(checkpoint: Checkpoint, text: str, head: str | Head, *, pair: str | None
 
     Returns:
         One row for each term: query, key (zero-based), query_token, key_token, weight, score (minus the row's mean; the
-            terms sum
-        to it), query_part, key_part, value; the last row of a cell sums all other terms.
+            terms sum to it), query_part, key_part, value; the last row of a cell sums all other terms.
 
     Raises:
         CheckpointError, InputError, InterventionError: the model, head or family cannot be decomposed.

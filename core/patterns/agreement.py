@@ -1,8 +1,7 @@
 """Agreement between annotators on the classes of maps, and one consensus label for each map.
 
 A *rater* is an annotator in one pass ("ada", "ada, pass 2"), so a second, blind pass counts like another annotator.
-Frames
-have the columns map_id, annotator, pass, class, queue_order, ordinal, task, split, row_id.
+Frames have the columns map_id, annotator, pass, class, queue_order, ordinal, task, split, row_id.
 """
 
 from collections.abc import Sequence
@@ -142,8 +141,7 @@ def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
     """Return one label for each map: its newest adjudication, otherwise the majority of first passes.
 
     with_ties: keep tied maps with the first tied class by name; otherwise omit them. The chosen label is one given in
-    random
-    order without a suggestion, if there is one.
+    random order without a suggestion, if there is one.
     """
     settled = labels[labels["queue_order"] == "adjudication"].drop_duplicates("map_id", keep="last")
     first = labels[(labels["pass"] == 1) & ~labels["map_id"].isin(settled["map_id"])]

@@ -1,8 +1,7 @@
 """Features of decoder maps: columns in each of two sentences, and how far back attention goes.
 
 The start of the second sentence is estimated as the position whose later rows look back least, relative to uniform
-rows.
-The first row, which is always 1 on its own key, is ignored. Axes are `map query key`.
+rows. The first row, which is always 1 on its own key, is ignored. Axes are `map query key`.
 """
 
 import numpy as np

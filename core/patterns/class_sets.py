@@ -73,8 +73,7 @@ def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> Clas
 
     Raises:
         InputError: the name is empty or in use, `describes` is invalid, or the classes are too few, too many or too
-            similar;
-            then nothing is stored.
+            similar; then nothing is stored.
     """
     db.person.must("admin", "change classes")
     with db.write():  # so that only one of two simultaneous creations succeeds

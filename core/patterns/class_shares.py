@@ -65,8 +65,7 @@ def moved_shares(
     """Return the change of each class's share between two checkpoints on the same inputs (Prasanna et al.).
 
     Paired resampling: each input keeps both of its counts. The simultaneous interval is valid after selecting the class
-    that
-    changes most.
+    that changes most.
     """
     both = np.stack([before, after], axis=1)
     total = both.sum(0)
@@ -82,8 +81,7 @@ class CorrectedShare(Share):
     """A share corrected for the classifier's confusions; low and high are NaN if `misfit` is below LEVEL.
 
     misfit: p of a chi-square test (parametric bootstrap, all classes together) that some shares, confused as on the
-    held-out
-    maps, explain the observed counts.
+    held-out maps, explain the observed counts.
     """
 
     misfit: float

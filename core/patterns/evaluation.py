@@ -1,8 +1,7 @@
 """Evaluation of predicted classes on held-out maps.
 
 All scores are on maps whose input the classifier was not trained on. Intervals resample inputs, because maps of one
-input
-are similar. Classes are in the order of their class set.
+input are similar. Classes are in the order of their class set.
 """
 
 from collections import Counter, defaultdict
@@ -21,8 +20,7 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float = 0.025) -> np.ndarray:
     """Return the interval from bootstrap samples over groups, [2, *rest]; NaN samples are ignored.
 
-    Percentiles are too narrow for few groups, so they are expanded (Hesterberg 2015), to 1.6 % for 20
-    groups.
+    Percentiles are too narrow for few groups, so they are expanded (Hesterberg 2015), to 1.6 % for 20 groups.
 
     groups: number of resampled groups; for one group, the interval is the range.
     """

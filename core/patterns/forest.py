@@ -1,9 +1,8 @@
 """Random forest on length-independent statistics, calibrated on checkpoints that it was not trained on.
 
 Extremely randomised trees (Geurts et al. 2006, scikit-learn) split statistics of `shapes` at random values, so
-thresholds
-are not fitted to one checkpoint. Trees are stored as arrays. The temperature (Guo et al. 2017) is fitted on left-out
-checkpoints; if boosted trees lower the loss there, their probabilities are averaged with the forest's.
+thresholds are not fitted to one checkpoint. Trees are stored as arrays. The temperature (Guo et al. 2017) is fitted on
+left-out checkpoints; if boosted trees lower the loss there, their probabilities are averaged with the forest's.
 """
 
 from collections import Counter
@@ -309,8 +308,7 @@ def fit_forest(
     Args:
         known: soft labels from `parts`; None for one class per map.
         origins: group of each map for calibration: its checkpoint, or its head if there is only one checkpoint. With
-            one
-            origin, random parts of the maps are used.
+            one origin, random parts of the maps are used.
         measured: the maps' `shapes`, if available.
 
     Returns:

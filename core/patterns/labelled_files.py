@@ -1,8 +1,7 @@
 """Read and validate maps and labels from user files.
 
 An .npz file is a zip archive: its directory is checked first, so that too many entries or a decompression bomb is
-refused
-before unpacking. Pickled objects are never loaded.
+refused before unpacking. Pickled objects are never loaded.
 """
 
 import json

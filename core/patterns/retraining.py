@@ -77,8 +77,7 @@ def differences(
     """Return the scores of two classifiers on the same maps, with their changes.
 
     Scores are accuracy, macro F1, F1 of each frequent class, and, if probabilities are stored, the calibration error
-    and the
-    fraction of confident errors. on: what the maps were held out by.
+    and the fraction of confident errors. on: what the maps were held out by.
     """
     names = sorted({*judged.truth, *before.predicted, *after.predicted})
     number = {name: k for k, name in enumerate(names)}

@@ -31,10 +31,8 @@ class Snapshot:
 
     Attributes:
         facts: one row for each map with map_id, class, event, group, layer, head, checkpoint, headline and tied; also
-            soft
-            (probability of each class) if labels of any map differ or a method aggregated them. headline: drawn at
-            random,
-            labelled without a suggestion, not tied; only such maps are scored. tied: no majority class.
+            soft (probability of each class) if labels of any map differ or a method aggregated them. headline: drawn at
+            random, labelled without a suggestion, not tied; only such maps are scored. tied: no majority class.
         maps: float32 weights, [query, key] each; rows sum to 1.
         newest: last event of all labels considered; None in older files.
     """

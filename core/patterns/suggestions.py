@@ -71,8 +71,7 @@ def probabilities(
     """Return class probabilities of each map, and the number of cropped maps.
 
     dtype: of a network's arithmetic; bfloat16 is faster on CPUs that support it and gives the same class for nearly
-    every map
-    (see the benchmark). Raises InputError for another dtype.
+    every map (see the benchmark). Raises InputError for another dtype.
     """
     if dtype not in DTYPES:
         raise InputError(f'dtype must be {" or ".join(DTYPES)}; got "{dtype}". Choose one of them.')
@@ -173,8 +172,7 @@ def evaluated(
     """Evaluate a classifier on labelled maps that it was not trained on.
 
     heads: head of each map for intervals; None for intervals over inputs. Raises InputError for a class that the
-    classifier
-    lacks.
+    classifier lacks.
     """
     unknown = sorted(set(labels) - set(classifier.classes))
     if unknown:

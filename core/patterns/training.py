@@ -1,10 +1,8 @@
 """Train pattern classifiers: trees, the paper's network, the replication's, a baseline, or a mean of two.
 
 Kovaleva et al. section 4.1: Adam at 1e-3, batches of 64, 200 epochs, cross-entropy. Two options differ: the learning
-rate
-falls to zero over the last epochs (so the last weights are used, and no held-out map selects an epoch), and splits are
-by
-input, because maps of one input are similar.
+rate falls to zero over the last epochs (so the last weights are used, and no held-out map selects an epoch), and splits
+are by input, because maps of one input are similar.
 """
 
 import itertools
@@ -185,8 +183,7 @@ class ReplicationNetwork(nn.Module):
     """The replication's network: maps [map, 1, size, size] to class scores [map, class]; strided 3 x 3 convolutions.
 
     The authors' size is 1024, which eight strides reduce to 3 x 3. On smaller rasters, convolutions use stride 1 once a
-    stride
-    would leave fewer than 3 rows.
+    stride would leave fewer than 3 rows.
     """
 
     def __init__(self, classes: int, size: int = 1024) -> None:

@@ -1,12 +1,10 @@
 """Aggregation of labels from several annotators: majority, Dawid-Skene and MACE, with probabilities.
 
 Labels have the columns map_id, annotator, pass, class, queue_order, oldest first. An annotator's vote on a map is the
-newest
-label in the first pass. Adjudications are not votes: the newest one decides the class and counts for nobody's skill.
-Dawid-Skene (Dawid and Skene 1979, a confusion matrix for each annotator) and MACE (Hovy et al. 2013, a guessing rate
-for
-each annotator) come from crowd-kit. With few labels for each annotator, neither is always better than the majority
-(tests/simulations/many_people.py).
+newest label in the first pass. Adjudications are not votes: the newest one decides the class and counts for nobody's
+skill. Dawid-Skene (Dawid and Skene 1979, a confusion matrix for each annotator) and MACE (Hovy et al. 2013, a guessing
+rate for each annotator) come from crowd-kit. With few labels for each annotator, neither is always better than the
+majority (tests/simulations/many_people.py).
 """
 
 from collections.abc import Sequence
@@ -144,8 +142,7 @@ def _mace(votes_of_maps: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
     """Return posteriors [map, class] and each annotator's probability of not guessing (variational inference).
 
     crowd-kit's MACE numbers annotators and classes inconsistently, so it gets integers in order of first appearance.
-    One
-    restart is enough, because all draw the same start.
+    One restart is enough, because all draw the same start.
     """
     from crowdkit.aggregation import MACE  # 1.6 s at start
 

@@ -1,10 +1,8 @@
 """Probes of all layers at once: linear, or with one hidden layer.
 
 Vectors are standardised on the train split. The linear probe is multinomial logistic regression with scikit-learn's
-penalty
-(C = 1); both are trained by Adam on shuffled batches read from disk. Mixing weights (Tenney et al. 2019) are a softmax
-over
-layers, trained with one linear probe of the mixture.
+penalty (C = 1); both are trained by Adam on shuffled batches read from disk. Mixing weights (Tenney et al. 2019) are a
+softmax over layers, trained with one linear probe of the mixture.
 """
 
 from collections.abc import Sequence

@@ -123,8 +123,7 @@ def copy_held(source: Path, target: Path) -> None:
     """Copy a file that this process has locked, in another process. Raises OSError.
 
     Closing a file descriptor in this process would release the lock (POSIX, fcntl), and a second process could write to
-    the
-    database.
+    the database.
     """
     copied = subprocess.run(  # noqa: S603 - this interpreter, and paths as arguments
         [sys.executable, "-I", "-S", "-c", _COPY, str(source), str(target)], capture_output=True, text=True, check=False

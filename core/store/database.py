@@ -233,8 +233,7 @@ class Reader:
     """A thread's cursor for reading. Fetch all rows of a statement before the next.
 
     current: returns the file as it is open now, so that a reader stays valid when the file is reopened. All methods
-    raise
-    StoreError for trouble with the file or its disk.
+    raise StoreError for trouble with the file or its disk.
     """
 
     __slots__ = ("_current", "_cursor", "_opening")

@@ -1,9 +1,8 @@
 """Labels as files: one event on each row, with the metadata of its map and optionally the map's weights.
 
 JSONL (one JSON object on each line, weights in base64) and Parquet (weights as bytes) have the same columns, so
-importing
-an export gives the same events, maps and classes. A row written by hand needs only map_id, class, class_set and
-annotator.
+importing an export gives the same events, maps and classes. A row written by hand needs only map_id, class, class_set
+and annotator.
 """
 
 import base64
@@ -78,8 +77,7 @@ def exported(db: Database, class_set: str | None = None, *, weights: bool = True
     """Yield every event with the metadata of its map, oldest first, in the columns COLUMNS.
 
     The first event of each map has its weights (bytes, if requested) and time of storing; the first event of each class
-    set
-    has the history of its classes. Other values are None.
+    set has the history of its classes. Other values are None.
     """
     events = all_events(db, class_set)
     maps = {row["map_id"]: row for row in maps_of(db, list(dict.fromkeys(event["map_id"] for event in events)))}

@@ -1,8 +1,7 @@
 """Labels of attention maps as append-only events, and queries on them.
 
 A browser tab (or a file) is a *batch* that numbers its events from 1 and may resend any of them; each is stored once.
-An
-annotator's current label of a map is the newest label or skip that has not been undone.
+An annotator's current label of a map is the newest label or skip that has not been undone.
 """
 
 import hashlib
@@ -345,8 +344,7 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: 
 
     Args:
         events: each with batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo,
-            retire);
-            other fields are optional.
+            retire); other fields are optional.
         secret: known only to the sending browser; the batch then belongs to it, or to the signed-in person.
 
     Raises:

@@ -383,8 +383,7 @@ def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None
     """Return reservations (ordinal, annotator, map, pass, purpose, expiry in seconds since 1970), oldest first.
 
     lapse: seconds until a reservation expires. If given, reservations are omitted that expired before the project's
-    newest
-    entry and whose holder has labelled or skipped the map.
+    newest entry and whose holder has labelled or skipped the map.
     """
     if lapse is None:
         return cursor.execute(

@@ -1,8 +1,7 @@
 """Explain errors of the database file in one message, and keep a copy of a damaged log.
 
 DuckDB keeps the latest writes in `<file>.wal` until a checkpoint. It silently skips a log that it cannot read, and
-those
-writes would be lost at the next start; here that is an error, and the log is kept.
+those writes would be lost at the next start; here that is an error, and the log is kept.
 """
 
 import contextlib

@@ -28,8 +28,7 @@ def atlas_rows(
 
     Args:
         weights: hash of the checkpoint's current weights; None if they are not available, which selects the weights of
-            the
-            newest run, so that scores of different weights never mix.
+            the newest run, so that scores of different weights never mix.
         task: its scores and those without a task (frames, for example); None for all.
         imported: select scores imported from files instead of those measured here.
     """

@@ -45,8 +45,7 @@ def runs(study: str | None = None) -> "pd.DataFrame":
     """Return the record's runs in its order (the default run of pages first, then the newest).
 
     Columns as in `core.store.runs.runs`, with the duration of the units (`seconds`) and their `size`. A study that the
-    record
-    lacks has its example, if there is one.
+    record lacks has its example, if there is one.
     """
     import pandas as pd  # imported here because it takes 0.4 s at start
 

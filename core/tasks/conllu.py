@@ -1,8 +1,7 @@
 """Gold trees in CoNLL-U format (Universal Dependencies), with the characters of every word.
 
 The syntactic words of a multi-word token (don't = do + n't) share its characters if they spell it; otherwise each has
-the
-whole token. Empty nodes are omitted. Heads are zero-based; a root is its own head.
+the whole token. Empty nodes are omitted. Heads are zero-based; a root is its own head.
 """
 
 import re

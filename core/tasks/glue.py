@@ -1,7 +1,7 @@
 """The seven GLUE tasks, and their examples from the bundled samples, a folder, or the hub.
 
-Labels have the hub's order (`nyu-mll/glue`): RTE and QNLI have 0 = entailment; MNLI has 0 = entailment, 1 = neutral,
-2 = contradiction. The paper's scripts use another order for MNLI, and its notebook codes entailment as 1, so labels are
+Labels have the hub's order (`nyu-mll/glue`): RTE and QNLI have 0 = entailment; MNLI has 0 = entailment, 1 = neutral, 2
+= contradiction. The paper's scripts use another order for MNLI, and its notebook codes entailment as 1, so labels are
 always matched by name.
 """
 
@@ -190,8 +190,7 @@ def read_rows(
     Args:
         split: "train" or "dev".
         folder: None for the bundled samples, "hub" for `nyu-mll/glue` through `datasets`, otherwise a folder with
-            GLUE's TSV
-            files (the parent of `SST-2/`, or the task's own). Ignored for custom files.
+            GLUE's TSV files (the parent of `SST-2/`, or the task's own). Ignored for custom files.
         limit: number of examples to sample without replacement; None for all.
 
     Raises:

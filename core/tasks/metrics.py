@@ -22,10 +22,8 @@ def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
     """Return the task's metrics of predictions (not multiplied by 100).
 
     Accuracy; F1 of class 1 if the task uses it; for STS-B Pearson's r, Spearman's rho and the mean squared error on its
-    0-to-5
-    scale (Kovaleva et al. 2019, run_classifier). F1 is 0 if nothing is predicted as 1; a correlation is None if scores
-    or
-    predictions are constant.
+    0-to-5 scale (Kovaleva et al. 2019, run_classifier). F1 is 0 if nothing is predicted as 1; a correlation is None if
+    scores or predictions are constant.
 
     Raises:
         InputError: no examples, or another number of predictions.

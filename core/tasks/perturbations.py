@@ -3,8 +3,7 @@ only.
 
 Sources: Balasubramanian et al. 2020 (names), Ettinger 2020 (negation), Gururangan et al. 2018 and Poliak et al. 2018
 (partial input), Pham et al. 2021 (word order). The word lists are this project's own (data/perturbations/words.json).
-The
-rules ignore meaning, so pages show the perturbed input.
+The rules ignore meaning, so pages show the perturbed input.
 """
 
 import json

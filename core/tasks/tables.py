@@ -40,8 +40,7 @@ class SentenceTable:
     Attributes:
         read: names of the columns that are used, as in the table.
         rows: (zero-based number, cells by SENTENCE, PAIR, LABEL, SCORE and SPLIT) of non-empty rows; columns that the
-            table
-            lacks are missing.
+            table lacks are missing.
     """
 
     name: str

@@ -60,8 +60,7 @@ class Recipe:
         pad_to: positions of a batch; 0 for its longest example.
         keep: weights of the "last" epoch, or of the "best" one by the task's metric on dev.
         precision: "float32", or "bfloat16" for matrix products in training (weights, losses and dev metrics remain
-            float32);
-            two to four times as fast on processors that support it, and refused on others.
+            float32); two to four times as fast on processors that support it, and refused on others.
     """
 
     learning_rate: float = 5e-5

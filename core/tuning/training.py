@@ -1,8 +1,7 @@
 """The training loop: warm-up and linear decay, clipped gradients, dev metrics each epoch, resumable at any step.
 
 A resumed run gives the same weights as an uninterrupted one: the order of batches depends on (seed, epoch), and the
-saved
-state has weights, optimizer, random state and step.
+saved state has weights, optimizer, random state and step.
 """
 
 import json
@@ -285,8 +284,7 @@ def save_tuned(folder: Path, outcome: TrainingOutcome, base: Checkpoint, facts: 
     """Save weights, config with label names, tokenizer, and training.json with log, metrics and provenance.
 
     facts: further metadata in JSON types. An existing folder is replaced once the new one is complete. Raises
-    CheckpointError
-    if it cannot be written.
+    CheckpointError if it cannot be written.
     """
     written = {
         "kind": "fine-tuned",
