@@ -134,8 +134,12 @@ def is_interceptable(checkpoint: Checkpoint) -> bool:
 
 
 def is_streamed(checkpoint: Checkpoint) -> bool:
-    """Whether attention of long inputs can be computed in blocks (core.capture.streaming)."""
-    return checkpoint.family.streams and is_interceptable(checkpoint)
+    """Whether attention of long inputs can be computed in blocks (core.capture.streaming).
+
+    Not if a layer chooses its keys by the scores of an indexer (Qwen4-Exp), which blocks do not know.
+    """
+    indexed = "indexed_attention" in (getattr(checkpoint.model.config, "layer_types", None) or ())
+    return checkpoint.family.streams and not indexed and is_interceptable(checkpoint)
 
 
 def reached(checkpoint: Checkpoint, run: AttentionRun) -> AbstractContextManager[AttentionRun]:

@@ -10,6 +10,7 @@ from transformers import AutoModelForSequenceClassification
 from core.attention import Head
 from core.capture.interventions import Intervention
 from core.capture.outputs import mean_outputs
+from core.capture.reach import is_streamed
 from core.capture.running import capture, run
 from core.capture.selfcheck import eager_parts, self_check
 from core.errors import InputError
@@ -174,3 +175,8 @@ def test_every_attention_layer_of_albert_with_inner_groups_has_a_map():
     assert len(weights) == checkpoint.layers == 2 * checkpoint.model.config.num_hidden_layers
     assert len({layer.tobytes() for layer in weights}) == len(weights)
     assert [finding.name for finding in self_check(checkpoint) if not finding.passed] == []
+
+
+def test_layers_that_choose_keys_by_an_indexer_keep_whole_maps():
+    assert not is_streamed(tiny_of("qwen4_exp_text"))
+    assert is_streamed(tiny_of("jamba"))
