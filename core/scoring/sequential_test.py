@@ -71,7 +71,7 @@ class Rules:
                 "it, or lower the margin."
             )
         if self.heads < 1:
-            raise InputError("A race needs at least one head, layer or group; there is none: name some.")
+            raise InputError("A sequential test needs at least one head, layer or group; got none. Name some.")
         if not 0 < self.alpha < 1:
             raise InputError(f"The chance of a wrong verdict must lie between 0 and 1; seen {self.alpha:g}: change it.")
         if self.first < 4 or self.rows < self.first:

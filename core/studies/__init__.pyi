@@ -9,6 +9,7 @@ from . import frames as frames
 from . import head_facts as head_facts
 from . import headline as headline
 from . import hypotheses as hypotheses
+from . import imports as imports
 from . import lookup as lookup
 from . import metric_columns as metric_columns
 from . import options as options

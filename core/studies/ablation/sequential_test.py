@@ -36,7 +36,7 @@ from .disabling import SweepOptions, Variant, groups_of, has_parts, variants_of
 from .records import InterimAnalysis, SequentialTestSummary, SequentialTestVerdict, effect_scores
 
 if TYPE_CHECKING:
-    from ...models.checkpoint import Checkpoint
+    pass
 
 
 SHARE = 0.05  # of the loss of the best constant answer: the default margin (docs/explanation/sequential-tests.md)
@@ -51,7 +51,7 @@ INTERVALS = "bets"  # what the intervals are by; earlier versions have "at looks
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SequentialTestOptions(SweepOptions, references.ReferenceOptions):
-    """What races, of which checkpoint, on which rows, against which margin."""
+    """What is tested, of which checkpoint, on which examples, against which margin."""
 
     limit: Limit = None
     what: Annotated[str, Flag("heads, layers, all-but-one or groups")] = "heads"
@@ -124,7 +124,7 @@ class Taken:
 
 
 class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
-    """Race heads (layers, groups): which matter to the loss beyond a margin, from as few rows as that takes."""
+    """Test which heads (layers, groups) change the loss by more than a margin, from as few examples as that takes."""
 
     name, options, partial, arguments = "sequential-test", SequentialTestOptions, Taken, Round
     question = "Which heads matter by more than a margin?"
@@ -136,72 +136,120 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         ("race {} all-but-one", "raced, alone in its layer: {}", "likewise, the layer's others changed: {}"),
     )
     said_at = 14
-    called = "Race {what} of {checkpoint}"
+    called = "Sequential test of {what} of {checkpoint}"
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> SequentialTestOptions:
-        """Typed heads are groups. Raises InputError where something else is to race with them."""
+        """Typed heads are groups. Raises InputError if something else is to be tested with them."""
         return super().read(disabling.with_groups(given))
 
     def units(self, options: SequentialTestOptions) -> list[Unit]:
-        """The first look: every variant, and first-order effects; options that cannot be are refused here."""
+        """The first interim analysis: all ablations, exactly and to first order. Invalid options are refused here."""
         references.check(capture.interventions.known_operator(options.operator), options)
+        if options.what not in KINDS:
+            raise InputError(f'What is tested must be {", ".join(KINDS)}; got "{options.what}". Choose one of these.')
+        if has_parts(options.what, options.heads):
+            raise InputError(
+                f'A sequential test is of heads, alone or in groups; got "{options.heads[:60]}". Name heads, or test '
+                "blocks or layers with `study disable`."
+            )
+        if options.what == "groups":
+            groups_of(options.heads)
         rows = disabling.rows_of(options)
-        rules = checked_rules(options, task_of(options.task), rows)
+        rules = rules_of(options, task_of(options.task), rows, 1)
         places = row_order(options, len(rows))[: rules.first]
         return _units(rows, places, Round((), None, first_order=True, number=0), EXACT_A_UNIT)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """What the race wants next; when it is over, the rows that heads that matter lack."""
-        race = _race(options, self.merge(options, partials))
-        step, number, order = race.next(), race.taken.rounds + 1, row_order(options, len(race.rows))
-        heads, places = (step.heads, order[step.start : step.stop]) if not step.over else race.left
+        """The next interim analysis; after the last one, the rows that heads that matter lack."""
+        state = state_of(options, self.merge(options, partials))
+        step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
+        heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
         next_round = Round((), tuple(int(k) for k in heads), first_order=False, number=number)
-        return _units(race.rows, places, next_round, _most(len(heads), len(race.variants)))
+        # units of any round take about as long
+        most = min(MOST_A_UNIT, EXACT_A_UNIT * len(state.variants) // max(1, len(heads)))
+        return _units(state.rows, places, next_round, most)
 
     def run(self, options: SequentialTestOptions, unit: Unit) -> Done[Taken]:
-        """The effects that this round wants of these rows."""
-        race_round, opened, all_rows = unit.arguments, disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in race_round.rows]
+        """The effects of one round on some rows."""
+        wanted, opened, all_rows = unit.arguments, disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in wanted.rows]
         variants = disabling.variants_of(
             options.what, options.heads, checkpoint.layers, checkpoint.heads, checkpoint.attending
         )
-        taken, sources = (
-            _empty(race_round, checkpoint, len(variants), rows),
-            references.sources(options.operator, opened, options),
-        )
-        chosen = list(range(len(variants)) if race_round.variants is None else race_round.variants)
-        measured = _exact(options, opened, rows, [variants[k] for k in chosen], sources)
-        taken.exact[chosen] = np.mean([effects.exact.numpy() for effects in measured], 0)
+        sets = [frozenset(variant.heads) for variant in variants]
+        chosen = list(range(len(variants)) if wanted.variants is None else wanted.variants)
+        labels, encodings = opened.outputs(rows), opened.encoded(rows)
+        labelled = capture.losses.LabelledRows(encodings, labels, [row.id for row in rows])
+        sources = references.sources(options.operator, opened, options)  # one a draw of "resample", else one
+
+        measured = [
+            capture.losses.effects(
+                checkpoint, labelled, [sets[k] for k in chosen], options.operator, source=source, dtype=options.dtype
+            )
+            for source in sources
+        ]
+        changed, exact, first_order = (np.full((len(variants), len(rows)), np.nan) for _ in range(3))
+        exact[chosen] = np.mean([effects.exact.numpy() for effects in measured], 0)
         expected = references.expected([effects.changed for effects in measured], is_score=opened.task.is_score)
-        taken.changed[chosen] = opened.predicted(expected)
-        plain = opened.predicted(measured[0].logits).astype(float)
-        taken = replace(taken, loss=measured[0].plain.numpy(), plain=plain, fast=measured[0].fast)
-        if race_round.first_order:
-            taken = replace(taken, first_order=_first_order(options, opened, rows, variants, sources))
-        return Done(taken, provenance(checkpoint, [row.id for row in rows], dtype=measured[0].dtype))
+        changed[chosen] = opened.predicted(expected)
+        if wanted.first_order:
+            slopes = [
+                capture.losses.first_order(checkpoint, encodings, labels, options.operator, source=source)
+                for source in sources
+            ]
+            first_order = np.mean([capture.losses.slopes_of(sets, slope).numpy() for slope in slopes], 0)
+        partial = Taken(
+            np.array(wanted.rows), checkpoint.layers, checkpoint.heads, np.array([float(row.label) for row in rows]),
+            measured[0].plain.numpy(), opened.predicted(measured[0].logits).astype(float), changed, exact, first_order,
+            fast=measured[0].fast, rounds=wanted.number, attending=checkpoint.attending,
+        )  # fmt: skip
+        return Done(partial, provenance(checkpoint, [row.id for row in rows], dtype=measured[0].dtype))
 
     def merge(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> Taken:
-        """All rows, in the task's order."""
-        return merge_all(partials)
+        """All rows in the task's order. A row may be in several partials under different variants; of two numbers the
+        later one counts."""
+        places = np.unique(np.concatenate([part.rows for part in partials])).astype(int)
+        arrays: dict[str, np.ndarray] = {}
+        for name in ("gold", "loss", "plain", "changed", "exact", "first_order"):
+            arrays[name] = np.full((*getattr(partials[0], name).shape[:-1], len(places)), np.nan)
+            for part in partials:
+                where, values = np.searchsorted(places, part.rows), getattr(part, name)
+                arrays[name][..., where] = np.where(np.isnan(values), arrays[name][..., where], values)
+        first = partials[0]
+        fast, rounds = all(part.fast for part in partials), max(part.rounds for part in partials)
+        shape: dict[str, Any] = {"layers": first.layers, "heads": first.heads, "attending": first.attending}
+        return Taken(rows=places, fast=fast, rounds=rounds, **shape, **arrays)
 
     def results(self, options: SequentialTestOptions, merged: Taken) -> list[Result]:
-        """How the race went, a row per variant with its verdict, a row per look."""
-        return all_results(_race(options, merged))
+        """A summary, a record for each head with its verdict, a record for each interim analysis."""
+        state = state_of(options, merged)
+        rules, found = state.rules, state.standings
+        about: Any = {
+            "task": state.task.key, "what": options.what, "operator": options.operator, "n": len(state.rows),
+        }  # fmt: skip
+        analyses = []
+        for look in rules.looks:
+            at = [verdict for verdict, n in zip(found.verdicts, found.rows, strict=True) if n == look]
+            before = int((found.rows >= look).sum())
+            if before:
+                settled: Any = {"settled": sum(verdict != "open" for verdict in at), "matters": at.count("matters")}
+                analyses.append(InterimAnalysis(name=f"{look} rows", rows=look, open=before, **settled, **about))
+        return [_summary(state, about), *_verdicts(state, about), *analyses]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        race, verdicts = SequentialTestSummary.among(rows)[0], SequentialTestVerdict.among(rows)
+        summary, verdicts = SequentialTestSummary.among(rows)[0], SequentialTestVerdict.among(rows)
         named = [verdict.name for verdict in verdicts if verdict.verdict == "matters"][:5]
         return Headline(
-            f"{race.matters or 'None'} of {len(verdicts)} {SWEPT_SAID.get(race.what, 'ablations')} "
-            f"{'matters' if race.matters < 2 else 'matter'} by more than the margin"
+            f"{summary.matters or 'None'} of {len(verdicts)} {SWEPT_SAID.get(summary.what, 'ablations')} "
+            f"{'matters' if summary.matters < 2 else 'matter'} by more than the margin"
             + (f" ({', '.join(named)})" if named else "")
-            + f". {race.does_not_matter} do not matter. For {race.open} the data do not decide.",
-            race.n,
+            + f". {summary.does_not_matter} do not matter. For {summary.open} the data do not decide.",
+            summary.n,
             "examples",
-            f"all verdicts hold jointly at {100 * (1 - race.alpha):.0f} %",
-            f"margin of {race.margin:.4f} in the task's loss",
+            f"all verdicts hold jointly at {100 * (1 - summary.alpha):.0f} %",
+            f"margin of {summary.margin:.4f} in the task's loss",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -227,7 +275,7 @@ SWEPT_SAID = {"heads": "heads", "layers": "layers", "groups": "groups of heads"}
 
 
 def row_order(options: SequentialTestOptions, rows: int) -> np.ndarray:
-    """The order in which a race takes the rows of its task.
+    """The order in which a test takes the rows of its task.
 
     Returns:
         Places of rows in the task, the first to be taken first. *Shape:* (row,), int.
@@ -255,7 +303,7 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
     if not spread > 0:
         kind = "score" if task.is_score else "class"
         raise InputError(
-            f"A race needs rows of more than one {kind}; the {len(gold)} rows of {task.name} have one alone "
+            f"A sequential test needs rows of more than one {kind}; the {len(gold)} rows of {task.name} have one alone "
             f"({gold[0]}): take more rows, or others."
         )
     return spread
@@ -285,7 +333,7 @@ def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SequentialTestState:
-    """A race at some point. rows: of the task, all; taken: what was measured of them."""
+    """A sequential test at some point. rows: all of the task; taken: what was measured of them."""
 
     options: SequentialTestOptions
     task: Task
@@ -294,7 +342,7 @@ class SequentialTestState:
 
     @cached_property
     def variants(self) -> list[Variant]:
-        """What races, in the order of the heads."""
+        """What is tested, in the order of the heads."""
         taken = self.taken
         return variants_of(self.options.what, self.options.heads, taken.layers, taken.heads, taken.attending)
 
@@ -328,7 +376,7 @@ class SequentialTestState:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the rows of the first look are all measured."""
+        """Whether all rows of the first interim analysis are measured."""
         first = self.rules.first
         return bool(np.isfinite(self.exact[:, :first]).all() and np.isfinite(self.first_order[:, :first]).all())
 
@@ -345,7 +393,7 @@ class SequentialTestState:
         if self.has_begun and (np.abs(self.exact[:, : self.rules.first]) < LEAST).all():
             raise InterventionError(
                 f"The operator {self.options.operator} changed the loss of none of the first {self.rules.first} rows, "
-                "whatever it was done to; such a race says nothing: check the checkpoint "
+                "whatever it was done to; such a test says nothing: check the checkpoint "
                 f"({command_line('check')}), or choose another."
             )
         return next_step(self.exact, self.rules)
@@ -361,103 +409,18 @@ class SequentialTestState:
         return matter, row_order(self.options, len(self.rows))[lacking]
 
 
-def checked_rules(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow]) -> Rules:
-    """The rules of a race of one head, for what can be refused before anything is opened. Raises InputError."""
-    if options.what not in KINDS:
-        raise InputError(f'What races is one of {", ".join(KINDS)}; "{options.what}" is none of them: choose one.')
-    if has_parts(options.what, options.heads):
-        raise InputError(
-            f'Heads race, alone or in groups; "{options.heads[:60]}" names blocks or layers: leave them out, or sweep '
-            "in full."
-        )
-    if options.what == "groups":
-        groups_of(options.heads)
-    return rules_of(options, task, rows, 1)
-
-
-def merge_all(parts: Sequence[Taken]) -> Taken:
-    """All that was measured, rows in the task's order.
-
-    Args:
-        parts: a row may be in several of them under different variants; of numbers that two have the later counts.
-    """
-    places = np.unique(np.concatenate([part.rows for part in parts])).astype(int)
-    arrays: dict[str, np.ndarray] = {}
-    for name in ("gold", "loss", "plain", "changed", "exact", "first_order"):
-        shape = getattr(parts[0], name).shape[:-1]
-        arrays[name] = np.full((*shape, len(places)), np.nan)
-        for part in parts:
-            where, values = np.searchsorted(places, part.rows), getattr(part, name)
-            arrays[name][..., where] = np.where(np.isnan(values), arrays[name][..., where], values)
-    first = parts[0]
-    fast, rounds = all(part.fast for part in parts), max(part.rounds for part in parts)
-    shape: dict[str, Any] = {"layers": first.layers, "heads": first.heads, "attending": first.attending}
-    return Taken(rows=places, fast=fast, rounds=rounds, **shape, **arrays)
-
-
 # ---------------------------------------------------------------- units and passes
 
 
-def left_over(race: SequentialTestSummary) -> str:
-    """ "1 does not, 30 are undecided": ablations that do not matter, and those that the data do not decide."""
-    do, are = ("does" if race.does_not_matter == 1 else "do"), ("is" if race.open == 1 else "are")
-    return f"{race.does_not_matter} {do} not, {race.open} {are} undecided"
-
-
-def _race(options: SequentialTestOptions, taken: Taken) -> SequentialTestState:
+def state_of(options: SequentialTestOptions, taken: Taken) -> SequentialTestState:
+    """The state of a test after what was measured so far."""
     return SequentialTestState(options, task_of(options.task), disabling.rows_of(options), taken)
 
 
-def _exact(
-    options: SequentialTestOptions,
-    opened: disabling.Opened,
-    rows: Sequence[TaskRow],
-    variants: Sequence[disabling.Variant],
-    sources: Sequence[Any],
-) -> list[Any]:
-    """Exact effects, one set a source: a draw of "resample", or the operator itself."""
-    sets, names = [frozenset(variant.heads) for variant in variants], [row.id for row in rows]
-    labels, encodings = opened.outputs(rows), opened.encoded(rows)
-    labelled = capture.losses.LabelledRows(encodings, labels, names)
-    return [
-        capture.losses.effects(opened.checkpoint, labelled, sets, options.operator, source=source, dtype=options.dtype)
-        for source in sources
-    ]
-
-
-def _first_order(
-    options: SequentialTestOptions,
-    opened: disabling.Opened,
-    rows: Sequence[TaskRow],
-    variants: Sequence[disabling.Variant],
-    sources: Sequence[Any],
-) -> np.ndarray:
-    """First-order effects [variant, row]: the mean over sources."""
-    sets, labels, encodings = (
-        [frozenset(variant.heads) for variant in variants],
-        opened.outputs(rows),
-        opened.encoded(rows),
-    )
-    slopes = [
-        capture.losses.first_order(opened.checkpoint, encodings, labels, options.operator, source=source)
-        for source in sources
-    ]
-    return np.mean([capture.losses.slopes_of(sets, slope).numpy() for slope in slopes], 0)
-
-
-def _empty(race_round: Round, checkpoint: "Checkpoint", variants: int, rows: Sequence[TaskRow]) -> Taken:
-    """Nothing measured yet: NaN everywhere but in the gold labels."""
-    changed, exact, first_order = (np.full((variants, len(rows)), np.nan) for _ in range(3))
-    gold, loss, plain = np.array([float(row.label) for row in rows]), *(np.full(len(rows), np.nan) for _ in range(2))
-    return Taken(
-        np.array(race_round.rows), checkpoint.layers, checkpoint.heads, gold, loss, plain, changed, exact, first_order,
-        fast=True, rounds=race_round.number, attending=checkpoint.attending,
-    )  # fmt: skip
-
-
-def _most(open_variants: int, variants: int) -> int:
-    """Rows of a unit, so that units of any round take about as long."""
-    return min(MOST_A_UNIT, EXACT_A_UNIT * variants // max(1, open_variants))
+def left_over(summary: SequentialTestSummary) -> str:
+    """ "1 does not, 30 are undecided": ablations that do not matter, and those that the data do not decide."""
+    do, are = ("does" if summary.does_not_matter == 1 else "do"), ("is" if summary.open == 1 else "are")
+    return f"{summary.does_not_matter} {do} not, {summary.open} {are} undecided"
 
 
 def _units(rows: Sequence[TaskRow], places: np.ndarray, race_round: Round, most: int) -> list[Unit]:
@@ -476,156 +439,94 @@ def _units(rows: Sequence[TaskRow], places: np.ndarray, race_round: Round, most:
 # ---------------------------------------------------------------- result records
 
 
-def all_results(race: SequentialTestState) -> list[Result]:
-    """The race, its verdicts in the order of the heads, its looks."""
-    return [_summary(race), *_verdicts(race), *_looks(race)]
-
-
-def _about(race: SequentialTestState) -> Any:
-    options = race.options
-    return {"task": race.task.key, "what": options.what, "operator": options.operator, "n": len(race.rows)}
-
-
-def _summary(race: SequentialTestState) -> SequentialTestSummary:
-    rules, state = race.rules, race.standings
-    verdicts = state.verdicts
+def _summary(state: SequentialTestState, about: Any) -> SequentialTestSummary:
+    rules, found = state.rules, state.standings
+    # row evaluations, and passes of a row, against all rows of every variant; without those for the metric of survivors
+    evaluated = np.where(found.rows > 0, found.rows, np.minimum(taken(state.exact), rules.first))
+    passes = float((state.costs * evaluated).sum() + evaluated.max() + BACKWARD * rules.first)
+    passes_full = float(rules.rows * (1 + state.costs.sum()))
+    # what the gradient alone would say, on the rows of the first interim analysis
+    spearman, wrong_signs = None, None
+    if state.has_begun:
+        exact, slope = (effect[:, : rules.first].mean(1) for effect in (state.exact, state.first_order))
+        matter = np.array([verdict == "matters" for verdict in found.verdicts])
+        spearman = effects.rank_agreement(exact, slope).spearman
+        wrong_signs = int((matter & (np.sign(exact) != np.sign(slope))).sum())
     return SequentialTestSummary(
-        **_about(race), loss="squared error" if race.task.is_score else "nats", margin=rules.margin, clip=rules.clip,
+        **about, loss="squared error" if state.task.is_score else "nats", margin=rules.margin, clip=rules.clip,
         fewest=rules.fewest, alpha=rules.alpha, looks=" ".join(str(look) for look in rules.looks),
-        intervals=INTERVALS, matters=verdicts.count("matters"),
-        does_not_matter=verdicts.count("does not matter"), open=verdicts.count("open"),
-        hopeless=int(state.hopeless.sum()),
-        over=race.has_begun and race.next().over, **_work(race), **_gradient(race),
+        intervals=INTERVALS, matters=found.verdicts.count("matters"),
+        does_not_matter=found.verdicts.count("does not matter"), open=found.verdicts.count("open"),
+        hopeless=int(found.hopeless.sum()), over=state.has_begun and state.next().over,
+        evaluations=int(evaluated.sum()), evaluations_full=rules.rows * rules.heads, passes=passes,
+        passes_full=passes_full, forward_ratio=passes_full / passes if passes else None,
+        gradient_spearman=spearman, gradient_wrong_signs=wrong_signs,
     )  # fmt: skip
 
 
-def _work(race: SequentialTestState) -> Any:
-    """What the verdicts took, in row evaluations and in passes of a row, against all rows of every variant. What the
-    metric of survivors took beyond them is not counted."""
-    rules, state = race.rules, race.standings
-    rows = np.where(state.rows > 0, state.rows, np.minimum(taken(race.exact), rules.first))
-    full = rules.rows * (1 + race.costs.sum())
-    passes = float((race.costs * rows).sum() + rows.max() + BACKWARD * rules.first)
-    return {
-        "evaluations": int(rows.sum()),
-        "evaluations_full": rules.rows * rules.heads,
-        "passes": passes,
-        "passes_full": float(full),
-        "forward_ratio": float(full / passes) if passes else None,
-    }
+def _verdicts(state: SequentialTestState, about: Any) -> list[SequentialTestVerdict]:
+    found, metrics, options = state.standings, _metrics(state), state.options
+    exact, slope = (effect[:, : state.rules.first].mean(1) for effect in (state.exact, state.first_order))
+    records = []
+    for k, variant in enumerate(state.variants):
+        effect, low, high = (finite(values[k]) for values in (found.value, found.low, found.high))
+        score: Any = {}
+        if options.what in ("heads", "all-but-one") and effect is not None:  # of one head: a head score of the store
+            statistic, feature = f"race {options.operator} {options.what}", f"{options.task} loss"
+            score = {"statistic": statistic, "feature": feature, "value": effect, "low": low, "high": high}
+        records.append(SequentialTestVerdict(
+            **variant.facts(), **about, margin=state.rules.margin, verdict=found.verdicts[k],
+            rows=int(found.rows[k]), effect=effect, effect_low=low, effect_high=high, exact_first=finite(exact[k]),
+            gradient_first=finite(slope[k]), metrics=Metrics(tuple(metrics.get(k, ()))), **score,
+        ))  # fmt: skip
+    return records
 
 
-def _gradient(race: SequentialTestState) -> Any:
-    """How far the gradient alone would lead, on the rows of the first look: ranks, and signs of heads that matter."""
-    if not race.has_begun:
-        return {"gradient_spearman": None, "gradient_wrong_signs": None}
-    first = race.rules.first
-    exact, slope = race.exact[:, :first].mean(1), race.first_order[:, :first].mean(1)
-    matter = np.array([verdict == "matters" for verdict in race.standings.verdicts])
-    wrong = matter & (np.sign(exact) != np.sign(slope))
-    agreement = effects.rank_agreement(exact, slope)
-    return {"gradient_spearman": agreement.spearman, "gradient_wrong_signs": int(wrong.sum())}
-
-
-def _verdicts(race: SequentialTestState) -> list[SequentialTestVerdict]:
-    state, metrics, first = race.standings, _metrics(race), race.rules.first
-    exact, slope = (effects[:, :first].mean(1) for effects in (race.exact, race.first_order))
-    return [
-        SequentialTestVerdict(
-            **variant.facts(), **_about(race), margin=race.rules.margin, verdict=state.verdicts[k],
-            rows=int(state.rows[k]), effect=finite(state.value[k]), effect_low=finite(state.low[k]),
-            effect_high=finite(state.high[k]), exact_first=finite(exact[k]), gradient_first=finite(slope[k]),
-            metrics=Metrics(tuple(metrics.get(k, ()))), **_score(race, k),
-        )
-        for k, variant in enumerate(race.variants)
-    ]  # fmt: skip
-
-
-def _score(race: SequentialTestState, k: int) -> Any:
-    """The fields that make a row of one head a head score in the store."""
-    state = race.standings
-    if race.options.what not in ("heads", "all-but-one") or finite(state.value[k]) is None:
-        return {}
-    return {
-        "statistic": f"race {race.options.operator} {race.options.what}",
-        "feature": f"{race.options.task} loss",
-        "value": finite(state.value[k]),
-        "low": finite(state.low[k]),
-        "high": finite(state.high[k]),
-    }
-
-
-def _metrics(race: SequentialTestState) -> dict[int, list[Metric]]:
+def _metrics(state: SequentialTestState) -> dict[int, list[Metric]]:
     """The metrics of survivors that ran on all rows, with the interval of their change; for F1 and Pearson too."""
-    part, verdicts = race.taken, race.standings.verdicts
-    if len(part.rows) < len(race.rows) or np.isnan(part.plain).any():
+    part, verdicts = state.taken, state.standings.verdicts
+    if len(part.rows) < len(state.rows) or np.isnan(part.plain).any():
         return {}
     whole = [k for k in range(len(verdicts)) if verdicts[k] == "matters" and not np.isnan(part.changed[k]).any()]
     if not whole:
         return {}
     metrics: dict[int, list[Metric]] = {k: [] for k in whole}
-    for name in metrics_of(race.task):
+    for name in metrics_of(state.task):
         changes = effects.metric_intervals(name, part.gold, part.plain, part.changed[whole])
         for k, change in zip(whole, changes, strict=True):
             metrics[k].append(Metric(name, change=estimate_of(change)))
     return metrics
 
 
-def _looks(race: SequentialTestState) -> list[InterimAnalysis]:
-    """Per look: how many were open before it, and what it settled."""
-    rules: Rules = race.rules
-    state, rows = race.standings, []
-    for look in rules.looks:
-        at = [v for v, n in zip(state.verdicts, state.rows, strict=True) if n == look]
-        before = int((state.rows >= look).sum())
-        if before:
-            settled: Any = {"settled": sum(v != "open" for v in at), "matters": at.count("matters")}
-            rows.append(InterimAnalysis(name=f"{look} rows", rows=look, open=before, **settled, **_about(race)))
-    return rows
-
-
-def verdict_sentence(race: SequentialTestSummary) -> str:
-    """How a race went, in sentences."""
-    counts = f"{race.matters} matter, {race.does_not_matter} do not, {race.open} stay open{_futile(race)}"
-    took = (
-        f"{race.evaluations:,} of {race.evaluations_full:,} row evaluations, {race.forward_ratio:.1f}x less "
-        f"forward work than a full sweep ({race.passes:,.0f} against {race.passes_full:,.0f} passes of a row)"
+def verdict_sentence(summary: SequentialTestSummary) -> str:
+    """The result of a test in sentences, with what it took and what the gradient alone would say."""
+    futile = (
+        f" ({summary.hopeless} of them without more rows: all there are would bring a verdict in less than "
+        f"{HOPELESS:.0%})"
+        if summary.hopeless
+        else ""
     )
-    rho = "undefined" if race.gradient_spearman is None else f"{race.gradient_spearman:.2f}"
-    return (
-        f"At a margin of {race.margin:.4g} {race.loss}: {counts}{_promise(race)}.{_clipping(race)} It took {took}. "
-        f"On the rows of the first look, first-order effects rank the heads with a correlation of {rho} with exact "
-        f"effects and have the wrong sign for {race.gradient_wrong_signs} of the heads that matter."
-    )
-
-
-def _promise(race: SequentialTestSummary) -> str:
-    """How often any verdict is wrong; of tests of earlier versions, that this does not hold."""
-    if race.intervals != INTERVALS:
-        return (
+    if summary.intervals == INTERVALS:
+        error = f", with any verdict wrong in at most {summary.alpha:.0%} of such tests (all heads and looks)"
+    else:
+        error = (
             ". An earlier version made these intervals, which miss the mean too often where few rows carry an effect: "
             "run the test again"
         )
-    return f", with any verdict wrong in at most {race.alpha:.0%} of such tests (all heads and looks)"
-
-
-def _futile(race: SequentialTestSummary) -> str:
-    """How many of the open ones take no more rows."""
-    if not race.hopeless:
-        return ""
+    clipping = ""
+    if summary.clip is not None:
+        clipping = (
+            f" A row's loss counts up to {summary.clip:.3g}: what a head does to fewer than "
+            f"{summary.margin / summary.clip:.1%} of the rows lies within the margin."
+        )
+        if summary.fewest is not None and summary.fewest > summary.n:
+            clipping += f" That a head does not matter takes {summary.fewest:,} rows, and there are {summary.n:,}."
+    rho = "undefined" if summary.gradient_spearman is None else f"{summary.gradient_spearman:.2f}"
     return (
-        f" ({race.hopeless} of them without more rows: all there are would bring a verdict in less than {HOPELESS:.0%})"
+        f"At a margin of {summary.margin:.4g} {summary.loss}: {summary.matters} matter, {summary.does_not_matter} do "
+        f"not, {summary.open} stay open{futile}{error}.{clipping} It took {summary.evaluations:,} of "
+        f"{summary.evaluations_full:,} row evaluations, {summary.forward_ratio:.1f}x less forward work than a full "
+        f"sweep ({summary.passes:,.0f} against {summary.passes_full:,.0f} passes of a row). "
+        f"On the rows of the first look, first-order effects rank the heads with a correlation of {rho} with exact "
+        f"effects and have the wrong sign for {summary.gradient_wrong_signs} of the heads that matter."
     )
-
-
-def _clipping(race: SequentialTestSummary) -> str:
-    """What rare effects the verdicts speak of; nothing of races of before."""
-    if race.clip is None:
-        return ""
-    sentence = (
-        f" A row's loss counts up to {race.clip:.3g}: what a head does to fewer than "
-        f"{race.margin / race.clip:.1%} of the rows lies within the margin."
-    )
-    if race.fewest is not None and race.fewest > race.n:
-        sentence += f" That a head does not matter takes {race.fewest:,} rows, and there are {race.n:,}."
-    return sentence
