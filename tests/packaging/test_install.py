@@ -20,7 +20,7 @@ import pytest
 from core import __version__, config
 from core.store import labels
 from core.store.database import Database
-from tests.pages.browsing import answers, browsing, free_port, until, visit
+from tests.pages.browsing import answers, browsing, free_port, named, until, visit
 from tests.pages.test_label_browser import all_saved, fill, open_sheet
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
@@ -136,6 +136,7 @@ def test_the_source_distribution_has_what_a_build_and_a_reader_need(built):
 def test_commands_notebook_and_worker_processes_beside_a_foreign_core(installed):
     before = installed.files()
     assert installed.run("--version") == f"attention-atlas {__version__}\n"
+    assert "--install-completion" in installed.run("--help")
     assert installed.run("check", "atlas-encoder").count("passed") == 6
     readme = re.search(r"```python\n(.+?)```", (PROJECT / "README.md").read_text(), re.DOTALL)[1]
     code = re.sub(r"^from core import notebook as atlas\b[^\n]*", "import attention_atlas as atlas", readme)
@@ -163,7 +164,7 @@ def test_the_app_runs_as_a_process_of_its_own_and_labels_outlive_a_reinstallatio
     with installed.app(*command, PYTHONPROFILEIMPORTTIME="1") as address, browsing() as browser:
         page = browser.new_page()
         visit(page, address)
-        assert page.locator(".st-key-pages a").count() > 5
+        named(page)
         root = open_sheet(page, address)
         page.keyboard.press("1")
         all_saved(root, 1)
