@@ -32,7 +32,7 @@ def perform_there(task: str, code: str, *arguments: Any) -> Any:
     Returns an error if neither is found.
     """
     import importlib  # imported here because the function is sent by value, without this module
-    import socket
+    import socket  # as above
 
     missing = ""
     for layout in dict.fromkeys((__package__, "core.jobs", "attention_atlas.core.jobs")):

@@ -1,16 +1,13 @@
 """Attention Atlas in notebooks and scripts: `import attention_atlas as atlas`, then `atlas.open("atlas-encoder")`.
 
-In a wheel this file is `attention_atlas/__init__.py`. The names are those of `core.notebook`; they load when they are
+In a wheel this file is `attention_atlas/__init__.py`, and attention_atlas.pyi its types. The names are those of `core.notebook`; they load when they are
 used, so that commands start without torch.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .core import __version__ as __version__
-
-if TYPE_CHECKING:
-    from .core.notebook import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:

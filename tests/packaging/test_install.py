@@ -121,7 +121,7 @@ def test_the_wheel_adds_one_name_and_is_small(built):
         record = list(csv.reader(archive.read(f"{about}/RECORD").decode().splitlines()))
         assert {Path(name).parts[0] for name, *_ in record} == {"attention_atlas", about}
         names = {name.removeprefix("attention_atlas/") for name, *_ in record}
-    assert {"__init__.py", "app.py", "py.typed", ".streamlit/config.toml"} <= names
+    assert {"__init__.py", "__init__.pyi", "app.py", "py.typed", ".streamlit/config.toml"} <= names
     assert not any(name.startswith(("data/recipes", "tests")) for name in names)
 
 

@@ -1,0 +1,3 @@
+from .core.notebook import *  # noqa: F403
+
+__version__: str
