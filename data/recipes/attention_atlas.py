@@ -1,7 +1,7 @@
 """Attention Atlas in notebooks and scripts: `import attention_atlas as atlas`, then `atlas.open("atlas-encoder")`.
 
-In a wheel this file is `attention_atlas/__init__.py`, and attention_atlas.pyi its types. The names are those of `core.notebook`; they load when they are
-used, so that commands start without torch.
+In a wheel this file is `attention_atlas/__init__.py`, and attention_atlas.pyi has its types. The names are those of
+`core.notebook`; they load when they are used, so that commands start without torch.
 """
 
 from importlib import import_module
