@@ -5,24 +5,21 @@ import re
 from core.report.claims.registry import claims
 from tests.simulations.claim_worlds import DRAWS, PLANTED, limit
 
-START = """# What the report's sentences are tested by
-
-For readers of a reproduction report who ask what "holds" stands for.
+START = """# How the claims of the report are tested
 
 This page is written by
 
     python -m tests.simulations claims > docs/results/claims.md
 
-Of each sentence: what is tested, what it is held against, and what is done about many heads. **Holds**: the interval
-lies on the sentence's side of the margin (or of the other number). **Does not hold**: it lies wholly beyond it.
-**Undecided**: it reaches over it; the report says how many rows, or seeds, would. **Cannot be tested**: there are no
-rows, or nothing to lose. A **known error** is decided by data or arithmetic, by no checkpoint, and is not counted
-among the tests. Each test is at 5 % by itself; the report says how many of its decisions stand when the false discovery
-rate over all its tests is held at 5 % (Benjamini and Yekutieli, whatever they have in common). A margin of 0 beside two
-numbers that are compared is that of their difference. A sentence on what fine-tuning changes is read over every seed
-that was looked at: numbers have rows and seeds in their interval (squares of the halves added, Student's t over seeds),
-what is said of single heads has to be so in every seed. The report says how many seeds there were; of one, what another
-would change is in no interval.
+For each claim, the table states what is tested, the margin, and the correction for several heads, layers or classes.
+**Holds**: the interval is on the claimed side of the margin (or of the other number). **Does not hold**: the interval is
+entirely on the other side. **Undecided**: the interval contains the margin; the report states how many examples or
+seeds would decide. **Cannot be tested**: there are no data, or nothing to lose. A **known error** is decided by data or
+arithmetic and is not counted among the tests. Each test is at the 5 % level; the report states how many decisions remain
+when the false discovery rate over all its tests is controlled at 5 % (Benjamini and Yekutieli). If two numbers are
+compared, the margin applies to their difference. A claim about fine-tuning is tested over all available seeds: intervals
+of numbers cover examples and seeds (Student's t over seeds), and claims about single heads must hold in every seed. The
+report states the number of seeds; with one seed, no interval covers the variation between seeds.
 
 | claim | source | sentence | tested | margin | correction | what fine-tuning changes |
 |---|---|---|---|---|---|---|
