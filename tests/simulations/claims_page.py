@@ -12,14 +12,14 @@ This page is written by
     python -m tests.simulations claims > docs/results/claims.md
 
 For each claim, the table states what is tested, the margin, and the correction for several heads, layers or classes.
-**Holds**: the interval is on the claimed side of the margin (or of the other number). **Does not hold**: the interval is
-entirely on the other side. **Undecided**: the interval contains the margin; the report states how many examples or
-seeds would decide. **Cannot be tested**: there are no data, or nothing to lose. A **known error** is decided by data or
-arithmetic and is not counted among the tests. Each test is at the 5 % level; the report states how many decisions remain
-when the false discovery rate over all its tests is controlled at 5 % (Benjamini and Yekutieli). If two numbers are
-compared, the margin applies to their difference. A claim about fine-tuning is tested over all available seeds: intervals
-of numbers cover examples and seeds (Student's t over seeds), and claims about single heads must hold in every seed. The
-report states the number of seeds; with one seed, no interval covers the variation between seeds.
+**Holds**: the interval is on the claimed side of the margin (or of the other number). **Does not hold**: the interval
+is entirely on the other side. **Undecided**: the interval contains the margin; the report states how many examples or
+seeds would decide. **Cannot be tested**: there are no data, or nothing to lose. A **known error** is decided by data
+or arithmetic and is not counted among the tests. Each test is at the 5 % level; the report states how many decisions
+remain when the false discovery rate over all its tests is controlled at 5 % (Benjamini and Yekutieli). If two numbers
+are compared, the margin applies to their difference. A claim about fine-tuning is tested over all available seeds:
+intervals of numbers cover examples and seeds (Student's t over seeds), and claims about single heads must hold in
+every seed. The report states the number of seeds; with one seed, no interval covers the variation between seeds.
 
 | claim | source | sentence | tested | margin | correction | what fine-tuning changes |
 |---|---|---|---|---|---|---|
