@@ -1,5 +1,5 @@
 # Attention Atlas on a CPU. Build: docker build -t attention-atlas .
-# Run: docker run -p 127.0.0.1:8501:8501 -v atlas:/data attention-atlas   (docs/deploy.md: sign-in, backup, proxies)
+# Run: docker run -p 127.0.0.1:8501:8501 -v atlas:/data attention-atlas   (docs/how-to/deploy.md: sign-in, backup, proxies)
 FROM python:3.11-slim-bookworm
 
 # torch's CPU build: a tenth of the download of the one with CUDA's libraries.

@@ -49,7 +49,7 @@ class Settings:
         jobs_at_once: jobs that may run in parallel.
         cluster: address of a Dask scheduler, or None.
         visitors: role of visitors to an app without sign-in; None for admin on this machine's own address and viewer
-            elsewhere (docs/security.md).
+            elsewhere (docs/explanation/security.md).
         folders: where users may name files, in addition to those above and data/; None for anywhere.
         frame_ancestors: origins of sites that may embed the app.
         offline: never access the hub.

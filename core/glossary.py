@@ -1,4 +1,4 @@
-"""The glossary in data/glossary.toml, for pages and docs. `python -m core.glossary` writes docs/glossary.md."""
+"""The glossary of data/glossary.toml. `python -m core.glossary` writes docs/reference/glossary.md."""
 
 import tomllib
 from functools import cache
@@ -6,7 +6,7 @@ from functools import cache
 from . import config
 
 FILE = config.DATA / "glossary.toml"
-DOCS = config.PROJECT / "docs" / "glossary.md"
+DOCS = config.PROJECT / "docs" / "reference" / "glossary.md"
 HEADING = """# Glossary
 
 A word means the same on pages, in the terminal, in rows and in code.
@@ -31,7 +31,7 @@ def column_meaning(column: str) -> str | None:
 
 
 def markdown() -> str:
-    """Return the text of docs/glossary.md."""
+    """Return the text of docs/reference/glossary.md."""
     parts = [HEADING]
     for name, section in _sections().items():
         if name != "columns":

@@ -254,5 +254,5 @@ def _needs(section: Mapping[str, Any], name: str, where: str, place: str) -> Non
 def _incomplete(where: str, what: str) -> ConfigError:
     return ConfigError(
         f"Sign-in needs {what}, which {where} lacks; the app does not start with an incomplete configuration. "
-        "Complete it, or remove [auth] and [roles] to run without sign-in (docs/security.md)."
+        "Complete it, or remove [auth] and [roles] to run without sign-in (docs/explanation/security.md)."
     )

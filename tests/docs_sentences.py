@@ -81,7 +81,7 @@ def _share(value: float, digits: int = 2) -> str:
 
 
 SENTENCES = (
-    Sentences("circuits.md", "circuit", CLASSIFIER, circuit),
-    Sentences("circuits.md", "gates", CLASSIFIER, gates),
-    Sentences("circuits.md", "pairs", CLASSIFIER, pairs),
+    Sentences("explanation/circuits.md", "circuit", CLASSIFIER, circuit),
+    Sentences("explanation/circuits.md", "gates", CLASSIFIER, gates),
+    Sentences("explanation/circuits.md", "pairs", CLASSIFIER, pairs),
 )

@@ -44,8 +44,8 @@ def undocumented(paths, lines):
 
 def test_readme_is_short_and_leads_on():
     assert len(README.splitlines()) <= 90
-    for there in ("docs/gallery.md", "docs/how-to/index.md", "docs/glossary.md", "docs/reference/environment.md"):
-        assert f"]({there})" in README
+    for there in ("gallery.md", "how-to/index.md", "reference/glossary.md", "reference/environment.md"):
+        assert f"](docs/{there})" in README
 
 
 def test_every_page_of_the_app_is_in_the_table_of_tasks():

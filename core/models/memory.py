@@ -83,7 +83,7 @@ def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None
     if maps > (free := free_bytes(device)):
         raise InputError(
             f"{subject} need whole maps, which must fit into memory; those of {length:,} tokens take {shown(maps)}, "
-            f"and {shown(free)} are free: shorten the input, or measure what needs no whole maps (docs/families.md)."
+            f"and {shown(free)} are free: shorten the input, or measure what needs no whole maps (see docs/reference)."
         )
 
 

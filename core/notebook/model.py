@@ -234,7 +234,7 @@ class Model:
 
         Args:
             head: such as "L1H1".
-            predicate: such as "offset"; docs/dossier.md lists them.
+            predicate: such as "offset"; docs/explanation/hypotheses.md lists them.
             parameters: of the predicate, such as {"offset": "first"}.
             thought: the examples that suggested the hypothesis, as task:split:limit:seed.
             judged: other examples, which decide.

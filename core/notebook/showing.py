@@ -317,7 +317,7 @@ def hypothesis(
 
     Args:
         head: such as "L1H1".
-        predicate: one of docs/dossier.md, such as "offset".
+        predicate: one of docs/explanation/hypotheses.md, such as "offset".
         parameters: of the predicate, such as {"offset": "first"}.
         thought: examples it was formed on, as task:split:limit:seed; default: SST-2, or what the predicate needs.
         judged: evaluation examples; default: MRPC, or what the predicate needs.

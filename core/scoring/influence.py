@@ -7,7 +7,7 @@ is lost: for accuracy that is the interval of Bonett and Price 2012 for the diff
 one to each count of flips. Newcombe's (1998, method 10) was tried: where half of the rows are right it holds the truth
 in 87 % only, since it leans on how the two proportions hang together. Scores that all move are skewed rather than few:
 their interval lies midway between Student's t and Hall's, which takes the skewness out, where that reaches farther.
-docs/calibration.md shows by simulation what these keep to.
+docs/results/calibration.md shows by simulation what these keep to.
 """
 
 from dataclasses import dataclass

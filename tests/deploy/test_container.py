@@ -1,4 +1,4 @@
-"""The image is what docs/deploy.md says: its command and health check run here on files that cannot be written.
+"""The image is what docs/how-to/deploy.md says: its command and health check run here on files that cannot be written.
 
 Built and run where a container engine answers (`.ci/container`); elsewhere that says so.
 """
@@ -39,7 +39,7 @@ def test_the_image_runs_without_rights_checks_its_health_and_keeps_data_in_a_vol
 
 def test_the_head_of_a_space_names_the_port_that_the_image_serves():
     """Hugging Face reads it from the README of the Space."""
-    deploy = (PROJECT / "docs" / "deploy.md").read_text()
+    deploy = (PROJECT / "docs" / "how-to" / "deploy.md").read_text()
     head = yaml.safe_load(re.search(r"```yaml\n---\n(.*?)---\n```", deploy, re.DOTALL)[1])
     port = re.search(r"^EXPOSE (\d+)$", DOCKERFILE, re.MULTILINE)[1]
     assert head == {"title": "Attention Atlas", "sdk": "docker", "app_port": int(port)}
@@ -63,7 +63,7 @@ def instruction(name: str) -> str:
 
 
 def test_the_commands_of_the_docs_name_what_the_image_has():
-    deploy = (PROJECT / "docs" / "deploy.md").read_text()
+    deploy = (PROJECT / "docs" / "how-to" / "deploy.md").read_text()
     run = re.search(r"docker run (.*)", deploy)[1]
     assert f":{instruction('EXPOSE')} " in run
     assert f":{instruction('VOLUME')} " in run

@@ -1,4 +1,4 @@
-"""The app behind a real nginx, at a path of its own, with the block that docs/deploy.md shows."""
+"""The app behind a real nginx, at a path of its own, with the block that docs/how-to/deploy.md shows."""
 
 import os
 import re
@@ -19,7 +19,8 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx (Debian's nginx-light)"),
 ]
 NGINX_USUAL = 2**20  # bytes of a body that nginx takes unless it is told
-DOCUMENTED = re.search(r"```nginx\n(.*?)```", (Path(__file__).parents[2] / "docs" / "deploy.md").read_text(), re.DOTALL)
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "deploy.md"
+DOCUMENTED = re.search(r"```nginx\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 
 
 @pytest.fixture(scope="module")

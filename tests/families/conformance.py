@@ -1,6 +1,6 @@
 """What can be done with every architecture of the installed transformers: `python -m tests.families.conformance`.
 
-Writes docs/families-table.md. A tiny random checkpoint of each architecture is observed and changed, so the table says
+Writes docs/reference/families-table.md. A tiny random checkpoint of each architecture is observed and changed: it says
 what was tried, not what a list promises. Names as arguments try only those and write nothing.
 """
 
@@ -30,7 +30,7 @@ from core.models.opening import open_checkpoint
 from core.models.refusals import refuse_no_text
 from tests.families.tiny import architectures, is_composite, tiny_config, tiny_of, tokenizer_of
 
-TABLE = Path(__file__).parents[2] / "docs" / "families-table.md"
+TABLE = Path(__file__).parents[2] / "docs" / "reference" / "families-table.md"
 ALL = "all"  # interventions
 AT_SOFTMAX = "disable, zero, fixed patterns, cut edges, gates"
 ABLATION = "disabling a head changes the output"

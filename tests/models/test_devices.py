@@ -9,7 +9,7 @@ from core.errors import CheckpointError
 from core.models.opening import choose_device, open_checkpoint
 from core.tasks.glue import read_rows
 
-# largest and mean difference of an attention weight from float32 on the CPU, as docs/families.md states it;
+# largest and mean difference of an attention weight from float32 on the CPU, as docs/reference/families.md states it;
 # wider since the bundled encoder has sharp heads: an error of 2^-9 in a score of 20 moves a weight near one half by .01
 TOLERANCE = {"float32": (1e-4, 1e-6), "float16": (0.015, 1.5e-4), "bfloat16": (0.1, 1e-3)}
 THERE = [

@@ -203,7 +203,7 @@ def test_the_atlas_is_a_frame_of_what_is_stored_and_says_when_another_holds_the_
 def test_a_hypothesis_is_registered_tested_and_kept_as_the_docs_say(tmp_path, monkeypatch):
     database = tmp_path / "atlas.duckdb"
     monkeypatch.setenv("ATLAS_DB", str(database))
-    text = (config.PROJECT / "docs" / "dossier.md").read_text(encoding="utf-8")
+    text = (config.PROJECT / "docs" / "explanation" / "hypotheses.md").read_text(encoding="utf-8")
     code = re.search(r"```python\n(.+?)```", text, re.DOTALL)[1].replace(":100:0", ":30:0")
     names = {}
     exec(code, names)  # noqa: S102 - what the docs say to type

@@ -54,7 +54,7 @@ def test_a_cookie_of_a_session_that_holds_names_its_person():
 def test_chunks_of_two_honest_sign_ins_are_nobody():
     cookies = spliced(ADA, EVE, ORIGIN, SECRET)
     joined = starlette_websocket._get_signed_cookie_with_chunks(cookies, USER_COOKIE_NAME)
-    assert json.loads(joined)["email"] == ADA  # Streamlit's fault, reported in docs/security.md: it takes them for hers
+    assert json.loads(joined)["email"] == ADA  # Streamlit's fault (docs/explanation/security.md)
     assert who(cookies).role == "none"
 
 

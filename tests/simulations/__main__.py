@@ -1,4 +1,4 @@
-"""`python -m tests.simulations`: what studies claim in worlds that are known (`--json`), docs/calibration.md
+"""`python -m tests.simulations`: what studies claim in worlds that are known (`--json`), docs/results/calibration.md
 (`--calibration`), or docs/results/few-inputs.md (without either, about a minute), on standard output."""
 
 import argparse
@@ -17,7 +17,7 @@ parser.add_argument(
     "--claim", action="append", default=[], help="claims: draw this one, the others as they stand there"
 )
 parser.add_argument("--json", action="store_true", help="{study: {world: {rate, draws, limit}}}")
-parser.add_argument("--calibration", action="store_true", help="docs/calibration.md")
+parser.add_argument("--calibration", action="store_true", help="docs/results/calibration.md")
 parser.add_argument("--quick", action="store_true", help="the draws that every test run has")
 parser.add_argument("--draws", type=int, default=None, help="of each case, instead of its own number")
 parser.add_argument("--inputs", type=int, action="append", default=[], help="cases of so many inputs alone")
@@ -69,7 +69,7 @@ elif wanted.json:
     sys.stdout.write(json.dumps(registry.as_json(_outcomes()), indent=1) + "\n")
 elif wanted.calibration:
     today = datetime.datetime.now(datetime.UTC)
-    before = (config.PROJECT / "docs" / "calibration.md").read_text(encoding="utf-8")
+    before = (config.PROJECT / "docs" / "results" / "calibration.md").read_text(encoding="utf-8")
     made = calibration_page.page(_outcomes(), registry.cases(), before, f"{today.day} {today:%B}")
     sys.stdout.write(made)
 else:

@@ -1,4 +1,4 @@
-"""docs/calibration.md from the outcomes of all cases."""
+"""docs/results/calibration.md from the outcomes of all cases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -142,7 +142,7 @@ This page is written by
 
     python -m tests.simulations --calibration > calibration.md
 
-(what is not drawn, by `--study` or `--world`, stands as docs/calibration.md has it, with its day) and, as
+(what is not drawn, by `--study` or `--world`, stands as docs/results/calibration.md has it, with its day) and, as
 {study: {world: {rate, draws, limit}}}, by `python -m tests.simulations --json` (`--quick` for the few draws of every
 test run; `--values FILE` keeps what was drawn, so that a long run can be stopped and taken up, and `--drawn` writes the
 page of that alone). A world is planted, a study is run in it, and what it claims is counted: over all heads and names

@@ -180,7 +180,7 @@ def _cases() -> Iterator[Case]:
     yield Case("hypothesis", world, "nothing", claims_of_variants, 20, draws=100, quick=4)
     together, apart = (partial(claims_of_batches, shared) for shared in (True, False))
     yield Case("hypothesis", f"{BATCHES} batches that share inputs", "nothing", together, ROWS, quick=40)
-    # what docs/dossier.md says of batches that share none
+    # what docs/explanation/hypotheses.md says of batches that share none
     disjoint = f"{BATCHES} batches that share no input, held to 46 %"
     yield Case("hypothesis", disjoint, "nothing", apart, ROWS, quick=40, bound=0.46)
     for random, least, name in ((False, LEAST, "the least effect"), (True, OF_RANDOM, "the effect of fresh weights")):

@@ -1,4 +1,4 @@
-"""docs/calibration.md: what is drawn again is new, what is not stands as it was."""
+"""docs/results/calibration.md: what is drawn again is new, what is not stands as it was."""
 
 import re
 

@@ -1,7 +1,7 @@
 """Sentences on words, made from the rows of empty worlds: nothing is said of a head that is not there.
 
 The head page's line, the studies' headlines, the heads that views outline, and the report's claim on nouns and
-pronouns. Which sentences there are stands in docs/calibration.md.
+pronouns. Which sentences there are stands in docs/results/calibration.md.
 """
 
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""A batch of hypotheses about heads of a checkpoint, tested: which criteria each meets (docs/dossier.md).
+"""A batch of hypotheses about heads of a checkpoint, tested: the criteria each meets (docs/explanation/hypotheses.md).
 
 Each unit is a unit of a study that measures one of the hypotheses (features, roles, relations, why, operators), on the
 rows that they were thought of on or on those that judge them. Rows: one a hypothesis and criterion, and two a head:

@@ -17,7 +17,7 @@ Sent = Callable[[Message], Awaitable[None]]
 STRIPPED = (
     "Attention Atlas lives at /{base} here, but was asked for {path}. If you came through a proxy, the proxy took the "
     "prefix away: let it pass the path on as it came (nginx: proxy_pass http://HOST:PORT/{base}/; in a location "
-    "/{base}/), or start the app without server.baseUrlPath. docs/deploy.md has a block that works.\n"
+    "/{base}/), or start the app without server.baseUrlPath. docs/how-to/deploy.md has a block that works.\n"
 )
 NO_WEBSOCKET = (
     "The app does not start because its own websocket was refused, so that no page would open: compare the versions of "

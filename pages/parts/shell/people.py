@@ -1,6 +1,6 @@
 """Who visits: the one signed in (OIDC, `[auth]` in .streamlit/secrets.toml), or whoever sits at this machine.
 
-Roles stand in the `[roles]` of the same file; docs/security.md shows one. What a role allows is decided in
+Roles stand in the `[roles]` of the same file; docs/explanation/security.md shows one. What a role allows is decided in
 core.store.people and asked wherever something is written; here it is only shown.
 """
 

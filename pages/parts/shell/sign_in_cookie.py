@@ -1,7 +1,8 @@
 """The signed cookie of a sign-in: who it names, and the little that it holds.
 
 Streamlit signs each chunk of a large cookie alone, so that chunks of two honest sign-ins can be joined into somebody
-else's address (docs/security.md). Here a cookie is one signed value: what the provider says beyond a name is left out,
+else's address (docs/explanation/security.md). Here a cookie is a signed value: what the provider says beyond a name is
+left out,
 and a value in chunks is nobody's. It names a session, which the server ends at sign-out.
 """
 
