@@ -18,6 +18,7 @@ from ..patterns.training import Classifier
 from ..store import label_files
 from ..store import labels as stored_labels
 from ..store.database import Database
+from ..studies.patterns import train_patterns
 from ..studies.patterns.records import ClassScore, FinalClassifier, HeldOutScore
 from ..writing import write_whole
 from .running import study
@@ -106,7 +107,7 @@ def train_classifier(
         log = Path(folder) / "log"
         log.mkdir()
         options |= {"snapshot": str(write(kept, Path(folder))), "log": str(log), "kind": kind}
-        frame = study("train-patterns", progress=progress, **options)
+        frame = study(train_patterns.STUDY.name, progress=progress, **options)
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     (final,) = FinalClassifier.among(rows)
     return PatternClassifier(

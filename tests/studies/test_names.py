@@ -14,7 +14,6 @@ NAMES = study_modules().keys()
 OTHER = {
     "core/capture/interventions.py": "operators and ways to change a run: what stands in for a head",
     "core/tuning/saved_checkpoints.py": "keys of what training wrote, and their types",
-    "core/notebook/__init__.py": "functions of a notebook, two of them called as what they ask",
     "core/report/claims/registry.py": "ids of the report's claims",
 }
 
