@@ -8,8 +8,10 @@ from ..attention import Head
 from ..errors import CheckpointError
 
 
-def refuse_no_number(layer: int, numbers: Float[Tensor, "head query"], head: int = 0, query: int = 0) -> None:
-    """Refuse scores that are no numbers, and name the row.
+def refuse_no_number(
+    layer: int, numbers: Float[Tensor, "head query"], what: str = "Attention scores", *, head: int = 0, query: int = 0
+) -> None:
+    """Refuse scores or outputs that are no numbers, and name the row.
 
     Args:
         layer: from 0.
@@ -22,7 +24,7 @@ def refuse_no_number(layer: int, numbers: Float[Tensor, "head query"], head: int
     if not bool(torch.isfinite(numbers).all()):
         row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()
         raise CheckpointError(
-            f"Attention scores must be numbers; {Head(layer, head + row)} has one that is none (NaN or infinite) at "
+            f"{what} must be numbers; {Head(layer, head + row)} has one that is none (NaN or infinite) at "
             f"token {query + place + 1}: the weights are broken, or too large for this dtype; try float32."
         )
 
@@ -32,6 +34,13 @@ def refuse_no_query(layer: int, query: Float[Tensor, "batch head query dim"]) ->
     if query.device.type == "cpu" and not torch.isfinite(query.sum(dtype=torch.float32)):
         for sums in query.sum(-1, dtype=torch.float64):
             refuse_no_number(layer, sums)
+
+
+def refuse_no_output(layer: int, output: Float[Tensor, "batch query head dim"]) -> None:
+    """Raise CheckpointError if a head's output is NaN or infinite, whatever is made of it: NaN keys or values are so."""
+    if output.device.type == "cpu" and not torch.isfinite(output.sum(dtype=torch.float32)):
+        for sums in output.sum(-1, dtype=torch.float64).transpose(1, 2):
+            refuse_no_number(layer, sums, "Outputs of attention heads")
 
 
 def has_no_numbers(values: Tensor) -> bool:

@@ -19,7 +19,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
 
 from ..errors import InterventionError
-from .finite import refuse_no_query
+from .finite import refuse_no_output, refuse_no_query
 from .interventions import Cut, HeadChange, changed, visible_keys
 from .masks import mask_of, rows_of, rule_of
 
@@ -177,6 +177,8 @@ def attention(
         output, _ = sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
         )
+    if _CURRENT.get() is not None:
+        refuse_no_output(layer, output)
     output = _gated(output, layer, run, head_changes).contiguous()
     if run.mixer is not None:
         output = run.mixer(layer, output, _per_query_head(query, value), attention_mask)

@@ -5,6 +5,7 @@ needs a mask, and results do not depend on the batch. Memory holds one layer's m
 """
 
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -207,7 +208,7 @@ def prepared(
     for heads in checkpoint.sets:
         _ask(wanted, heads, on_heads, sets=len(checkpoint.sets), some=some, inputs=inputs)
     on_parts = [change for change in touched if isinstance(change, PartChange)]
-    with parts_changed(checkpoint, on_parts, inputs), reached(checkpoint, wanted) as run:
+    with parts_changed(checkpoint, on_parts, inputs), _outputs_checked(checkpoint), reached(checkpoint, wanted) as run:
         yield run
     _refuse_unreached(checkpoint, run, changing=bool(on_heads))
 
@@ -340,22 +341,35 @@ def _forward(
         refuse_whole_maps("These measures, or this family's,", length, maps, str(checkpoint.device))
     asking = prepared(checkpoint, interventions, watcher=watcher, layers=layers, some=some, inputs=inputs)
     with asking as asked, ended_after(asked, None if whole else asked.watched):
-        output = checkpoint.model(**inputs_of_model)
-        values = output[0]
-        if whole and isinstance(values, Tensor) and has_no_numbers(values):
-            row = next(k for k, own in enumerate(values) if has_no_numbers(own))
-            raise CheckpointError(
-                f"The outputs of {checkpoint.name} must be numbers; {_first_broken(checkpoint, some[row])} computes "
-                "NaN or infinite values. Open the checkpoint as float32, or check what was put in place of its heads."
-            )
-        return output
+        return checkpoint.model(**inputs_of_model)
     return None
 
 
-def _first_broken(checkpoint: Checkpoint, encoding: Encoding) -> str:
+@contextmanager
+def _outputs_checked(checkpoint: Checkpoint) -> Iterator[None]:
+    """Raise CheckpointError if a forward of this thread ends in NaN or infinite values, until the block ends."""
+    thread, model = threading.get_ident(), checkpoint.model
+
+    def check(_: Any, __: tuple[Any, ...], inputs: dict[str, Any], output: Any) -> None:
+        values = output[0] if isinstance(output, tuple | dict) and len(output) else output
+        if threading.get_ident() == thread and isinstance(values, Tensor) and has_no_numbers(values):
+            handle.remove()
+            raise CheckpointError(
+                f"The outputs of {checkpoint.name} must be numbers; {_first_broken(model, inputs)} computes NaN or "
+                "infinite values. Open the checkpoint as float32, or check what was put in place of its heads."
+            )
+
+    handle = model.register_forward_hook(check, with_kwargs=True)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _first_broken(model: Any, inputs: dict[str, Any]) -> str:
     """The first layer whose output is no number, or the head after the layers."""
-    model = checkpoint.model
-    states = getattr(model, "base", model)(**model_inputs(checkpoint, [encoding]), output_hidden_states=True)
+    with torch.no_grad():
+        states = getattr(model, "base", model)(**inputs | {"output_hidden_states": True})
     hidden = getattr(states, "hidden_states", None) or ()
     layer = next((k for k, after in enumerate(hidden) if has_no_numbers(after)), None)
     return "its last step" if layer is None else f"layer {layer}" if layer else "its embedding"

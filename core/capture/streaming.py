@@ -284,4 +284,4 @@ class _Block:
             own.offsets[heads, number, low:high] = diagonal[..., : high - low] / total[:, rows]
 
     def _refuse_no_number(self, total: Tensor, heads: slice) -> None:
-        refuse_no_number(self.own.layer, total, heads.start, self.start)
+        refuse_no_number(self.own.layer, total, head=heads.start, query=self.start)

@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.attention import Head
 from core.codebook.registry import codebook_of
 from core.drawing.csv import csv_text
+from core.patterns.class_shares import LEVEL as MISFIT_LEVEL
 from core.patterns.classifier_registry import about_best, classifying_options, keep_best_known, unfamiliar
 from core.patterns.snapshot import known_class_set
 from core.studies.patterns.records import ClassNote, ClassShare, HeadClass, MovedShare
@@ -58,6 +59,18 @@ def bars(class_shares: Sequence[ClassShare], part: str, title: str, names: list[
         ),
         key=f"bars_{part}",
     )
+
+
+def misfits(shares: Sequence[ClassShare]) -> list[str]:
+    """Return a sentence for each checkpoint whose corrected shares do not explain the counts."""
+    found = {
+        share.checkpoint: share.misfit for share in shares if share.misfit is not None and share.misfit < MISFIT_LEVEL
+    }
+    return [
+        f"No intervals for {shortened(checkpoint)}: its corrected shares do not explain how its maps were classified "
+        f"(p = {p:.2g}), so the classifier makes other errors on these maps than on its labelled maps."
+        for checkpoint, p in found.items()
+    ]
 
 
 def trust(notes: Sequence[ClassNote], about: KnownClassifier) -> None:
@@ -199,6 +212,8 @@ def _draw(stored: StoredRun, about: KnownClassifier, known_names: Sequence[str])
     corrected = any(share.part == "corrected" for share in shares)
     title = "Share of each pattern" + (", corrected for the classifier's confusions" if corrected else "")
     bars(shares, "corrected" if corrected else "share", title, names)
+    for sentence in misfits(shares):
+        st.caption(plain(sentence))
     moved = [share for share in MovedShare.among(rows) if share.change.low is not None]
     sure = [share for share in moved if (share.joint.low or 0) > 0 or (share.joint.high or 0) < 0]
     if sure:
