@@ -37,7 +37,7 @@ def refuse_no_query(layer: int, query: Float[Tensor, "batch head query dim"]) ->
 
 
 def refuse_no_output(layer: int, output: Float[Tensor, "batch query head dim"]) -> None:
-    """Raise CheckpointError if a head's output is NaN or infinite, whatever is made of it: NaN keys or values are so."""
+    """Raise CheckpointError if a head's output is NaN or infinite, for example because of NaN keys or values."""
     if output.device.type == "cpu" and not torch.isfinite(output.sum(dtype=torch.float32)):
         for sums in output.sum(-1, dtype=torch.float64).transpose(1, 2):
             refuse_no_number(layer, sums, "Outputs of attention heads")
