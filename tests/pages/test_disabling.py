@@ -105,11 +105,10 @@ def test_results_of_a_sweep(db, planted):
     page = opened("interventions")
     page.segmented_control(key="mode").set_value("A task's rows")
     fine(page.run())
-    assert "n = 24 rows" in said(page)
+    assert "n = 24 examples" in said(page)
     assert "on the other half" in said(page)
-    shown = {one.label: one.value for one in page.metric}
-    assert shown["accuracy, untouched"] == "100.0"
-    assert shown["change beyond luck"] == "1 of 12"
+    assert "1 of 12 changes are significant after correction" in said(page)
+    assert "baseline: unmodified model 100.0" in said(page)
     columns = list(page.dataframe[0].value.columns)
     assert columns.index("p") < columns.index("accuracy_low")  # the claim before the interval of one head alone
 
@@ -133,9 +132,10 @@ def test_importance_and_curves(db, planted):
         planted | {"limit": None, "order_rows": None, "orders": ["importance", "random"], "random_orders": 1},
     )
     page = fine(opened("interventions/pruning"))
-    assert "Spearman with" in said(page)
-    assert page.dataframe[0].value["name"].iloc[0] == str(CARRIER)
-    assert "order from train rows" in said(fine(opened("interventions/pruning", mode="Curve")))
+    assert "Spearman correlation between the gradient and the measured effect" in said(page)
+    assert f"the loss depends most on {CARRIER}" in said(page)
+    assert page.dataframe[1].value["head"].iloc[0] == str(CARRIER)
+    assert "The order comes from train examples" in said(fine(opened("interventions/pruning", mode="Curve")))
 
 
 def test_a_task_that_was_given_by_its_title_is_one(db, planted):
@@ -146,7 +146,7 @@ def test_a_task_that_was_given_by_its_title_is_one(db, planted):
         about = Provenance(checkpoint=options["checkpoint"], task=task, split="dev")
         store_rows(db, record_run(db, study, options | {"task": task}, about), rows)
     for view in ("Importance", "Curve"):
-        assert "SST\\-2 dev" in said(fine(opened("interventions/pruning", mode=view)))
+        assert "SST\\-2 · n = " in said(fine(opened("interventions/pruning", mode=view)))
 
 
 def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_path):
@@ -154,7 +154,7 @@ def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_pat
     stored(db, "disable", twins | {"what": "duplicates"})
     page = opened("interventions", mode="A task's rows")
     fine(page)
-    assert "**1 of 2** groups do" in said(page)
+    assert "This is so for **1 of 2** groups" in said(page)
     assert f"2 like {CARRIER}" in said(page)
     table = page.dataframe[0].value
     assert {"distance", "accuracy_beyond_apart", "heads"} <= set(table.columns)
@@ -162,11 +162,11 @@ def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_pat
 
 def test_heads_that_a_link_names_are_looked_up_in_every_sweep(db, planted):
     page = fine(opened("interventions", mode="A task's rows", heads=str(CARRIER)))
-    assert "Nothing has been swept yet" in said(page)
+    assert "No ablation of every head is stored yet" in said(page)
     stored(db, "disable", planted | {"limit": None})
     stored(db, "disable", planted | {"limit": None, "operator": "zero"})
     page = fine(opened("interventions", mode="A task's rows", heads=f"{CARRIER},L1H1"))
-    found = page.dataframe[-1].value
+    found = next(table.value for table in page.dataframe if "p corrected" in table.value)
     assert len(found) == 4
     assert set(found["operator"]) == {"disable", "zero"}
     assert list(found.columns).index("p corrected") < list(found.columns).index("95% from")

@@ -157,7 +157,7 @@ def test_a_set_is_scored_as_a_job_and_its_survivors_are_the_headline(app):
     app.session_state["mode"] = "A set of sentences"
     app.run()
     assert not app.exception
-    assert f"{len(rows[0]['survivors'])} of 36 heads survive" in said(app)
+    assert f"{len(rows[0]['survivors'])} of 36 heads" in said(app)
     assert "so it is no test" in said(app)
     assert "n = 12 sentences" in said(app)
     assert next(iter(app.dataframe[0].value["name"])) == rows[1]["name"]

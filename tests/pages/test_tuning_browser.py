@@ -70,7 +70,7 @@ def test_a_run_is_watched_cancelled_resumed_and_its_checkpoint_opens(address, pa
     start.click()
     page.get_by_role("heading", name="Table 1").wait_for()
     page.get_by_role("button", name="How did attention change?").click()  # begins the comparison, and opens its view
-    page.get_by_role("heading", name="Where did a head change most?").wait_for()
+    page.get_by_text("Details", exact=True).click()
     settled(page)
     change_is_read_and_leads_to_maps(page)
 

@@ -50,8 +50,8 @@ def frame_heads(hands: Hands) -> None:
 
 def heads_that_matter(hands: Hands) -> None:
     hands.go("Interventions")
-    hands.view("A task's rows")
-    expect(hands.page.get_by_text("beyond luck after correction").first).to_be_visible()
+    hands.view("On a task")
+    expect(hands.page.get_by_text("significant").first).to_be_visible()
 
 
 def own_folder(hands: Hands) -> None:

@@ -18,4 +18,4 @@ def tuned_change(hands: Hands) -> None:
     page.get_by_role("button", name="How did attention change?").wait_for(timeout=8 * PATIENCE)
     settled(page)
     hands.click(page.get_by_role("button", name="How did attention change?"))
-    page.get_by_role("heading", name="Where did a head change most?").wait_for(timeout=4 * PATIENCE)
+    page.get_by_text("Details", exact=True).wait_for(timeout=4 * PATIENCE)

@@ -167,20 +167,25 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         summary, heads = FrameSummary.of(rows[0]), FrameHead.among(rows)
         survivors, best = summary.survivors, heads[0]
-        interval = percent(best.low, best.high, "{:.2f}", 1)
-        baseline = f"{best.name} {best.value:.2f}, same distance elsewhere {best.baseline:.2f}"
+        if survivors:
+            best = max((head for head in heads if head.name in survivors), key=lambda head: head.value)
+        interval = f"{best.name}: mean weight {best.value:.2f} ({percent(best.low, best.high, '{:.2f}', 1)})"
+        baseline = f"{best.baseline:.2f} at the same distance elsewhere"
         if summary.n < FEWEST:
             return Headline(
-                f"{summary.n} {summary.average} are too few to test heads on, which takes {FEWEST}; the largest mean "
-                f"weight has {best.name}.",
+                f"{summary.n} {summary.average} are too few for a test, which needs {FEWEST}. The head with the "
+                f"largest mean weight is {best.name}.",
                 summary.n,
                 summary.average,
                 interval,
                 baseline,
             )
         return Headline(
-            f"{len(survivors)} of {len(heads)} heads carry frame relations beyond all four nulls"
-            + (f": {', '.join(survivors[:6])}." if survivors else f"; the largest mean weight has {best.name}."),
+            f"{len(survivors)} of {len(heads)} heads attend to frame elements more than all four baselines: "
+            f"{', '.join(survivors[:6])}."
+            if survivors
+            else f"None of {len(heads)} heads attends to frame elements more than all four baselines. The head with "
+            f"the largest mean weight is {best.name}.",
             summary.n,
             summary.average,
             interval,

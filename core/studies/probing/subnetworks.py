@@ -236,8 +236,12 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         networks = Subnetwork.defined(rows)
         less = next(network for network in networks if network.kind == "difference" and network.name == "good less bad")
         full = next(network for network in networks if network.name == "full")
+        what = "the weights that were removed"
+        difference = points_more(defined(less.value), what)
+        sure = less.low is not None and less.high is not None and (less.low > 0 or less.high < 0)
         return Headline(
-            f"Retrained, what is kept scores {points_more(defined(less.value), 'what went')}.",
+            f"Retrained, the important weights score {difference}"
+            + (" (significant)." if sure else " (not significant)."),
             less.n,
             "dev examples",
             percent(less.low, less.high),

@@ -165,12 +165,13 @@ class Change(Study[ChangeOptions, ChangePartial]):
         of_layers = picked(cosines, kind="layer", after=least.after)
         layers = [score.value for score in sorted(of_layers, key=lambda score: score.layer)]
         return Headline(
-            f"{least.name} changed most with fine-tuning on {task_of(least.task).name}: cosine {least.value:.2f}; "
-            f"layer means go from {layers[0]:.2f} (first) to {layers[-1]:.2f} (last).",
+            f"Fine-tuning on {task_of(least.task).name} changed {least.name} most: 1 − cosine = "
+            f"{1 - defined(least.value):.2f}. The mean change is {1 - defined(layers[0]):.2f} in the first layer and "
+            f"{1 - defined(layers[-1]):.2f} in the last layer.",
             least.n,
             "examples",
-            percent(least.low, least.high, "{:.2f}", 1),
-            "1 is no change",
+            percent(*(None if end is None else 1 - end for end in (least.high, least.low)), "{:.2f}", 1),
+            "0, no change",
         )
 
 

@@ -1,4 +1,4 @@
-"""The pictures of the Prune page: importance of heads, pruning curves, and saving what is left."""
+"""The figures of the view Pruning: importance of heads, pruning curves, and saving what is left."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.at_chance import warn_at_chance, warn_by_other_run
-from pages.parts.reports.study_view import shown_result
+from pages.parts.reports.study_view import details, shown_result
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.head_links import asked_heads, pick_and_link
@@ -20,57 +20,65 @@ from pages.parts.widgets.tables import show_table
 
 
 def show_importance() -> None:
-    """Importance per head, and how its ranks agree with what zeroing each head does."""
+    """The gradient of the loss for each head, and how its ranks agree with what zeroing each head does."""
     with shown_result(
         "importance",
-        "No importance has been measured yet: choose a fine-tuned checkpoint, press Measure importance.",
+        "No result is stored yet. Choose a fine-tuned checkpoint and press Measure importance.",
         "weighed",
     ) as stored:
         if stored is None:
             return
         rows = stored.result_rows
-        heads = ImportantHead.among(rows)
+        heads = sorted(ImportantHead.among(rows), key=lambda head: -head.gradient)
         warn_by_other_run(stored)
-        left, right = st.columns([3, 2])
+        left, right = st.columns([3, 4])
+        frame = pd.DataFrame(heads)
+        shade = Shade("gradient", label="gradient of the loss", cell=LARGE)
         left.altair_chart(
             head_picture(
-                pd.DataFrame(heads),
-                Shade("value", label="importance", cell=LARGE),
-                tooltip=("rank", "gradient"),
-                highlight=asked_heads(),
-                title="Importance of each head, l2 within its layer",
+                frame, shade, tooltip=("rank", "value"), highlight=asked_heads(), title="Gradient of the loss by head"
             ),
             width="content",
         )
-        show_table(pd.DataFrame(heads[:20], columns=["name", "value", "gradient"]), container=right)
-        for agreement in RankCorrelation.among(rows):
-            rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f}"
-            right.markdown(f"Spearman with {plain(agreement.name)} when zeroed: **{rho}**")
-        pick_and_link(
-            stored.of, [head.name for head in heads], current_view="interventions/pruning", key="weighed_head"
-        )
-        task_split = f"{stored.task_said} {stored.split}"
-        st.caption(plain(f"{stored.checkpoint_said} · {task_split} · n = {heads[0].n} rows · {stored.date}"))
+        agreements = [
+            {"zeroing each head": agreement.name, "rank correlation": agreement.spearman}
+            for agreement in RankCorrelation.among(rows)
+        ]
+        with right:
+            if agreements:
+                st.markdown("**Does the gradient predict what removing a head does?**")
+                show_table(agreements)
+                st.caption(
+                    "Spearman correlation between the gradient and the measured effect of zeroing each head (1: the "
+                    "same order, 0: no relation)."
+                )
+        with details():
+            st.markdown(
+                "Importance is the gradient of the loss with respect to a mask on a head (Michel et al. 2019). Values "
+                "are also normalised within each layer (column “importance”), which is the order of pruning."
+            )
+            columns = {"name": "head", "gradient": "gradient", "value": "importance", "rank": "rank"}
+            show_table(frame[list(columns)].rename(columns=columns))
+            names = [head.name for head in heads]
+            pick_and_link(stored.of, names, current_view="interventions/pruning", key="weighed_head")
 
 
 def show_curves() -> None:
-    """The metric against the share of heads removed, per order; and a folder for what is left."""
-    with shown_result(
-        "prune", "No curve has been drawn yet: choose a fine-tuned checkpoint and press Draw the curve.", "curve"
-    ) as stored:
+    """The metric by the share of removed heads, for each order; and a folder for what is left."""
+    empty = "No curve is stored yet. Choose a fine-tuned checkpoint and press Draw the curve."
+    with shown_result("prune", empty, "curve") as stored:
         if stored is None:
             return
         steps = stored.among(PruneStep)
         first = steps[0]
         warn_at_chance(stored, first.baseline if first.metric == "accuracy" else None, first.n)
         draw_curves(steps)
-        st.caption(
-            plain(
-                f"{stored.checkpoint_said} · {stored.task_said} dev · n = {first.n} rows · "
-                f"order from train rows · 95% paired interval of the change · {stored.date}"
+        with details():
+            st.markdown(
+                "Heads are removed for good, the least important first. The order comes from train examples and the "
+                "curve from dev examples. Bands: 95 % CI of the paired change. Random order is the baseline."
             )
-        )
-        _save(steps, stored.of)
+            _save(steps, stored.of)
 
 
 def draw_curves(steps: Sequence[PruneStep]) -> None:
@@ -85,11 +93,11 @@ def draw_curves(steps: Sequence[PruneStep]) -> None:
                 low="low",
                 high="high",
                 colour="order",
-                x_title="heads removed, %",
-                y_title=f"{first.metric} x 100",
+                x_title="removed heads, %",
+                y_title=f"{first.metric} × 100",
             ),
             rule=100 * first.baseline,
-            title="The score as heads go; dashed: all heads (Michel et al., Fig 3)",
+            title="Score by share of removed heads (dashed: all heads)",
         )
     )
 
@@ -100,7 +108,8 @@ def _in_percent(step: PruneStep) -> dict[str, float | str | None]:
 
 
 def _save(steps: list[PruneStep], checkpoint: str) -> None:
-    with st.expander("Save a pruned checkpoint"):
+    with st.container(border=True):
+        st.markdown("**Save a pruned checkpoint**")
         left, middle, right = st.columns([2, 2, 1], vertical_alignment="bottom")
         order = url.pick(left.selectbox, "Order", list(dict.fromkeys(step.order for step in steps)), key="order")
         removals = [step for step in steps if step.order == order and step.removed]

@@ -33,6 +33,7 @@ from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.charts.matrices import token_strips
 from pages.parts.frames.sets import show_runs
+from pages.parts.reports.study_view import details
 from pages.parts.shell import context, history, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
@@ -186,7 +187,7 @@ def _pick_target(sentence: Parsed, linked: dict[str, list[int]]) -> int:
         range(len(labels)),
         format_func=labels.__getitem__,
         key=key,
-        help="Proposed by lexical unit: the words of this sentence that evoke a frame.",
+        help="Guessed from the word and its part of speech. Choose another frame, or click other words.",
     )
     if number < len(targets):
         _offer_others(targets, number, key)
@@ -206,7 +207,8 @@ def _offer_others(targets: Sequence[Any], number: int, key: str) -> None:
     """That the frame is a guess, with up to three others of the same words to take instead."""
     alternatives = [k for k, target in enumerate(targets) if target.words == targets[number].words and k != number]
     with st.container(horizontal=True, vertical_alignment="center", key="other_frames"):
-        st.caption("A guess from the word and its part of speech" + ("; or:" if alternatives else "."), width="content")
+        if alternatives:
+            st.caption("Other frames:", width="content")
         for k in alternatives[:ALTERNATIVES]:
             st.button(
                 plain(targets[k].frame),
@@ -242,10 +244,8 @@ def _pick_element(
         range(len(labels) + 1),
         format_func=[*labels, "other words"].__getitem__,
         key=key,
-        help="Proposed by the parser: subject, objects, obliques, named as the frame usually places them.",
+        help="Guessed from the parse. Choose another element, or click other words.",
     )
-    if proposals:
-        st.caption("A guess from the parse; click other words, or take another from the list.")
     return proposals[chosen] if chosen < len(proposals) else None
 
 
@@ -301,20 +301,23 @@ def show_lookup() -> None:
         marked = mark(text)
         if marked is None:
             return
-        _offer_annotation(marked)
+        shown = st.container()
+        with details():
+            settings = _settings()
+            _offer_annotation(marked)
         chosen = [name for name in (first, second) if name]
         if not chosen:
             st.info("Choose a checkpoint above.", icon=":material/arrow_upward:")
         looked_up = []
-        settings = _settings()
         for name in chosen:
-            with clear_errors():
+            with shown, clear_errors():
                 looked_up.append(_looked_up(name, marked, settings))
-        _show_beside(looked_up, marked, settings)
+        with shown:
+            _show_beside(looked_up, marked, settings)
 
 
 def _offer_examples() -> None:
-    st.caption("Type a sentence above and press Enter, or start with one of these.")
+    st.caption("Type a sentence and press Enter, or choose an example.")
     with st.container(horizontal=True):  # one below the other where a narrow window has no room for them whole
         for example in EXAMPLES:
             if st.button(example, on_click=_take, args=(example,)):

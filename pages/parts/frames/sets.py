@@ -15,11 +15,11 @@ from core.scoring.few_inputs import FEWEST
 from core.store import runs
 from core.studies.frames.records import FrameHead, FrameSentence, FrameSummary
 from pages.parts.charts.curves import values_with_intervals
-from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.provenance import known_runs
 from pages.parts.reports.result_card import show_answer
-from pages.parts.reports.study_view import boxed, fits
+from pages.parts.reports.study_view import boxed, details, drawer, fits
 from pages.parts.shell import context, resources, uploads, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.files import show_files
@@ -60,10 +60,12 @@ SENTENCES_LISTED = 200
 
 def show_sets() -> None:
     """Choose, start, watch, read."""
-    first, second, options = _inputs()
     with clear_errors():
-        _start(first, second, options)
         show_runs()
+    with drawer("Run with other settings", "frame-heads"):
+        first, second, options = _inputs()
+        with clear_errors():
+            _start(first, second, options)
 
 
 def _inputs() -> tuple[str | None, str | None, dict[str, Any]]:
@@ -110,7 +112,8 @@ def _as_rows(name: str, content: bytes) -> str | None:
 
 def _filter() -> dict[str, Any]:
     """The paper's selection; every default is its own."""
-    with st.expander("Selection and score (the paper's by default)"):
+    with st.container(border=True):
+        st.caption("Selection and score (the defaults are those of the paper)")
         left, middle, right = st.columns(3)
         chosen: dict[str, Any] = {
             "filter": left.toggle("the paper's selection", value=True, key="f_on", **BOUND),
@@ -155,7 +158,7 @@ def show_runs() -> None:
     stored_runs = {stored.run: stored for stored in known_runs("frame-heads")}
     if not stored_runs:
         st.info(
-            "No set was scored yet: choose sentences and a checkpoint above and press “Find the heads”.",
+            "No result is stored yet. Choose sentences and a checkpoint, and press “Find the heads”.",
             icon=":material/arrow_upward:",
         )
         return
@@ -176,39 +179,45 @@ def show_runs() -> None:
     for column, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
         key = f"frames_{run[:8]}"
         with column, clear_errors(), boxed(stored_runs[run], key):
-            show_answer(stored_runs[run], key=key)
-            show_result(run, rows_of[run], most)
+            show_answer(
+                stored_runs[run], key=key, question="Which heads attend to frame elements?" if len(chosen) == 1 else ""
+            )
+            show_result(run, rows_of[run], most, wide=len(chosen) == 1)
 
 
-def show_result(run: str, rows: list[dict[str, Any]], most: float) -> None:
-    """Headline, picture, ranking with the 99th percentile line, table, sentences, files."""
+def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool) -> None:
+    """Heatmap, ranking with the line of the 99th percentile, table, sentences, files. wide: on the whole page."""
     summary = FrameSummary.of(rows[0])
     heads = pd.DataFrame([row for row in rows if row["kind"] == "head"])
-    _headline(summary, len(heads))
     survivors = [Head.parse(name) for name in summary.survivors]
     picture = head_picture(
         heads,
-        Shade("value", label="weight", domain=(0, most), cell=22),
-        title="Mean weight along the links",
+        Shade("value", label="weight", domain=(0, most), cell=LARGE if wide else 22),
+        title="Mean weight between target and element",
         highlight=survivors,
         select=True,
         tooltip=("low", "high", "baseline", "exchanged", "excess", "q"),
     )
-    event = st.altair_chart(picture, width="content", on_select="rerun", key=f"set|{run}")
-    st.caption("Outlined: heads that survive all nulls. Click a head for its sentences.")
+    left, right = st.container(), st.container()
+    if wide:
+        left, right = st.columns([3, 4])
+    event = left.altair_chart(picture, width="content", on_select="rerun", key=f"set|{run}")
+    left.caption("Outlined: heads above all four baselines. Click a head to list its sentences.")
     bars = values_with_intervals(
         heads.head(SHOWN_BARS),
         Axes(x="name", y="value", low="low", high="high", x_title="head", y_title="mean weight"),
         rule=summary.line_99,
-        title="Best heads, 95 % intervals over sentences",
+        title="Heads with the largest weight, 95 % CI over sentences",
         tooltip=("baseline", "exchanged", "q"),
     )
-    st.altair_chart(bars, key=f"bars|{run}")
-    st.caption(
-        f"Dashed: the 99th percentile of the {len(heads)} heads ({summary.line_99:.3f}). Its count follows from the "
-        f"number of heads ({summary.above_99} of {len(heads)} here, always 2 of 144), so it is no test."
-    )
-    _table(heads)
+    right.altair_chart(bars, key=f"bars|{run}")
+    with details():
+        _headline(summary, len(heads))
+        st.caption(
+            f"Dashed: the 99th percentile of the {len(heads)} heads ({summary.line_99:.3f}). The number of heads above "
+            f"it follows from the number of heads ({summary.above_99} of {len(heads)} here), so it is no test."
+        )
+        _table(heads)
     cell = event["selection"].get("cell") if event else None
     head = Head(int(cell[0]["layer"]), int(cell[0]["head"])) if cell else Head.parse(heads["name"].iloc[0])
     _sentences_of(run, FrameSentence.among(rows), summary, head)
@@ -223,7 +232,7 @@ def _headline(summary: FrameSummary, count: int) -> None:
             f"heads on**, which takes {FEWEST}: weights and intervals only"
         )
         return
-    number = f"**{len(survivors)} of {count} heads survive**" + (
+    number = f"**{len(survivors)} of {count} heads are above all four baselines**" + (
         f": {plain(', '.join(survivors[:12]))}" if survivors else ""
     )
     st.markdown(f"{plain(summary.checkpoint or '')}: {number}")
@@ -250,8 +259,8 @@ def _weaker(summary: FrameSummary, count: int) -> str:
         return "This result is from before the nulls on which word looks: it tested the place alone. Score it again."
     listed = f" ({', '.join(names[:12])})" if names else ""
     return (
-        f"{len(names)} of {count} look at the linked places more than position and distance explain{listed}; only "
-        "those that survive do so from the linked word more than from the other words of the sentence."
+        f"{len(names)} of {count} heads attend to the frame element more than position and distance predict{listed}. "
+        "Only for the heads above all four baselines is the effect specific to the target word."
     )
 
 
@@ -274,7 +283,7 @@ def _sentences_of(run: str, sentences: list[FrameSentence], summary: FrameSummar
     ]).sort_values("weight", ascending=False)  # fmt: skip
     with st.expander(f"Sentences by the weight of {head}"):
         if not any(listed["text"]):
-            st.caption("The sentences of this result are not ours to ship: they stand by their ids.")
+            st.caption("We may not redistribute these sentences, so only their IDs are shown.")
         event = show_table(
             listed.head(SENTENCES_LISTED).drop(columns="text"),
             on_select="rerun",

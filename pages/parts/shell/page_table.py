@@ -71,7 +71,8 @@ PAGES = (
     Page("linguistics", "Linguistics", ":material/account_tree:", (
         View("tokens", "Token types", "token_types", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),
         View("relations", "Syntactic relations", "relations", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),
-        View("frames", "Frame relations", "frame_relations", ("checkpoint", "beside", "sentence", "head")),
+        View("frames", "Frame relations", "frame_relations", ("checkpoint", "beside", "sentence", "head"),
+             (("text", "He was becoming agitated about the noise."),)),
         View("probes", "Probes", "probes", _RESULT, (("rows", "sst2"),)),
     )),
     Page("statistics", "Statistics", ":material/query_stats:", (

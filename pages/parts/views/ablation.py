@@ -1,4 +1,4 @@
-"""Disable heads: what a checkpoint says without some of its heads: one sentence, a task's rows, learning without."""
+"""Ablation: predictions and scores without some heads, on one sentence, on a task, and in training."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -16,12 +16,12 @@ from pages.parts.widgets import job_progress
 
 
 def show_sweeps() -> None:
-    """Start a sweep; see what is running; look at results."""
-    with drawer("Sweep another checkpoint or task", "disable"):
-        start_sweep()
+    """See what is running; look at results; start another ablation."""
     job_progress.show_jobs("disable")
     with clear_errors():
         show_results()
+    with drawer("Run with other settings", "disable"):
+        start_sweep()
 
 
 VIEWS = {
@@ -31,13 +31,17 @@ VIEWS = {
     "Operators": show_operators,
     "Training without": show_training,
 }
+TITLES = {
+    "One sentence": "One sentence",
+    "A task's rows": "On a task",
+    "All train rows": "Cross-fitted",
+    "Operators": "Ablation methods",
+    "Training without": "Fixed patterns",
+}
 
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    st.caption(
-        "Disabled, a head looks at every visible token alike (Kovaleva et al. 2019, section 4.6); zeroed, it says "
-        "nothing "
-        "(Michel et al. 2019); fixed, it looks at the previous, current, next or first token (Raganato et al. 2020)."
-    )
-    VIEWS[url.pick_mode(list(VIEWS), "What is run")]()
+    with tools:
+        mode = url.pick(st.segmented_control, "Mode", TITLES, key="mode", required=True, label_visibility="collapsed")
+    VIEWS[mode]()

@@ -20,11 +20,11 @@ from core.studies.tuning.change import STUDY, ChangeOptions
 from core.tasks.glue import TaskRow, read_rows
 from core.tuning.saved_checkpoints import shown_folder, tuned_checkpoints
 from pages.parts.charts.curves import line_with_band
-from pages.parts.charts.encoding import CELL, Axes, Shade
+from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.attending import task_said
-from pages.parts.reports.study_view import drawer, shown_result
+from pages.parts.reports.study_view import details, drawer, shown_result
 from pages.parts.shell import context, history, links, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.shell.short_names import short_names
@@ -65,31 +65,32 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str, *, bundled
     likeness = STATISTICS[statistic]
     heads = [_as_change(score, likeness) for score in scores if score.kind == "head" and score.statistic == statistic]
     domain = likeness.domain
-    help_text = "The whole range of the statistic, as the paper draws it (Fig 5); else from 0 to the greatest value."
+    help_text = "Uses the whole range of the statistic, as in Fig 5 of the paper; otherwise 0 to the largest value."
     if not url.switch(st.toggle, "The paper's scale", key="whole", help=help_text):
         values = [score.value for score in heads if score.value is not None]
         domain = (0.0, max(values, default=1.0))
-    beside = st.container(horizontal=True)
+    left, right = st.columns([2, 3])
+    beside = left.container(horizontal=True)
     widest = max(int(score.head or 0) for score in heads) + 1
     for after in dict.fromkeys(score.after for score in heads):
         checkpoint_scores = [score for score in heads if score.after == after]
-        with beside.container(width=CELL * widest + 130):  # with its legend, so that several stand side by side
+        with beside.container(width=LARGE * widest + 130):  # with its legend, so that several stand side by side
             picture = head_picture(
                 pd.DataFrame(checkpoint_scores),
-                Shade("value", label=likeness.unit, domain=domain),
+                Shade("value", label=likeness.unit, domain=domain, cell=LARGE),
                 title=task_said(checkpoint_scores[0].task, bundled=bundled),
                 tooltip=("low", "high", "n"),
                 select=True,
             )
             key = f"change|{run}|{statistic}|{after}"
             st.altair_chart(picture, width="content", on_select=partial(_clicked, key, after), key=key)
-            st.caption(plain(f"n = {checkpoint_scores[0].n} rows · {Path(after).name}"))
+            st.caption(plain(Path(after).name))
     chart = line_with_band(
         pd.DataFrame(_layers(scores, statistic, bundled=bundled)),
         Axes(x="layer", y="value", low="low", high="high", colour="task", y_title=likeness.title),
-        title="Mean over the heads of a layer, 95% interval",
+        title="Mean over the heads of a layer, with 95 % CI",
     )
-    st.altair_chart(chart)
+    right.altair_chart(chart)
 
 
 def _layers(scores: Sequence[ChangeScore], statistic: str, *, bundled: bool) -> list[dict[str, Any]]:
@@ -167,7 +168,7 @@ def _texts_at_hand(task: str, compared: ChangeOptions) -> dict[str, TaskRow]:
     try:
         return {row.id: row for row in read_rows(task, compared.split, folder=compared.data)}
     except InputError:
-        st.caption(plain(f"The rows stand by their ids: {task_name(task)}'s own texts do not ship with the result."))
+        st.caption(plain(f"We may not redistribute the sentences of {task_name(task)}, so only their IDs are shown."))
         return {}
 
 
@@ -205,14 +206,14 @@ def start() -> None:
     ready_options = options if before and after else None
     job_progress.offer_start("change", ready_options, "Compare", title=lambda: f"Change of {before}", container=last)
     if not folders:
-        st.caption("No checkpoint was fine-tuned here yet: the Fine-tuning page makes one in minutes.")
+        st.caption("No checkpoint has been fine-tuned here yet. The view Train makes one in minutes.")
 
 
 def results() -> None:
     """The stored comparisons."""
     with shown_result(
         "change",
-        "Nothing has been compared yet: choose a checkpoint and one or more fine-tuned from it, and press Compare.",
+        "No comparison is stored yet. Choose a checkpoint and one or more fine-tuned from it, and press Compare.",
         icon=":material/compare:",
     ) as stored:
         if stored is None:
@@ -225,22 +226,23 @@ def results() -> None:
             format_func=lambda name: STATISTICS[name].title,
         )  # fmt: skip
         pictures(scores, statistic, stored.run, bundled=stored.sampled)
-        source = "the task's own files" if compared.data else "the bundled samples"
-        st.caption(
+        source = "the files of the task" if compared.data else "the bundled samples"
+        more = details()
+        more.caption(
             plain(
-                f"before: {compared.before} · dev rows of {source} · {stored.date} · "
-                "95% intervals over rows, on hovering · maps are cropped to real tokens; the paper's notebook compared "
-                "padded ones. In the paper the last two layers change most, except on QQP."
+                f"Before: {compared.before}. Dev examples from {source}. Maps are cropped to real tokens; the notebook "
+                "of the paper compared padded maps. In the paper the last two layers change most, except on QQP."
             )
         )
-        st.subheader("Where did a head change most?")
-        strongest(scores, compared)
+        with more:
+            st.markdown("**Examples on which a head changed most**")
+            strongest(scores, compared)
 
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    with drawer("Compare other checkpoints", "change"):
-        start()
     job_progress.show_jobs("change")
     with clear_errors():
         results()
+    with drawer("Run with other settings", "change"):
+        start()

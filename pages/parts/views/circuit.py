@@ -1,4 +1,4 @@
-"""Circuit: which component feeds which, and how sure that is; in layers, by its curve, and edge by edge."""
+"""Circuit: which connections between components the prediction depends on."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -25,7 +25,7 @@ from pages.parts.charts.score_terms import token_map
 from pages.parts.disable.sweeps import shared_options
 from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.provenance import StoredRun
-from pages.parts.reports.study_view import drawer, shown_result
+from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
@@ -35,7 +35,7 @@ from pages.parts.widgets.tables import show_table
 # ---------------------------------------------------------------- A circuit as a layered picture
 
 
-INPUTS = {"q": "query", "k": "key", "v": "value", "": "block or output"}
+INPUTS = {"q": "query", "k": "key", "v": "value", "": "feed-forward or output"}
 COLOURS = ("#0072b2", "#009e73", "#d55e00", "#888888")
 ROW, COLUMN = 54, 76  # pixels between two rows of components, and two of a row
 THICKEST = 9.0
@@ -49,8 +49,8 @@ def place_of(name: str, layers: int, heads: int) -> tuple[float, float]:
         return middle, 0.0
     if name == "output":
         return middle, 2.0 * layers + 1
-    if name.endswith("-feedforward"):
-        return middle, 2.0 * int(name.removeprefix("L").removesuffix("-feedforward"))
+    if name.endswith("-feedforward"):  # a column of their own, so that boxes do not overlap
+        return heads + 0.4, 2.0 * int(name.removeprefix("L").removesuffix("-feedforward"))
     head = Head.parse(name)
     return float(head.head), 2.0 * head.layer + 1
 
@@ -65,7 +65,7 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
         [_line(edge, positions, largest) for edge in edges],
         columns=["x", "y", "x2", "y2", "edge", "into", "effect", "size", "selection", "seen", "verdict"],
     )
-    scale_x = alt.Scale(domain=[-0.6, heads - 0.4], nice=False)
+    scale_x = alt.Scale(domain=[-0.6, heads + 1.0], nice=False)
     scale_y = alt.Scale(domain=[-0.6, 2 * layers + 1.6], nice=False)
     axes: dict[str, Any] = {"x": alt.X("x:Q", axis=None, scale=scale_x), "y": alt.Y("y:Q", axis=None, scale=scale_y)}
     below = alt.Legend(orient="bottom")
@@ -86,7 +86,7 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
         .transform_calculate(label="replace(datum.component, 'feedforward', 'FF')")
     )
     return alt.layer(drawn, back, written).properties(
-        title=title, width=COLUMN * heads, height=ROW * (2 * layers + 2) // 2 + LEGEND
+        title=title, width=COLUMN * (heads + 1), height=ROW * (2 * layers + 2) // 2 + LEGEND
     )
 
 
@@ -107,91 +107,88 @@ ORDERS = {"effect": "strongest edges", "random": "random edges"}
 
 
 def show(tools: DeltaGenerator) -> None:
-    """Start a study; see its circuit."""
-    with drawer("Find the circuit of another checkpoint or task", "circuit"):
-        _start()
-    job_progress.show_jobs("circuit", most=2)
+    """The circuit of the chosen checkpoint and task; the form that finds another."""
+    empty = "No circuit is stored yet. Choose a fine-tuned checkpoint and press Find the circuit."
     with clear_errors():
-        _results()
+        show_study("circuit", draw, _start, empty=empty, key="circuit_run", icon=":material/account_tree:")
 
 
 def _start() -> None:
     shared = shared_options()
     left, middle, right = st.columns(3)
-    kind = url.pick(left.selectbox, "Against each row stands", list(KINDS), key="circuit_kind", default=OTHER_ROW,
+    kind = url.pick(left.selectbox, "Second input of a pair", list(KINDS), key="circuit_kind", default=OTHER_ROW,
                       help=SAID["kind"].help)  # fmt: skip
     answers = url.pick(middle.selectbox, "Answers of a pair", ["different", "same", "any"], key="circuit_answers",
                          help=SAID["answers"].help)  # fmt: skip
-    margin = right.number_input("Margin, share of the difference", 0.0, 1.0, 0.05, 0.01, key="circuit_margin",
+    margin = right.number_input("Margin (share of the difference)", 0.0, 1.0, 0.05, 0.01, key="circuit_margin",
                                 bind="query-params", help=SAID["margin"].help)  # fmt: skip
     settings = {"kind": kind, "answers": answers, "margin": margin}
     job_progress.offer_start("circuit", asdict(shared) | settings if shared else None, "Find the circuit")
 
 
-def _results() -> None:
-    with shown_result(
-        "circuit",
-        "No circuit was looked for yet: choose a fine-tuned checkpoint and press the button.",
-        key="circuit_run",
-        icon=":material/account_tree:",
-    ) as stored:
-        if stored is None:
-            return
-        warn_of_tuning(stored)
-        rows = stored.result_rows
-        summary, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
-        ranked = sorted(edges, key=lambda edge: edge.rank)
-        estimator = ranked[0].estimator or "mean, and the interval of another mean: run the study again"
-        counts = {
-            "matter": summary.matter,
-            "do not matter": summary.does_not_matter,
-            "open": summary.open,
-            "stable": summary.stable,
-        }
-        for column, (name, count) in zip(st.columns(4), counts.items(), strict=True):
-            column.metric(f"{name}, of {summary.raced:,}", f"{count:,}")
-        st.markdown(plain(said_of_stability(summary)[0].upper() + said_of_stability(summary)[1:]))
-        pictures = _pictures(summary, ranked, Faithfulness.among(rows))
-        st.caption(plain(f"Effect: {estimator}. Its interval holds for all edges together."))
-        show_table(pd.DataFrame([{name: getattr(edge, name) for name in SHOWN} for edge in ranked[:MOST]]))
-        if means := EdgeMean.among(rows):
-            places = {edge.name: edge.rank for edge in ranked}
-            means = sorted(means, key=lambda mean: (places[mean.name], mean.pairs))
-            st.caption(
-                "Effect: mean that is not clipped, of edges measured on all pairs; 95 % interval of one edge alone."
-            )
-            show_table(pd.DataFrame([{name: getattr(mean, name) for name in MEANS} for mean in means]))
-        show_files(pd.DataFrame(rows), pictures, "circuit", of="Edges")
-        _pairs(stored, ranked, CircuitPair.among(rows))
-        st.caption(plain(_caption(stored, summary)))
-
-
-def _pictures(summary: CircuitSummary, ranked: Sequence[CircuitEdge], curve: Sequence[Faithfulness]) -> list[Any]:
-    """The layered picture at a size, and the curve beside it."""
-    most = min(MOST, len(ranked))
-    size = st.slider("Edges", 1, most, min(USUAL, most), key="circuit_size", bind="query-params")
-    layers = max(edge.receiver_layer for edge in ranked)
-    heads = max((Head.parse(edge.receiver).head + 1 for edge in ranked if edge.input), default=1)
-    graph = circuit_picture(ranked[:size], layers, heads, title=f"The {size} strongest edges")
+def draw(stored: StoredRun) -> None:
+    """The curve of faithfulness, the graph, and the edges."""
+    warn_of_tuning(stored)
+    rows = stored.result_rows
+    summary, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
+    ranked = sorted(edges, key=lambda edge: edge.rank)
+    curve = Faithfulness.among(rows)
+    left, right = st.columns([2, 3])
     points = [
         {"edges": point.size, "kept": point.value, "low": point.low, "high": point.high, "circuit": ORDERS[point.order]}
         for point in curve
         if point.order in ORDERS
     ]
-    axes = Axes(x="edges", y="kept", low="low", high="high", colour="circuit", x_title="edges of the circuit",
-                y_title="share of the difference kept")  # fmt: skip
-    faithfulness_chart = line_with_band(pd.DataFrame(points), axes, title="Faithfulness on other pairs", rule=1.0)
-    left, right = st.columns([3, 2])
-    left.altair_chart(graph, width="stretch")
-    right.altair_chart(faithfulness_chart)
+    axes = Axes(x="edges", y="kept", low="low", high="high", colour="circuit", x_title="edges in the circuit",
+                y_title="share of the logit difference")  # fmt: skip
+    faithfulness_chart = line_with_band(pd.DataFrame(points), axes, title="Faithfulness on held-out pairs", rule=1.0)
+    left.altair_chart(faithfulness_chart)
     if summary.cpr is not None and summary.random_cpr is not None:
-        right.caption(f"Area under the curve {summary.cpr:.2f}, of random edges {summary.random_cpr:.2f}.")
+        left.caption(f"Area under the curve: {summary.cpr:.2f} (random edges: {summary.random_cpr:.2f}).")
+    most = min(MOST, len(ranked))
+    with right:
+        size = st.slider("Edges", 1, most, min(USUAL, most), key="circuit_size", bind="query-params")
+        layers = max(edge.receiver_layer for edge in ranked)
+        heads = max((Head.parse(edge.receiver).head + 1 for edge in ranked if edge.input), default=1)
+        graph = circuit_picture(ranked[:size], layers, heads, title=f"The {size} strongest edges")
+        st.altair_chart(graph, width="stretch")
+    with details():
+        _details(stored, summary, ranked, curve, [graph, faithfulness_chart])
+
+
+def _details(
+    stored: StoredRun,
+    summary: CircuitSummary,
+    ranked: Sequence[CircuitEdge],
+    curve: Sequence[Faithfulness],
+    figures: list[Any],
+) -> None:
+    """Stability, the tables of edges, layers and pairs."""
+    rows = stored.result_rows
+    st.markdown(plain(said_of_stability(summary)[0].upper() + said_of_stability(summary)[1:]))
+    estimator = ranked[0].estimator or "mean, with the interval of another mean; run the study again"
+    st.markdown(
+        f"Effects are estimated by one {plain(estimator)}. Their intervals hold jointly for all edges. Clipping keeps "
+        "a few pairs from deciding the result."
+    )
+    show_table(pd.DataFrame([{name: getattr(edge, name) for name in SHOWN} for edge in ranked[:MOST]]))
+    if means := EdgeMean.among(rows):
+        ranks = {edge.name: edge.rank for edge in ranked}
+        means = sorted(means, key=lambda mean: (ranks[mean.name], mean.pairs))
+        st.markdown(
+            "**Means that are not clipped**, of the edges that were measured on all pairs (95 % CI of one edge)"
+        )
+        show_table(pd.DataFrame([{name: getattr(mean, name) for name in MEANS} for mean in means]))
     without = [point for point in curve if point.order.startswith("without")]
     show_table(
-        [{"edges into a layer from B": point.order.removeprefix("without "), "kept": point.value} for point in without],
-        container=right,
+        [
+            {"layer whose inputs come from the other input": point.order.removeprefix("without "), "share": point.value}
+            for point in without
+        ]
     )
-    return [graph, faithfulness_chart]
+    show_files(pd.DataFrame(rows), figures, "circuit", of="Edges")
+    _pairs(stored, ranked, CircuitPair.among(rows))
+    st.caption(plain(_caption(stored, summary)))
 
 
 def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[CircuitPair]) -> None:
@@ -206,18 +203,22 @@ def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[Cir
         return
     head = edge.receiver if edge.input else edge.sender
     if not head.startswith("L") or "-" in head:
-        st.info(f"{plain(edge.name)} joins no head: it has no maps.", icon=":material/help:")
+        st.info(f"{plain(edge.name)} connects no head, so there is no attention map.", icon=":material/help:")
         return
     pair, options = pairs[int(number) - 1], circuits.STUDY.read(stored.told)
     for column, (letter, texts) in zip(st.columns(2), _texts(options, pair).items(), strict=True):
         column.markdown(plain(f"{letter}: {texts[0]}" + (f" / {texts[1]}" if texts[1] else "")))
         column.altair_chart(_map(str(stored.of), texts, Head.parse(head), f"{head} on {letter}"), width="content")
-    st.caption(f"Logit difference {pair.first_m:+.2f} on A, {pair.second_m:+.2f} on B; the pair {plain(pair.use)}.")
+    st.caption(
+        f"Logit difference: {pair.first_m:+.2f} on A, {pair.second_m:+.2f} on B. Use of the pair: {plain(pair.use)}."
+    )
 
 
 def _texts(options: circuits.CircuitOptions, pair: CircuitPair) -> dict[str, tuple[str, str | None]]:
     if options.pairs_file and not Path(options.pairs_file).expanduser().is_file():
-        raise InputError(f"The pairs stand in {options.pairs_file}, which is not there any more.")
+        raise InputError(
+            f"The file of pairs {options.pairs_file} does not exist any more. Restore the file, or run the study again."
+        )
     input_texts = texts_of(options)
     first, second = input_texts[pair.first]
     partner_text = second or (input_texts[pair.second][0] if pair.second >= 0 else None)
@@ -236,8 +237,7 @@ def _map(name: str, texts: tuple[str, str | None], head: Head, title: str) -> An
 def _caption(stored: StoredRun, summary: CircuitSummary) -> str:
     return (
         f"{stored.checkpoint} · {summary.task} {stored.split} · pairs by {summary.pairs_by}, {summary.answers} answers "
-        f"· {summary.n} pairs decide, {summary.judging} others judge, {summary.control} have the same answer · margin "
-        f"{summary.margin:.3f} logits, {summary.margin_share:.0%} of the difference; a pair counts up to "
-        f"{summary.clip:.3f}, so that no few pairs decide · all verdicts hold together with {1 - summary.alpha:.0%} · "
-        f"{stored.date}"
+        f"· {summary.n} pairs for verdicts, {summary.judging} held-out pairs for the curve, {summary.control} "
+        f"pairs with the same answer · margin {summary.margin:.3f} logits ({summary.margin_share:.0%} of the "
+        f"difference) · effects clipped at {summary.clip:.3f} logits · verdicts hold jointly at {1 - summary.alpha:.0%}"
     )

@@ -1,4 +1,4 @@
-"""Frames: which heads attend between a word and the frame elements that belong to it."""
+"""Frame relations: which heads attend between a word that evokes a frame and its frame elements."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -13,8 +13,6 @@ VIEWS = {"One sentence": st.fragment(show_lookup), "A set of sentences": show_se
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    st.caption(
-        "A word evokes a frame (“agitated”: Emotion_directed) with elements (Experiencer: “he”). Kovaleva et al. 2019 "
-        "asked which heads attend between the two (section 4.2, Fig 3)."
-    )
-    VIEWS[url.pick_mode(list(VIEWS))]()
+    with tools:
+        mode = url.pick_mode(list(VIEWS))
+    VIEWS[mode]()

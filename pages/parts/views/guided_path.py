@@ -104,14 +104,15 @@ def show(tools: DeltaGenerator) -> None:
               "Below the scores of your run, press How did attention change? Ask: which layers changed most, and which "
               "heads not at all?")  # fmt: skip
         _step(4, "Take heads away", steps_done[3], ablated, "interventions/ablation",
-              "Choose your fine-tuned checkpoint and disable each head in turn (A task's rows). Ask: which heads does "
-              "the model need, and is the difference beyond luck?")  # fmt: skip
+              "Choose your fine-tuned checkpoint and disable each head in turn (On a task). Ask: which heads does the "
+              "model need, and is the difference significant?")  # fmt: skip
         _figure(changed, is_mine=steps_done[2])
 
 
 def _newest(study: str) -> StoredRun | None:
-    """The newest result of one's own, else one that ships, on this path's rows where there is one."""
-    stored = present_runs(study)
+    """Your newest result, otherwise a bundled one; on the task of this path if possible. Of ablations, those of each
+    head in turn, which is what the step asks for."""
+    stored = [run for run in present_runs(study) if study != "disable" or run.told.get("what", "heads") == "heads"]
     return min(stored, key=lambda run: (run.source != "yours", ROWS not in str(run.task)), default=None)
 
 
@@ -177,7 +178,7 @@ def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, targ
         if stored is not None:
             with result:
                 sentence = headlines.headline_of(stored.run).sentence
-                st.caption(plain(f"{'Yours' if is_done else 'Until you have your own, one that ships'}: {sentence}"))
+                st.caption(plain(f"{'Your result' if is_done else 'A bundled result, until you have one'}: {sentence}"))
                 open_link(stored, "Open this result")
 
 

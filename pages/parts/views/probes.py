@@ -241,8 +241,8 @@ def _gain(best: BestLayer) -> str:
 
 
 VIEWS = {
-    "One sentence": ("syntax", "parsed", show_sentence),
     "Syntax in attention": ("syntax", "parsed", show_syntax),
+    "One sentence": ("syntax", "parsed", show_sentence),
     "Layers": ("probe", "probed", show_layers),
     "Representation": ("representation", "represented", show_representation),
     "Transfer": ("transfer", "transferred", show_transfer),

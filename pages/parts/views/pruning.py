@@ -51,14 +51,10 @@ def start() -> None:
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    st.caption(
-        "Importance is how fast the loss moves when a head is turned down (Michel et al. 2019). Heads then go for "
-        "good, "
-        "least important first: the order comes from train rows, the curve is drawn on dev rows, random is the control."
-    )
-    with drawer("Measure another checkpoint or task", "importance"):
-        start()
+    with tools:
+        mode = url.pick_mode(list(VIEWS))
     job_progress.show_jobs("importance", "prune")
-    view = url.pick_mode(list(VIEWS))
     with clear_errors():
-        VIEWS[view]()
+        VIEWS[mode]()
+    with drawer("Run with other settings", "importance"):
+        start()

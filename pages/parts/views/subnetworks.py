@@ -15,31 +15,44 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.probes.shipped_probes import caption_of, say, shown, table_of
 from pages.parts.probes.starting import start_study
 from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.study_view import details
 from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets import job_progress
 from pages.parts.widgets.files import show_files
 
-# ---------------------------------------------------------------- the pictures of the Subnetworks page
+LEARNS = {"pooling": "mean", "epochs": 6}  # settings with which the bundled encoder learns SST-2-like
 
 
-def warn_of_nothing_to_lose(result: StoredRun) -> None:
-    """Where the unpruned model is no better than the constant predictor, pruning can show nothing."""
+def at_chance(result: StoredRun) -> bool:
+    """Say that a result is not informative if the unpruned model is no better than a constant; offer another run."""
     networks = [network for network in result.among(Subnetwork) if network.kind in ("subnetwork", "curve")]
-    for full in [network for network in networks if network.name == "full" or network.share == 0][:1]:
-        if full.constant is not None and not (full.low is not None and full.low > full.constant):
-            value, low, high = (float("nan") if end is None else end for end in (full.value, full.low, full.high))
-            st.warning(
-                f"Nothing can be lost here: the unpruned model's {value:.3f} ({low:.3f} to "
-                f"{high:.3f}) is not above the constant predictor's {full.constant:.3f}: give more rows.",
-                icon=":material/warning:",
-            )
+    full = next((network for network in networks if network.name == "full" or network.share == 0), None)
+    if full is None or full.constant is None or (full.low is not None and full.low > full.constant):
+        return False
+    value, low, high = (float("nan") if end is None else 100 * end for end in (full.value, full.low, full.high))
+    st.warning(
+        f"**Not informative.** The unpruned model scores {value:.1f} (95 % CI {low:.1f} to {high:.1f}), no better than "
+        f"a constant prediction ({100 * full.constant:.1f}), so pruning cannot lower the score.",
+        icon=":material/warning:",
+    )
+    st.button("Run with a recipe that learns", icon=":material/play_arrow:", type="primary", key="run_learning",
+              help="Mean pooling, six epochs, all train examples.", on_click=_run_learning, args=(result,))  # fmt: skip
+    return True
+
+
+def _run_learning(result: StoredRun) -> None:
+    with clear_errors():
+        settings = (result.told.get("settings") or {}) | LEARNS
+        options = dict(result.told) | {"settings": {k: v for k, v in settings.items() if k != "train_limit"}}
+        job_progress.begin("subnetworks", options, result.title)
 
 
 def show_curves(result: StoredRun) -> None:
     """The score against the share of weights that are gone."""
     steps = [network for network in result.among(Subnetwork) if network.kind == "curve"]
     if not steps:
-        st.info("This run pruned nothing by magnitude.", icon=":material/info:")
+        st.info("This result has no weights that were pruned by magnitude.", icon=":material/info:")
         return
     curves: dict[str, list[Subnetwork]] = {}
     for step in steps:
@@ -49,18 +62,19 @@ def show_curves(result: StoredRun) -> None:
         for name, curve_steps in curves.items()
         for step in curve_steps
     ]
-    axes = Axes(x="percent", y="value", low="low", high="high", colour="of", x_title="% of weights gone")
+    axes = Axes(x="percent", y="value", low="low", high="high", colour="of", x_title="pruned weights, %")
     chart = line_with_band(
         pd.DataFrame(lines),
         replace(axes, y_title=steps[0].metric),
-        title="Weights nearest to 0 go first",
+        title="Score by share of pruned weights (dashed: constant)",
         rule=steps[0].constant,
     )
     st.altair_chart(chart)
-    for name, curve_steps in curves.items():
-        st.markdown(f"{plain(name.capitalize())}: {free_share(curve_steps)}")
-    say(f"{caption_of(result)} · dashed: the constant predictor · {_counted(steps)}")
-    show_files(table_of(result, "curve"), [chart], "pruning")
+    with details():
+        for name, curve_steps in curves.items():
+            st.markdown(f"{plain(name.capitalize())}: {free_share(curve_steps)}")
+        say(f"{caption_of(result)} · {_counted(steps)}")
+        show_files(table_of(result, "curve"), [chart], "pruning")
 
 
 def _percent(step: Subnetwork) -> float:
@@ -73,11 +87,11 @@ def _counted(networks: Sequence[Subnetwork]) -> str:
 
 
 def free_share(steps: Sequence[Subnetwork]) -> str:
-    """How much goes before the score has fallen beyond luck: a sentence."""
+    """How many weights can be pruned before the score falls significantly."""
     ordered = sorted(steps, key=_percent)
     first = next((step for step in ordered if step.change_high is not None and step.change_high < 0), None)
     if first is None:
-        return f"up to {_percent(ordered[-1]):.0f} % go before the score has fallen beyond luck (95 %)."
+        return f"the score does not fall significantly up to {_percent(ordered[-1]):.0f} % pruned weights (95 % CI)."
     before = max((_percent(step) for step in ordered if _percent(step) < _percent(first)), default=float("nan"))
     change = first.change_estimate
     return (
@@ -92,12 +106,12 @@ def show_networks(result: StoredRun) -> None:
     subnetworks = result.among(Subnetwork)
     networks = [network for network in subnetworks if network.kind == "subnetwork"]
     if not networks:
-        st.info("This run made no subnetworks.", icon=":material/info:")
+        st.info("This result has no subnetworks.", icon=":material/info:")
         return
     bars = values_with_intervals(
         pd.DataFrame(networks),
         Axes(x="name", y="value", low="low", high="high", x_title="", y_title=str(networks[0].metric)),
-        title="Retrained from the pre-trained weights",
+        title="Score after retraining (dashed: constant)",
         rule=networks[0].constant,
         tooltip=["share"],
     )
@@ -111,8 +125,8 @@ def show_networks(result: StoredRun) -> None:
             st.markdown(f"{plain(network.name.capitalize())}: {value:+.1f} points ({low:+.1f} to {high:+.1f})")
     gone = next(network.share for network in networks if network.name == "good")
     say(
-        f"{caption_of(result)} · dashed: the constant predictor · the others lack {float(gone or 0):.0%} of heads "
-        f"and feed-forward blocks · {_counted(networks)}"
+        f"{caption_of(result)} · the subnetworks lack {float(gone or 0):.0%} of heads "
+        f"and feed-forward sublayers · {_counted(networks)}"
     )
     _classes(result.among(SurvivorClass))
     show_files(table_of(result, "subnetwork", "difference", "component", "survivor class"), [bars], "subnetworks")
@@ -125,9 +139,9 @@ def _classes(classes: Sequence[SurvivorClass]) -> None:
     st.altair_chart(
         values_with_intervals(
             pd.DataFrame(classes),
-            replace(axes, y_title="share, survivors less the others"),
+            replace(axes, y_title="share in survivors minus share in other heads"),
             rule=0.0,
-            title="Maps of heads that survive, by pattern class",
+            title="Patterns of surviving heads",
         )
     )
     say(f"n = {max(pattern_class.n for pattern_class in classes)} inputs; classes by the bundled pattern classifier")
@@ -143,11 +157,11 @@ def _survivors(components: Sequence[SubnetworkComponent]) -> None:
         pd.DataFrame(lines),
         Shade("value", label="survived", domain=(0, 1), cell=34),
         tooltip=("place", "n"),
-        title="In which share of seeds a head survives",
+        title="Share of seeds in which a head survives",
     )
     st.altair_chart(picture, width="content")
     surviving_blocks = [block.name.split("-")[0] for block in components if "-" in block.name and block.value > 0]
-    st.caption(f"Feed-forward blocks that survive: {plain(', '.join(surviving_blocks) or 'none')}")
+    st.caption(f"Surviving feed-forward sublayers: {plain(', '.join(surviving_blocks) or 'none')}")
 
 
 VIEWS = {"Weights by magnitude": show_curves, "Good, bad and random": show_networks}
@@ -159,6 +173,6 @@ def show(tools: DeltaGenerator) -> None:
         mode = url.pick_mode(list(VIEWS))
     with clear_errors(), shown("subnetworks", key="pruned") as result:
         if result is not None:
-            warn_of_nothing_to_lose(result)
+            at_chance(result)
             VIEWS[mode](result)
     start_study("subnetworks", view="subnetworks")
