@@ -143,12 +143,12 @@ def test_shapley_values_are_ranked_summed_and_set_beside_orders():
     kept = np.stack([np.array([[3.0], [2.9], [2.0]]) + SWAY, np.array([[3.0], [1.8], [1.5]]) - SWAY])
     empty = np.zeros((4, 0))
     orders = ShapleyPartial(np.zeros(0, int), 2, 2, empty[0], empty[0], empty, empty, np.zeros(4), kept)
-    merged = shapley.merge_all([second, orders, first])
+    options = SHAPLEY.read({"checkpoint": "x", "task": "sst2", "orders": 6, "operator": "mean"})
+    merged = SHAPLEY.merge(options, [second, orders, first])
     whole = valued(list(range(8)))
     for name in ("rows", "whole", "none", "values", "alone", "gradients"):
         assert np.allclose(getattr(merged, name), getattr(whole, name)), name
     assert shapley.weakest_first(merged) == ((1, 3, 0, 2), (2, 0, 1, 3))  # 5/13, 3/5, 4/5, 12/13 of a layer's norm
-    options = SHAPLEY.read({"checkpoint": "x", "task": "sst2", "orders": 6, "operator": "mean"})
     results = SHAPLEY.results(options, merged)
     heads = of(results, "head")
     assert [head.name for head in heads] == ["L2H1", "L1H1", "L2H2", "L1H2"]

@@ -174,13 +174,36 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
 
     def merge(self, options: CircuitOptions, partials: Sequence[CircuitPartial]) -> CircuitPartial:
         """All that was measured."""
-        return merge_all(partials)
+        pairs = next(part.pairs for part in partials if part.pairs is not None)
+        edges, count = len(Graph(pairs.layers, pairs.heads).edges), len(pairs.firsts)
+        whole = {name: np.full((edges, count), np.nan) for name in ("attribution", "exact")}
+        judged = [part for part in partials if part.kept is not None]
+        by_circuit = np.full((judged[0].kept.shape[0], count), np.nan) if judged else None  # type: ignore[union-attr]
+        for part in partials:
+            if part.numbers is None:
+                continue
+            for name, values in whole.items():
+                new = getattr(part, name)
+                if new is not None:
+                    values[:, part.numbers] = np.where(np.isnan(new), values[:, part.numbers], new)
+            if part.kept is not None and by_circuit is not None:
+                by_circuit[:, part.numbers] = part.kept
+        return CircuitPartial(pairs, np.arange(count), whole["attribution"], whole["exact"], by_circuit)
 
     def results(self, options: CircuitOptions, merged: CircuitPartial) -> list[Result]:
         """The circuit in one record, its edges, its curve, and the pairs; nothing while it is under way."""
         if merged.kept is None:
             return []
-        return results(CircuitState(options, merged), task_of(options.task).key)
+        state = CircuitState(options, merged)
+        edges = _edges(state)
+        curve = _curve(state)
+        return [
+            _summary(state, task_of(options.task).key, edges, curve),
+            *edges,
+            *_means(state, edges),
+            *curve,
+            *_pair_records(state),
+        ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         circuit, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
@@ -224,25 +247,6 @@ NAMED = 3  # edges that the headline names
 
 
 # ---------------------------------------------------------------- what was measured so far, and what is measured next
-
-
-def merge_all(partials: Sequence[CircuitPartial]) -> CircuitPartial:
-    """All that was measured, by pair; NaN where nothing was."""
-    pairs = next(part.pairs for part in partials if part.pairs is not None)
-    edges, count = len(Graph(pairs.layers, pairs.heads).edges), len(pairs.firsts)
-    whole = {name: np.full((edges, count), np.nan) for name in ("attribution", "exact")}
-    judged = [part for part in partials if part.kept is not None]
-    by_circuit = np.full((judged[0].kept.shape[0], count), np.nan) if judged else None  # type: ignore[union-attr]
-    for part in partials:
-        if part.numbers is None:
-            continue
-        for name, values in whole.items():
-            new = getattr(part, name)
-            if new is not None:
-                values[:, part.numbers] = np.where(np.isnan(new), values[:, part.numbers], new)
-        if part.kept is not None and by_circuit is not None:
-            by_circuit[:, part.numbers] = part.kept
-    return CircuitPartial(pairs, np.arange(count), whole["attribution"], whole["exact"], by_circuit)
 
 
 @dataclass(frozen=True)
@@ -400,13 +404,6 @@ def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
             drawn_edges = [edges[k] for k in ranked[:size]]
         masks.append(graph.mask(drawn_edges))
     return np.stack(masks)
-
-
-def results(state: "CircuitState", task: str) -> list[Result]:
-    """The circuit, its edges in their order, the curve, the pairs."""
-    edges = _edges(state)
-    curve = _curve(state)
-    return [_summary(state, task, edges, curve), *edges, *_means(state, edges), *curve, *_pair_records(state)]
 
 
 def _edges(state: "CircuitState") -> list[CircuitEdge]:

@@ -142,13 +142,52 @@ class Gates(Study[GatesOptions, GatePartial]):
 
     def merge(self, options: GatesOptions, partials: Sequence[GatePartial]) -> GatePartial:
         """All stages so far, fits in their order."""
-        return merge_all(partials)
+        whole = partials[0]
+        for part in partials[1:]:
+            fields = ("path_gates", "path_losses", "effects", "gradient", "price")
+            whole = replace(whole, **{name: getattr(part, name) for name in fields if getattr(part, name) is not None})
+            whole = replace(whole, margin=part.margin if part.path_gates is not None else whole.margin)
+        fitted = [part for part in partials if part.fits is not None]
+        if not fitted:
+            return whole
+        order = np.argsort(np.concatenate([part.fits for part in fitted]))
+        columns = {
+            name: np.concatenate([getattr(part, name) for part in fitted])[order] for name in ("fits", "up", "down")
+        }
+        return replace(whole, **columns)  # type: ignore[arg-type]
 
     def results(self, options: GatesOptions, merged: GatePartial) -> list[Result]:
         """The path, the heads, the classes together, and how the ways to rank heads agree; nothing while under way."""
         if merged.effects is None:
             return []
-        return results(merged, PRICES, seed=options.seed)
+        assert merged.up is not None  # noqa: S101 - all stages are there
+        assert merged.down is not None  # noqa: S101
+        assert merged.gradient is not None  # noqa: S101
+        every = all_heads(merged.layers, merged.heads, merged.attending)
+        count = len(every)
+        shares = class_shares(merged.up, merged.down)
+        claimed, up, down = classes_of(shares), merged.up.mean(0), merged.down.mean(0)
+        alone = effects.mean_intervals(np.zeros(merged.effects.shape[1]), merged.effects[:count], most=None)
+        heads = [
+            GatedHead(
+                name=str(head), layer=head.layer, head=head.head,
+                gate_class=claimed[k], facilitating=float(shares[k, 0]), interfering=float(shares[k, 1]),
+                irrelevant=float(shares[k, 2]), up=float(up[k]), down=float(down[k]),
+                effect=float(merged.effects[k].mean()), low=alone[k].low, high=alone[k].high,
+                gradient=float(merged.gradient[k]), fits=len(merged.up), n=merged.effects.shape[1],
+            )
+            for k, head in enumerate(every)
+        ]  # fmt: skip
+        ways = {
+            "gate": up + down,
+            "effect": merged.effects[:count].mean(1),
+            "gradient": merged.gradient,
+        }
+        agreements = [
+            agreement(first, second, ways, seed=options.seed)
+            for first, second in (("gradient", "effect"), ("gradient", "gate"), ("gate", "effect"))
+        ]
+        return [*_path(merged, PRICES), *heads, *_checks(merged, claimed), *agreements]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads, checks = GatedHead.among(rows), {check.name: check for check in TogetherCheck.among(rows)}
@@ -262,59 +301,11 @@ def judged(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskR
 # ---------------------------------------------------------------- result records
 
 
-def merge_all(partials: "Sequence[GatePartial]") -> "GatePartial":
-    """All stages so far, fits in their order."""
-    whole = partials[0]
-    for part in partials[1:]:
-        fields = ("path_gates", "path_losses", "effects", "gradient", "price")
-        whole = replace(whole, **{name: getattr(part, name) for name in fields if getattr(part, name) is not None})
-        whole = replace(whole, margin=part.margin if part.path_gates is not None else whole.margin)
-    fitted = [part for part in partials if part.fits is not None]
-    if not fitted:
-        return whole
-    order = np.argsort(np.concatenate([part.fits for part in fitted]))
-    columns = {name: np.concatenate([getattr(part, name) for part in fitted])[order] for name in ("fits", "up", "down")}
-    return replace(whole, **columns)  # type: ignore[arg-type]
-
-
 def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
     """The largest price, in the loss's units, at which gates pushed down add at most the margin; the smallest where
     all add more."""
     fitting = [price for price, added in zip(prices, _added(partial), strict=True) if added <= partial.margin]
     return partial.margin * max(fitting, default=min(prices))
-
-
-def results(partial: "GatePartial", prices: Sequence[float], *, seed: int) -> list[Result]:
-    """The path, the heads, the classes together, and how the ways to rank heads agree."""
-    assert partial.up is not None  # noqa: S101 - all stages are there
-    assert partial.down is not None  # noqa: S101
-    assert partial.effects is not None  # noqa: S101
-    assert partial.gradient is not None  # noqa: S101
-    every = all_heads(partial.layers, partial.heads, partial.attending)
-    count = len(every)
-    shares = class_shares(partial.up, partial.down)
-    claimed, up, down = classes_of(shares), partial.up.mean(0), partial.down.mean(0)
-    alone = effects.mean_intervals(np.zeros(partial.effects.shape[1]), partial.effects[:count], most=None)
-    heads = [
-        GatedHead(
-            name=str(head), layer=head.layer, head=head.head,
-            gate_class=claimed[k], facilitating=float(shares[k, 0]), interfering=float(shares[k, 1]),
-            irrelevant=float(shares[k, 2]), up=float(up[k]), down=float(down[k]),
-            effect=float(partial.effects[k].mean()), low=alone[k].low, high=alone[k].high,
-            gradient=float(partial.gradient[k]), fits=len(partial.up), n=partial.effects.shape[1],
-        )
-        for k, head in enumerate(every)
-    ]  # fmt: skip
-    ways = {
-        "gate": up + down,
-        "effect": partial.effects[:count].mean(1),
-        "gradient": partial.gradient,
-    }
-    agreements = [
-        agreement(first, second, ways, seed=seed)
-        for first, second in (("gradient", "effect"), ("gradient", "gate"), ("gate", "effect"))
-    ]
-    return [*_path(partial, prices), *heads, *_checks(partial, claimed), *agreements]
 
 
 def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int) -> RankingCorrelation:

@@ -137,11 +137,36 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
 
     def merge(self, options: ShapleyOptions, partials: Sequence[ShapleyPartial]) -> ShapleyPartial:
         """All rows, in the task's order."""
-        return merge_all(partials)
+        valued = [part for part in partials if part.kept is None]
+        whole = in_order(valued, ("rows", "whole", "none", "values", "alone"))
+        ordered = sorted(valued, key=lambda part: part.rows.tolist())  # sums in floating point depend on the order
+        losses = next((part.kept for part in partials if part.kept is not None), None)
+        return replace(valued[0], **whole, gradients=np.sum([part.gradients for part in ordered], 0), kept=losses)  # type: ignore[arg-type]
 
     def results(self, options: ShapleyOptions, merged: ShapleyPartial) -> list[Result]:
         """The heads, their sum, ranks that agree, and the orders of pruning."""
-        return all_results(merged, orders=options.orders, operator=options.operator, seed=options.seed)
+        means, n = merged.values.mean(1), len(merged.rows)
+        ends = effects.mean_intervals(np.zeros(n), merged.values, most=None)
+        ranks = {int(k): rank + 1 for rank, k in enumerate(np.argsort(-means, kind="stable"))}
+        alone, gradient = merged.alone.mean(1), _gradient(merged)
+        heads = [
+            ShapleyHead(
+                name=str(head), layer=head.layer, head=head.head,
+                value=float(means[k]), low=ends[k].low, high=ends[k].high, rank=ranks[k], effect=float(alone[k]),
+                gradient=float(gradient[k]), orders=options.orders, operator=options.operator, n=n,
+            )
+            for k, head in enumerate(all_heads(merged.layers, merged.heads, merged.attending))
+        ]  # fmt: skip
+        ways = {"Shapley value": means, "gradient": gradient, "effect": alone}
+        body: list[Result] = [*sorted(heads, key=lambda head: head.rank)]
+        body.append(
+            ShapleySum(
+                with_all=float(merged.whole.mean()), with_none=float(merged.none.mean()), values=float(means.sum()), n=n
+            )
+        )
+        for first, second in (("gradient", "Shapley value"), ("gradient", "effect"), ("effect", "Shapley value")):
+            body.append(agreement(first, second, ways, seed=options.seed))
+        return body if merged.kept is None else [*body, *_orders(merged.kept)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads, contrasts = ShapleyHead.among(rows), OrderContrast.among(rows)
@@ -220,15 +245,6 @@ def along_orders(
 # ---------------------------------------------------------------- result records
 
 
-def merge_all(partials: "Sequence[ShapleyPartial]") -> "ShapleyPartial":
-    """All rows, in the task's order; what the orders keep stands beside."""
-    valued = [part for part in partials if part.kept is None]
-    whole = in_order(valued, ("rows", "whole", "none", "values", "alone"))
-    ordered = sorted(valued, key=lambda part: part.rows.tolist())  # sums in floating point depend on the order
-    losses = next((part.kept for part in partials if part.kept is not None), None)
-    return replace(valued[0], **whole, gradients=np.sum([part.gradients for part in ordered], 0), kept=losses)  # type: ignore[arg-type]
-
-
 def weakest_first(partial: "ShapleyPartial") -> tuple[tuple[int, ...], ...]:
     """Heads by Shapley value and by gradient, weakest first."""
     ways = (partial.values.mean(1), _gradient(partial))
@@ -239,32 +255,6 @@ def _gradient(partial: "ShapleyPartial") -> np.ndarray:
     """Michel et al.'s importance: each layer's divided by its l2 norm."""
     by_layer = (partial.gradients / len(partial.rows)).reshape(-1, partial.heads)
     return (by_layer / (np.linalg.norm(by_layer, axis=1, keepdims=True) + 1e-20)).flatten()
-
-
-def all_results(partial: "ShapleyPartial", *, orders: int, operator: str, seed: int) -> list[Result]:
-    """The heads, their sum, ranks that agree, and the orders of pruning."""
-    means, n = partial.values.mean(1), len(partial.rows)
-    ends = effects.mean_intervals(np.zeros(n), partial.values, most=None)
-    ranks = {int(k): rank + 1 for rank, k in enumerate(np.argsort(-means, kind="stable"))}
-    alone, gradient = partial.alone.mean(1), _gradient(partial)
-    heads = [
-        ShapleyHead(
-            name=str(head), layer=head.layer, head=head.head,
-            value=float(means[k]), low=ends[k].low, high=ends[k].high, rank=ranks[k], effect=float(alone[k]),
-            gradient=float(gradient[k]), orders=orders, operator=operator, n=n,
-        )
-        for k, head in enumerate(all_heads(partial.layers, partial.heads, partial.attending))
-    ]  # fmt: skip
-    ways = {"Shapley value": means, "gradient": gradient, "effect": alone}
-    body: list[Result] = [*sorted(heads, key=lambda head: head.rank)]
-    body.append(
-        ShapleySum(
-            with_all=float(partial.whole.mean()), with_none=float(partial.none.mean()), values=float(means.sum()), n=n
-        )
-    )
-    for first, second in (("gradient", "Shapley value"), ("gradient", "effect"), ("effect", "Shapley value")):
-        body.append(agreement(first, second, ways, seed=seed))
-    return body if partial.kept is None else [*body, *_orders(partial.kept)]
 
 
 def _orders(losses: np.ndarray) -> list[Result]:
