@@ -93,7 +93,10 @@ def test_pieces_are_pieces_of_words(folder):
     assert not [line for line in there if line.split(":")[0] not in NAMES_THE_UNIT]
 
 
-@pytest.mark.parametrize("file", ["README.md", *sorted(str(f.relative_to(PROJECT)) for f in PROJECT.glob("docs/*.md"))])
+PAGES = sorted(str(file.relative_to(PROJECT)) for file in PROJECT.glob("docs/**/*.md"))
+
+
+@pytest.mark.parametrize("file", ["README.md", *PAGES])
 def test_the_bundled_rows_are_only_like_a_tasks(file):
     text = " ".join((PROJECT / file).read_text(encoding="utf-8").split())
     assert not BUNDLED.search(text)
