@@ -13,6 +13,9 @@ CATEGORIES = {
         "tests/pages/test_connections.py::test_half_open_connections_end_however_the_app_is_started",
         "tests/pages/test_connections.py::test_a_server_that_does_not_tell_when_it_starts_is_answered_nothing",
     ),
+    "requests hidden in the body of others": (
+        "tests/pages/test_connections.py::test_a_second_request_hidden_in_the_body_of_another_is_not_answered",
+    ),
     "private names of Streamlit and routes that it adds": ("tests/pages/test_streamlit_internals.py",),
     "frames, headers and cookies": ("tests/pages/test_headers.py",),
     "findings that come in": ("tests/findings/test_hostile_findings.py",),

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pages.parts.shell import connections
 from pages.parts.shell.connections import HEAD_SECONDS, BoundedServer, limits_for, send_at_once
+from pages.parts.shell.guard import Guard
 from pages.parts.streamlit_internals import bounded_protocol
 from tests.event_loops import finished
 from tests.pages.browsing import answers as answers_at
@@ -161,6 +162,40 @@ def test_a_server_that_does_not_tell_when_it_starts_is_answered_nothing():
         connect(port) as made,
     ):
         assert status(made) == b"500"
+
+
+HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
+        b"Content-Length: 4\r\nContent-Length: 80\r\n",
+        b"Content-Length: +4\r\n",
+        b"Content-Length: 4, 80\r\n",
+        b"Transfer-Encoding: chunked, identity\r\n",
+        b"Transfer-Encoding: xchunked\r\n",
+        b"Transfer-Encoding : chunked\r\n",
+        b" Transfer-Encoding: chunked\r\n",
+        b"X: y\nContent-Length: 0\r\n",
+    ],
+)
+def test_a_second_request_hidden_in_the_body_of_another_is_not_answered(head):
+    """Request smuggling: a proxy in front may take such a body for longer or shorter than the app does."""
+    reached = []
+
+    async def noted(scope, receive, send):
+        reached.append(scope["path"])
+        await answers(scope, receive, send)
+
+    with running(uvicorn.Config(Guard(noted), lifespan="off", log_level="critical")) as port:
+        with connect(port, b"POST /open HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n0\r\n\r\n" + HIDDEN) as made:
+            while made.recv(1000):  # until the connection ends
+                pass
+        with connect(port) as other:
+            assert status(other) == b"204"
+    assert "/hidden" not in reached
 
 
 def test_another_server_does_not_start():

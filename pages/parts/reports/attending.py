@@ -28,7 +28,7 @@ from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, resources, uploads, url
-from pages.parts.shell.messages import counted
+from pages.parts.shell.messages import counted, plain
 from pages.parts.shell.short_names import short_names
 from pages.parts.widgets import job_progress, own_rows, pickers
 from pages.parts.widgets.head_links import show_links
@@ -302,7 +302,7 @@ def pick_place(container: Any, scores: Sequence[S]) -> list[S]:
         names |= {order[0]: "before", order[1]: "after"}
     chosen = url.pick(
         container.segmented_control, "Checkpoint", order, key="place", default=order[0], required=True,
-        format_func=lambda name: names.get(name, name),
+        format_func=lambda name: plain(names.get(name, name)),
         help="The difference is the second checkpoint (after fine-tuning) minus the first (before).",
     )  # fmt: skip
     return of_task[chosen]

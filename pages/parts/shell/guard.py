@@ -33,6 +33,9 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 STRANGER_STAYS = 600.0  # seconds that a websocket stays open for nobody: long enough to press "Sign in"
 BODY_STARTS, BODY_RATE = 30.0, 4096  # a body may take so many seconds, and one more for each so many bytes
 LONGEST_LENGTH = 15  # digits of a Content-Length that is read as a number
+TWO_LENGTHS = (  # a proxy may have read the other one, and taken a second request for the body of this one
+    "A request must have Content-Length or Transfer-Encoding, not both. Send it from a page of this app."
+)
 SESSIONS_TOTAL = 4  # uploads of all sessions together: so many times what one session may hold
 
 
@@ -64,6 +67,9 @@ class Guard:
         session = None if reads else streamlit_internals.session_of_upload(scope["path"])
         try:
             headers = Headers(scope=scope)
+            if "content-length" in headers and "transfer-encoding" in headers:
+                await _answer(send, 400, TWO_LENGTHS)  # and the connection ends (RFC 9112, 6.3)
+                return
             check_source(headers)
             if session is None:
                 if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
