@@ -143,7 +143,7 @@ class _Known:
 
 def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
     """Return why rows cannot be stored, by index; a row may refer to valid rows before it."""
-    facts, refused = _label_rules_known(cursor, rows), {}
+    facts, refused = _stored_content(cursor, rows), {}
     for index, row in enumerate(rows):
         target = facts.events.get(row["undoes"]) if row["kind"] == "undo" else None
         if target is not None and person_name(target["annotator"]) == row["annotator"]:
@@ -178,7 +178,7 @@ def foreign_batch(cursor: Any, batch: str, owner: str, stored_owner: str | None,
     )
 
 
-def _label_rules_known(cursor: Any, rows: Sequence[Row]) -> _Known:
+def _stored_content(cursor: Any, rows: Sequence[Row]) -> _Known:
     named = {row["event"] for row in rows} | {row["undoes"] for row in rows if row["undoes"]}
     columns, (these, values) = quoted(*_SAID), among("event", list(named))
     events = cursor.execute(

@@ -112,7 +112,7 @@ def test_figures_by_hand(classifier):
 
 
 def test_a_classifier_of_another_set_is_refused(files, tmp_path):
-    with pytest.raises(InputError, match='"gpt2" was asked for'):
+    with pytest.raises(InputError, match='class set "gpt2"'):
         called(files, classifier=str(files / "own.safetensors"), class_set="gpt2")
     maps, names, _ = synthetic_maps(GPT2, each=4)
     (tmp_path / "other.safetensors").write_bytes(
@@ -171,5 +171,5 @@ def test_a_classifier_of_a_set_of_ones_own_is_judged_as_the_shipped_ones(files, 
     assert found["provenance"]["class_set"] == "mine"
     assert found["accuracy"] > 0.8
     assert set(found["confusion"]) == set(made.names)
-    with pytest.raises(InputError, match='"bert" was asked for'):
+    with pytest.raises(InputError, match='class set "bert"'):
         called(files, classifier=str(files / "mine.safetensors"), class_set="bert")

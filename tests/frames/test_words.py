@@ -37,7 +37,7 @@ def test_a_phrase_that_occurs_twice_is_placed_by_its_number():
     text = "The dog bit the other dog"
     assert place(text, "dog#2") == (22, 25)
     assert place(text, "bit") == (8, 11)
-    with pytest.raises(InputError, match=r'occurs 2 times: write "dog#1"'):
+    with pytest.raises(InputError, match=r'occurs 2 times. Write "dog#1"'):
         place(text, "dog", "element")
     with pytest.raises(InputError, match="The number after # must be at most"):
         place(text, "dog#3")

@@ -203,7 +203,7 @@ def test_whoever_sits_at_this_machine_uploads(browser):
 def test_uploads_ask_for_a_sign_in_and_a_role(browser, sign_in, path, method):
     assert "the role none" in browser.request(method, path).json()["refused"]
     signed_in(browser, EVE)
-    assert "one must be annotator" in browser.request(method, path).json()["refused"]
+    assert "role annotator is required" in browser.request(method, path).json()["refused"]
     signed_in(browser, ADA)
     assert browser.request(method, path, content=b"x").json() == {"bytes": 1}
 

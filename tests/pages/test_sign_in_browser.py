@@ -99,7 +99,7 @@ def test_a_viewer_looks_and_labels_nothing(guarded, page):
     page.locator('[data-testid="stMain"] h1').first.wait_for(timeout=PATIENCE)
     expect(page.get_by_role("alert")).to_have_count(0)
     open_label_page(page, guarded)
-    page.get_by_text("one must be annotator").wait_for(timeout=PATIENCE)
+    page.get_by_text("role annotator is required").wait_for(timeout=PATIENCE)
     expect(page.locator(".root[data-cursor]")).to_have_count(0)
 
 
@@ -119,7 +119,7 @@ def test_an_annotator_labels_under_their_own_name_and_changes_no_classes(guarded
     page.get_by_label("Name", exact=True).fill("wave")
     page.get_by_label("What the eye sees").fill("A wave.")
     page.get_by_role("button", name="Add the class", exact=True).click()
-    page.get_by_text("one must be admin").wait_for(timeout=PATIENCE)
+    page.get_by_text("role admin is required").wait_for(timeout=PATIENCE)
 
 
 @pytest.mark.slow  # 5 CPU seconds; nobody and an annotator walk by default, the rules are in tests/test_sign_in.py

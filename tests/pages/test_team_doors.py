@@ -150,11 +150,11 @@ def test_get_opens_nothing(client, project):
 def test_who_may_only_look_labels_nothing(client, project, monkeypatch):
     monkeypatch.setenv("ATLAS_VISITORS", "viewer")
     assert (
-        "one must be annotator"
+        "role annotator is required"
         in client.post("/team/maps", json={"project": project, "annotator": "a"}).json()["refused"]
     )
     reply = client.post("/team/labels", json=box(project, [{"id": "m1", "pass": 1}])).json()
-    assert "one must be annotator" in reply["refused"]
+    assert "role annotator is required" in reply["refused"]
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_with_sign_in_the_signed_cookie_says_who_asks(client, project, guarded):
     assert asked(client, project, "grace@example.org") == ""
     assert "under your own name" in asked(client, project, "ada@example.org")
     signed_in(client, "vera@example.org")
-    assert "one must be annotator" in asked(client, project, "vera@example.org")
+    assert "role annotator is required" in asked(client, project, "vera@example.org")
 
 
 @pytest.mark.parametrize("slip", [{"secret": "another-secret-0123456789"}, {"origin": "https://elsewhere.example"}])

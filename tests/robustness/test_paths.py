@@ -188,7 +188,7 @@ def test_who_labels_starts_no_study_by_an_imported_run(tmp_path, given):
         run = runs.record_run(db, "finetune", told, runs.Provenance())
         eve = db.acting_as(Person("eve", "annotator"))
         options = runs.one_run(eve, run)["options"]
-        with pytest.raises(RightsError, match="one must be admin"):
+        with pytest.raises(RightsError, match="role admin is required"):
             api.start(eve, "finetune", options)
         job = api.start(db, "finetune", options)
         assert "written to the folders" in str(api.wait(db, job, 60).error)

@@ -102,19 +102,21 @@ REFUSED = {  # what a viewer may not, as the refusal names it
 
 @pytest.mark.parametrize("doing", REFUSED)
 def test_a_viewer_is_told_what_needs_another_role(shared_db, doing):
-    with pytest.raises(RightsError, match=rf"^To {doing} one must be (annotator|admin), but eve has the role viewer;"):
+    with pytest.raises(
+        RightsError, match=rf"^The role (annotator|admin) is required to {doing}; eve has the role viewer\."
+    ):
         REFUSED[doing](shared_db.acting_as(Person("eve", "viewer")))
 
 
 def test_an_annotator_neither_retires_labels_nor_unpins_findings_of_others(db):
     labels.store_maps(db, [a_map()])
     eve, ada = (db.acting_as(Person(name, "annotator")) for name in ("eve", "ada"))
-    with pytest.raises(RightsError, match=r"^To retract labels of others one must be admin"):
+    with pytest.raises(RightsError, match=r"^The role admin is required to retract labels of others"):
         labels.record_events(eve, [event(1, kind="retire", annotator="eve", undoes="tab:9")])
     of_ada, of_eve = (
         findings.pin(one, findings.Finding("run", "T", "", "about", "python -m core")) for one in (ada, eve)
     )
-    with pytest.raises(RightsError, match=r"^To take away what others pinned one must be admin"):
+    with pytest.raises(RightsError, match=r"^The role admin is required to delete findings of other people"):
         findings.unpin(eve, of_ada)
     findings.unpin(ada, of_ada)
     assert [(finding.finding, finding.annotator) for finding in findings.findings(db)] == [(of_eve, "eve")]
@@ -137,7 +139,7 @@ def test_an_annotator_labels_under_their_own_name_only(db):
         labels.record_events(db.acting_as(Person("root", "admin")), [event(2, annotator="bob")])
     labels.record_events(db.acting_as(Person("root", "admin")), [event(2, annotator="bob", batch="root")])
     assert sorted(labels.labels(db, SET)["annotator"]) == ["ada", "bob"]
-    with pytest.raises(RightsError, match="To label one must be annotator, but vera has the role viewer"):
+    with pytest.raises(RightsError, match="The role annotator is required to label; vera has the role viewer"):
         Person("vera", "viewer").signs("vera")
 
 

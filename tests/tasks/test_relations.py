@@ -40,6 +40,6 @@ def test_the_same_word_in_the_other_sentence_in_any_case():
 
 
 def test_unknown_relations_are_one_sentence():
-    with pytest.raises(InputError, match=r'"coreference" is none of them'):
+    with pytest.raises(InputError, match=r'got "coreference"'):
         relation_of("coreference")
     assert all(relation_of(name).name == name for name in RELATIONS)

@@ -22,14 +22,14 @@ def test_presets_are_the_sources_settings():
 def test_changes_and_mistakes():
     assert Recipe.of("paper", {"epochs": 1}).epochs == 1
     for changes, message in [
-        ({"epoch": 1}, "'epoch' is none"),
-        ({"learning_rate": 7.0}, "between 0 and 1; seen 7"),
-        ({"keep": "first"}, "keep is one of"),
-        ({"pooling": "max"}, "pooling is one of auto, cls, sep, mean, last"),
-        ({"train_limit": 0}, "train_limit must lie between 1"),
-        ({"dev_limit": -2}, "dev_limit must lie between 1"),
-        ({"train_last": -1}, "train_last must lie between 0"),
-        ({"dropout": 1.0}, "dropout must lie between 0 and 0.99"),
+        ({"epoch": 1}, "got 'epoch'"),
+        ({"learning_rate": 7.0}, "from 0 to 1; got 7"),
+        ({"keep": "first"}, "keep must be one of"),
+        ({"pooling": "max"}, "pooling must be one of auto, cls, sep, mean, last"),
+        ({"train_limit": 0}, "train_limit must be from 1"),
+        ({"dev_limit": -2}, "dev_limit must be from 1"),
+        ({"train_last": -1}, "train_last must be from 0"),
+        ({"dropout": 1.0}, "dropout must be from 0 to 0.99"),
     ]:
         with pytest.raises(InputError, match=message):
             Recipe.of("paper", changes)
