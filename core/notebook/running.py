@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..jobs.worker import merged
 from ..store.rows import plain
 from ..studies import preflight
-from ..studies.contract import as_json
+from ..studies.contract import as_json, declared
 from ..studies.lookup import find_study, study_modules
 
 ALSO = {"ablation": "disable"}  # public names of studies
@@ -25,7 +25,8 @@ def study(name: str, model: Any = None, *, progress: bool = True, **options: Any
         name: of the study, as `attention-atlas study --help` lists them; "ablation" ablates every head in turn.
         model: what `open` returned, or a name, folder or hub id.
         progress: whether a bar is shown.
-        options: of the study; a value may be what `open` returned, too.
+        options: of the study; `task` also sets `tasks` of a study that takes several. A value may also be what `open`
+            returned.
 
     Returns:
         The rows, which the command prints too. `attrs` has the study, its options and the provenance.
@@ -36,6 +37,9 @@ def study(name: str, model: Any = None, *, progress: bool = True, **options: Any
     """
     chosen = find_study(ALSO.get(name, name).replace("_", "-"))
     given = {OPTIONS.get(key, key): value for key, value in options.items()}
+    names_of = declared(chosen.options)
+    if "task" in given and "task" not in names_of and "tasks" in names_of:
+        given["tasks"] = [given.pop("task")]
     given |= {} if model is None else {"checkpoint": model}
     names = {value.folder: value.name for value in given.values() if _is_opened(value)}
     given = {key: value.folder if _is_opened(value) else str(value) if isinstance(value, Path) else value

@@ -102,6 +102,11 @@ def test_another_thread_may_use_the_model_meanwhile_and_no_weight_is_copied(mode
     assert seen == {(True, True, "eager")}
 
 
+def test_one_task_is_also_given_to_a_study_of_several():
+    rows = notebook.study("statistics", config.ENCODER, task="sst2", limit=2, progress=False)
+    assert rows.attrs["options"]["tasks"] == ["sst2"]
+
+
 def test_options_and_names_are_checked_in_one_sentence():
     with pytest.raises(InputError, match=r"has the options checkpoint, .* but 'metod' was given"):
         notebook.study("ablation", "atlas-encoder-sst2", metod="zero")
