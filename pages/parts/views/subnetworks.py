@@ -95,7 +95,7 @@ def free_share(steps: Sequence[Subnetwork]) -> str:
     before = max((_percent(step) for step in ordered if _percent(step) < _percent(first)), default=float("nan"))
     change = first.change_estimate
     return (
-        f"{before:.0f} % go before the score has fallen beyond luck; at {_percent(first):.0f} % it "
+        f"the score does not fall significantly up to {before:.0f} % pruned weights; at {_percent(first):.0f} % it "
         f"has changed by {100 * change.value:+.1f} points ({100 * float(change.low or 0):+.1f} to "
         f"{100 * float(change.high or 0):+.1f})."
     )
