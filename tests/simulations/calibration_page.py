@@ -37,15 +37,10 @@ def lines_now(text: str) -> dict[tuple[str, str], Line]:
     return {(cells[0], cells[1]): Line(*cells[-5:]) for cells in rows if len(cells) > 7 and cells[0] != "study"}
 
 
-def edition(text: str) -> str:
-    """What people wrote on the page about its edition, between the introduction and the first table."""
-    return text[text.index("This edition") : text.index("\n## ")].rstrip()
-
-
 def page(outcomes: Sequence[Outcome], listed: Sequence[Case], before: str, day: str) -> str:
     """The whole page: cases that were drawn as they came out, the others of `listed` as `before` has them."""
     lines = lines_now(before) | {(one.case.study, one.case.world): line_of(one, day) for one in outcomes}
-    parts = [_INTRODUCTION.replace("{sentences}", _sentences()), edition(before)]
+    parts = [_INTRODUCTION.replace("{sentences}", _sentences())]
     for expected, (title, said, way) in _SECTIONS.items():
         of_kind = [case for case in listed if case.expected == expected]
         parts += [f"## {title}", table(of_kind, lines, said, way)]
@@ -171,7 +166,7 @@ maps, words, tags and the studies' own code are real. What may be claimed there:
 Worlds of effects, of shares, of runs and of heads together are drawn as what a study would have measured. Every study
 has a case here, or a reason not to (`tests/simulations/test_calibration.py`): `change`, `effective`, `development` and
 the gallery test nothing; `syntax` has the intervals of `probe`, `edge-effects` and `representation` those of
-`operators`, `translation` the test of `disable`; criteria of hypotheses are in [dossier.md](dossier.md), the report's
+`operators`, `translation` the test of `disable`; criteria of hypotheses are in [hypotheses.md](../explanation/hypotheses.md), the report's
 claims in [claims.md](claims.md).
 
 Sentences on words are made of these rows, and held to the same worlds:

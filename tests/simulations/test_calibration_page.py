@@ -9,8 +9,6 @@ from tests.simulations.registry import Case, Outcome, Planted, known
 NAMED = re.compile(r"tests/[a-z_/]+\.py")
 BEFORE = """# Page
 
-This edition: by hand.
-
 ## Where nothing is
 
 | study | world | inputs | draws | claims in | limit (at most) | within | drawn |
@@ -29,7 +27,6 @@ def test_a_case_that_is_not_drawn_stands_with_its_day():
         BEFORE,
         "25 November",
     )
-    assert "\n\nThis edition: by hand.\n\n## Where nothing is\n" in made
     assert "| a | kept | 20 | 60 | 5.0% | 11.7% | yes | 24 November |" in made
     assert "| a | again | 20 | 200 | 10.0% | 9.0% | **no** | 25 November |" in made
     assert "| a | new | 20 | 0 |  |  | not drawn |  |" in made
