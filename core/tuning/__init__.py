@@ -1,0 +1,5 @@
+"""Modules that load when they are used: `from core import capture`, `capture.module.name` (docs/decisions/026)."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

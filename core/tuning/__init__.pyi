@@ -1,0 +1,6 @@
+from . import batches as batches
+from . import files as files
+from . import model as model
+from . import recipe as recipe
+from . import saved_checkpoints as saved_checkpoints
+from . import training as training
