@@ -20,7 +20,7 @@ from core import __version__ as release  # noqa: E402 - after the path
 project = "Attention Atlas"
 copyright = "the authors of Attention Atlas"
 version = release
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "data.recipes.site"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx-mathjax-offline", "data.recipes.site"]
 exclude_patterns = ["borders/README.md"]
 nitpicky = False
 
@@ -41,7 +41,10 @@ html_sidebars = {"index": []}
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
-suppress_warnings = ["mystnb.unknown_mime_type"]  # a widget's view: the site shows the page that the widget saves
+suppress_warnings = [
+    "myst-nb.mime_type",
+    "myst-nb.lexer",
+]  # a widget's view: the site shows the page that the widget saves
 
 nb_execution_mode = "force"
 nb_execution_timeout = 300  # seconds a cell, on a busy machine
