@@ -221,5 +221,5 @@ def test_what_cannot_be_done_is_refused_in_a_sentence():
         operator_of("median", causal=False)
     with pytest.raises(InterventionError, match="one operator at a time; L1H1"):
         predict(checkpoint, some, interventions=touched("disable", (0, 0)) + touched("zero", (0, 0)))
-    with pytest.raises(InputError, match="there is no L4H1"):
+    with pytest.raises(InputError, match="from L1H1 to L3H4; got L4H1"):
         predict(checkpoint, some, interventions=touched("disable", (3, 0)))

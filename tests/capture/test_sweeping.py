@@ -178,7 +178,7 @@ def test_what_cannot_be_swept_is_refused_in_a_sentence():
         sweep(checkpoint, [], GROUPS)
     with pytest.raises(InputError, match="at least one head"):
         sweep(checkpoint, some, [frozenset()])
-    with pytest.raises(InputError, match="no L9H1"):
+    with pytest.raises(InputError, match="from L1H1 to L3H4; got L9H1"):
         sweep(checkpoint, some, [{Head(8, 0)}])
     with pytest.raises(InterventionError, match="An operator is one of"):
         sweep(checkpoint, some, GROUPS, "median")

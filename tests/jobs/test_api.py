@@ -67,7 +67,7 @@ def test_a_failed_unit_shows_its_error_and_is_retried_alone(db, folder):
     job = api.start(db, TINY, {"fail": [2], "folder": str(folder)})
     failed = api.wait(db, job, 60)
     assert (failed.state, failed.done, failed.failed, failed.run) == ("failed", 3, 1, None)
-    assert failed.error == "1 of 4 units failed, the first with: ValueError: unit 2 is unlucky"
+    assert failed.error == "1 of 4 units failed. The first error: ValueError: unit 2 is unlucky"
     api.resume(db, job)
     assert api.wait(db, job, 60).state == "done"
     assert {mark.name: len(mark.read_text().split()) for mark in folder.glob("ran-*")} == {
@@ -163,7 +163,7 @@ def test_bad_options_and_names_become_the_jobs_error_in_one_sentence(db):
         (TINY, {"cuont": 2}, "'cuont' was given"),
         ("no-such-study", {}, "'no-such-study' is not"),
         ("os; import sys", {}, "named by letters"),
-        (TINY, {"count": 0}, "nothing"),
+        (TINY, {"count": 0}, "must select at least one unit of work for tiny"),
     ]:
         done = api.wait(db, api.start(db, study, options), 60)
         assert done.state == "failed"
@@ -184,7 +184,7 @@ def test_a_defect_ends_its_job_with_a_sentence_and_the_next_job_runs(db, monkeyp
         broken.setattr(scheduler, "open_units", lambda *_: 1 / 0)
         failed = api.wait(db, api.start(db, TINY, {"count": 1}), 60)
     assert failed.state == "failed"
-    assert failed.error == "The job met a defect of Attention Atlas (ZeroDivisionError); report it."
+    assert failed.error == "The job failed because of a defect of Attention Atlas (ZeroDivisionError). Report it."
     assert api.wait(db, api.start(db, TINY, {"count": 2}), 60).state == "done"
 
 
@@ -290,7 +290,7 @@ def test_an_interrupted_job_is_found_by_its_options_and_goes_on(db, folder):
     assert done.state == "done"
     assert numbers(db, job) == [0, 1, 2]
     with pytest.raises(
-        JobError, match=r"^Only a job with work left can be resumed, and this one is done; start it anew\.$"
+        JobError, match=r"^A job must have work left to be resumed; this one is done\. Start a new one\.$"
     ):
         api.resume(db, job)
     assert api.finished_like(db, TINY, {"folder": str(folder), "count": 3}) == done.run

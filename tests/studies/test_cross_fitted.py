@@ -149,7 +149,11 @@ def test_pruning_on_all_rows_takes_each_models_own_least_important_heads(crossin
 @pytest.mark.parametrize(
     ("study", "changes", "says"),
     [
-        (cross_fitted_scores, {"initialisations": ["guessed"]}, "'guessed' is none of them"),
+        (
+            cross_fitted_scores,
+            {"initialisations": ["guessed"]},
+            "must be one of pretrained, random, frozen, untrained; got 'guessed'",
+        ),
         (cross_fitted_scores, {"seeds": []}, "an initialisation and a seed"),
         (cross_fitted_scores, {"settings": SMALL | {"keep": "best"}}, "leave keep at last"),
         (cross_fitted_prune, {"orders": ["weight"]}, "'weight' is none of them"),

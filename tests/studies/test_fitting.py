@@ -47,7 +47,7 @@ def test_sentences_of_ones_own_are_judged_where_they_say_the_same_labels(tuned, 
 def test_sentences_without_labels_are_refused_where_labels_are_needed(tuned, tmp_path, study):
     (tmp_path / "own.csv").write_text("sentence\nGood.\n")
     task = str(tmp_path / "own.csv")
-    with pytest.raises(InputError, match=r'own\.csv has no "label"'):
+    with pytest.raises(InputError, match=r'own\.csv has no column "label"'):
         check_runnable(find_study(study), {"checkpoint": tuned, "task": task, "tasks": [task]})
 
 
@@ -76,6 +76,6 @@ def test_a_job_is_refused_before_it_is_queued(tmp_path, study):
     (tmp_path / "own.csv").write_text("sentence\nGood.\n")
     task = str(tmp_path / "own.csv")
     with Database(tmp_path / "atlas.duckdb") as db:
-        with pytest.raises(InputError, match=r'own\.csv has no "label"'):
+        with pytest.raises(InputError, match=r'own\.csv has no column "label"'):
             api.start(db, study, {"checkpoint": "atlas-encoder", "task": task, "tasks": [task]})
         assert jobs(db).empty

@@ -88,7 +88,7 @@ def test_a_planted_head_survives_and_a_first_word_head_and_a_random_one_do_not(e
                 for observer in observers:
                     observer.update(layer, torch.from_numpy(maps[layer][None]), [number])
 
-    monkeypatch.setattr("core.studies.frames.frame_heads.run", run)
+    monkeypatch.setattr("core.capture.running.run", run)
     summary, *_ = rows_of(encoder, asked, sentences)
     assert summary["survivors"] == summary["beat_places"] == ["L1H1"]
     assert summary["comparable"] == summary["n"]
@@ -111,7 +111,7 @@ def test_a_head_that_any_word_looks_along_beats_the_place_nulls_alone(encoder, m
                 for observer in observers:
                     observer.update(layer, torch.from_numpy(maps[layer][None]), [number])
 
-    monkeypatch.setattr("core.studies.frames.frame_heads.run", run)
+    monkeypatch.setattr("core.capture.running.run", run)
     summary, *_ = rows_of(encoder, asked, sentences)
     assert (summary["beat_places"], summary["survivors"]) == (["L1H1"], [])
 

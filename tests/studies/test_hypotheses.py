@@ -50,7 +50,7 @@ def proposal(head="L1H1", predicate="offset", **parameters):
     [
         (proposal(), (JUDGED, JUDGED), "rows that it was not thought of on"),
         (proposal(predicate="looks-at", control="verb"), (THOUGHT, JUDGED), "needs its parameter feature"),
-        (proposal("L7H1"), (THOUGHT, JUDGED), "there is no L7H1"),
+        (proposal("L7H1"), (THOUGHT, JUDGED), "from L1H1 to L6H6; got L7H1"),
         (proposal(predicate="reads minds"), (THOUGHT, JUDGED), "A predicate is one of"),
         (proposal(offset="first", control="first"), (THOUGHT, JUDGED), "must be another one"),
         (proposal(offset="last"), (THOUGHT, JUDGED), "previous, next, first"),
@@ -76,9 +76,9 @@ def test_the_level_is_spent_over_batches_that_share_a_judging_row_and_withdrawn_
     assert [batch.number for batch in store.batches(db)] == [1, 2, 1, 3]
     assert [batch.level for batch in store.batches(db)] == [batch_level(k) for k in (1, 2, 1, 3)]
     assert [one.withdrawn is not None for one in store.hypotheses(db)] == [True, False, False, False]
-    with pytest.raises(StoreError, match="before"):
+    with pytest.raises(StoreError, match=f"withdrawn only once; {ids[0]} was"):
         store.withdraw(db, ids[0])
-    with pytest.raises(StoreError, match="is none"):
+    with pytest.raises(StoreError, match='must be given by its ID; got "nothing"'):
         store.withdraw(db, "nothing")
 
 

@@ -166,7 +166,7 @@ def test_what_a_later_head_reads_is_told_from_what_it_reads_of_all_heads():
 
 @pytest.mark.parametrize("name", ["L1H1", "L1H1>L2H1", "L1H1>L2H1.x", "L2H1>L1H1.q", "L1H1>L1H2.q", "a>b.q"])
 def test_what_is_no_edge_is_refused_in_a_sentence(name):
-    with pytest.raises(InputError, match=r"correct it|later layer|is named like"):
+    with pytest.raises(InputError, match=r"correct it|later layer|must be named like"):
         ends_of(name)
 
 
@@ -274,9 +274,9 @@ FRAMES = (RowChoice("frames", "train", None), RowChoice("frames", "dev", None))
         ("property", {"kind": "typed"}, SST2, "It is one of"),
         ("read-by", {"reader": "L2H1", "input": "v"}, SST2, "needs a checkpoint with a classifier"),
         ("read-by", {"reader": "L2H1", "input": "w"}, SST2, "It is one of"),
-        ("read-by", {"reader": "nobody", "input": "q"}, SST2, "is named like"),
+        ("read-by", {"reader": "nobody", "input": "q"}, SST2, "must be named like"),
         ("counterpart", {"of": "L1H1"}, SST2, "a checkpoint and a head"),
-        ("counterpart", {"of": "atlas-encoder-sst2:L1H1", "control": "x"}, SST2, "is named like"),
+        ("counterpart", {"of": "atlas-encoder-sst2:L1H1", "control": "x"}, SST2, "must be named like"),
     ],
 )
 def test_what_cannot_be_tested_is_refused_in_a_sentence(tmp_path, predicate, parameters, rows, why):

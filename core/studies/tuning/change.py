@@ -166,11 +166,11 @@ class Change(Study[ChangeOptions, ChangePartial]):
         layers = [score.value for score in sorted(of_layers, key=lambda score: score.layer)]
         return Headline(
             f"Fine-tuning on {task_of(least.task).name} changed {least.name} most: 1 − cosine = "
-            f"{1 - defined(least.value):.2f}. The mean change is {1 - defined(layers[0]):.2f} in the first layer and "
-            f"{1 - defined(layers[-1]):.2f} in the last layer.",
+            f"{1 - defined(least.value):z.2f}. The mean change is {1 - defined(layers[0]):z.2f} in the first layer and "
+            f"{1 - defined(layers[-1]):z.2f} in the last layer.",
             least.n,
             "examples",
-            percent(*(None if end is None else 1 - end for end in (least.high, least.low)), "{:.2f}", 1),
+            percent(*(None if end is None else 1 - end for end in (least.high, least.low)), "{:z.2f}", 1),
             "0, no change",
         )
 
