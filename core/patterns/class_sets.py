@@ -132,8 +132,8 @@ def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
         same = next((other for other in others if read(new) and read(other) == read(new)), None)
         if same is not None:
             raise InputError(
-                f"The {what} of a class must be unique in its set; {new.name[:60]!r} and {same.name[:60]!r} both "
-                f"have {getattr(new, what)[:60]!r}. Change one of them."
+                f"The {what} of a class must be unique in its set; got {getattr(new, what)[:60]!r} for "
+                f"{new.name[:60]!r} and {getattr(same, what)[:60]!r} for {same.name[:60]!r}. Change one of them."
             )
 
 

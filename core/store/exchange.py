@@ -217,7 +217,7 @@ def _json(text: Any, subject: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"A JSON column must contain JSON; that of {subject} does not. Export again.") from error
+        raise InputError(f"{subject} must be JSON; got {str(text)[:40]!r}. Export again.") from error
 
 
 def _check_whole(table: str, name: str, column: pa.ChunkedArray, least: int, most: int) -> None:
@@ -329,7 +329,7 @@ def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None =
         cursor.execute("UPDATE classifier SET title = title || $words WHERE NOT ends_with(title, $words)",
                        {"words": IMPORTED})  # fmt: skip
         for name in ("job_row", "job_outcome"):
-            cursor.execute(f"DELETE FROM {name} WHERE job IN (SELECT job FROM job WHERE state <> 'done')")  # noqa: S608
+            cursor.execute(f"DELETE FROM {quoted(name)} WHERE job IN (SELECT job FROM job WHERE state <> 'done')")  # noqa: S608
         check_whole(cursor)
         if check_run is not None:
             for run, study, options in cursor.execute("SELECT run, study, options FROM run").fetchall():

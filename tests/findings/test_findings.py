@@ -106,11 +106,11 @@ def test_a_finding_stays_when_its_run_is_deleted_and_goes_when_it_is_unpinned(db
 
 def test_a_viewer_pins_nothing_and_nobody_takes_away_what_another_pinned(db):
     run, _ = stored_run(db)
-    with pytest.raises(RightsError, match="must be annotator"):
+    with pytest.raises(RightsError, match="role annotator is required"):
         pinning.pin_run(db.acting_as(Person("eve@x", "viewer")), run, "")
     name = pinning.pin_run(db.acting_as(Person("ada@x", "annotator")), run, "", annotator="somebody else")
     assert findings.findings(db)[0].annotator == "ada@x"
-    with pytest.raises(RightsError, match="must be admin"):
+    with pytest.raises(RightsError, match="role admin is required"):
         findings.unpin(db.acting_as(Person("bob@x", "annotator")), name)
     with pytest.raises(InputError, match="must have at most"):
         pinning.pin_run(db, run, "x" * 5001)

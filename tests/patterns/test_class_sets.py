@@ -81,12 +81,15 @@ def changed(k, **what):
         (WAVES[:1], "2 to 50 mutually exclusive classes; got 1"),
         (
             [PatternClass(f"c{k}", f"C{k}", "x", shade, "") for k, shade in enumerate(colours(MOST + 1))],
-            "51 were given: leave some out",
+            r"got 51\. Remove some",
         ),
-        (changed(1, name="WAVE"), "one name; 'WAVE' and 'wave'"),
-        (changed(1, title="wave "), "one title"),
-        (changed(1, colour="#112233"), "one colour; 'dots' and 'wave' both have '#112233'"),
-        (changed(1, key="1"), "one key; 'dots' and 'wave' both have '1'"),
+        (
+            changed(1, name="WAVE"),
+            "name of a class must be unique in its set; got 'WAVE' for 'WAVE' and 'wave' for 'wave'",
+        ),
+        (changed(1, title="wave "), "title of a class must be unique"),
+        (changed(1, colour="#112233"), "colour of a class must be unique in its set; got '#112233' for 'dots' and"),
+        (changed(1, key="1"), "key of a class must be unique in its set; got '1' for 'dots' and '1' for 'wave'"),
         (changed(1, eye="  "), "a description of the pattern; 'dots'"),
         (changed(1, name="", title=""), "lacks one of them"),
         (changed(1, colour="red"), "a colour such as #0072B2"),
@@ -129,7 +132,11 @@ def test_a_class_is_changed_one_thing_at_a_time_and_never_into_another(db):
     edit_class(db, made, "rest", annotator="ada", title="The rest", colour="#ABCDEF", key="3")
     now = known_class_set(db, "sea")
     assert now.named("rest") == PatternClass("rest", "The rest", "All else.", "#ABCDEF", "3")
-    for told, said in (({"title": "wave"}, "one title"), ({"colour": "#112233"}, "one colour"), ({"key": "1"}, "key")):
+    for told, said in (
+        ({"title": "wave"}, "The title"),
+        ({"colour": "#112233"}, "The colour"),
+        ({"key": "1"}, "The key"),
+    ):
         with pytest.raises(InputError, match=said):
             edit_class(db, now, "rest", annotator="ada", **told)
     edit_class(db, BERT, "block", annotator="ada", colour="#ABCDEF")

@@ -198,7 +198,7 @@ def test_a_guess_from_the_head_takes_its_own_class_then_its_layers_then_the_most
         "diagonal",
         "diagonal",
     ]
-    with pytest.raises(ValueError, match="at least one label"):
+    with pytest.raises(ValueError, match="labels must not be empty"):
         evaluation.by_identity([], [], asked)
 
 

@@ -60,7 +60,7 @@ def test_without_weights_the_maps_must_be_there(labelled, other, tmp_path, endin
     report = import_labels(other, file)
     assert report.new == 0
     assert len(report.refused) == 6
-    assert "no weights" in report.refused[0][1]
+    assert "without weights must refer to a stored map" in report.refused[0][1]
     store.store_maps(other, [a_map("m1"), a_map("m2", length=9, split=None, seed=None)])
     assert import_labels(other, file).new == 6
 

@@ -279,13 +279,13 @@ def test_events_travel_as_json(filled):
         ({"class": "wavy"}, "must be one of the classes"),
         ({"class": "Vertical"}, "must be one of the classes"),
         ({"class_set": "mine"}, "class set"),
-        ({"kind": "undo", "undoes": "tab:9"}, "is none"),  # in advance
+        ({"kind": "undo", "undoes": "tab:9"}, "must refer to a stored event"),  # in advance
         ({"kind": "undo", "undoes": "tab:2"}, "itself"),
         ({"kind": "undo", "undoes": "other:1"}, "by 'bob'"),
         ({"kind": "undo", "undoes": "tab:1", "map_id": "m2"}, "must have the map, class set and pass"),
         ({"kind": "undo", "undoes": "tab:1", "pass": 2}, "must have the map, class set and pass"),
-        ({"probability": 7}, "between 0 and 1"),
-        ({"probability": -0.1}, "between 0 and 1"),
+        ({"probability": 7}, "probability must be from 0 to 1"),
+        ({"probability": -0.1}, "probability must be from 0 to 1"),
         ({"seconds": -3}, "seconds from 0 to a year"),
         ({"seconds": 10**400}, "a number"),
         ({"annotator": "ada\x07"}, "visible letters"),
