@@ -76,7 +76,7 @@ def test_equal_colours_and_keys_are_refused_on_the_page(page):
     assert "The key of a class must be unique" in press(page, "Make the class set")[0]
     page.text_input(key="new_set_key_1").input("")
     page.color_picker(key="new_set_colour_1").set_value(page.color_picker(key="new_set_colour_0").value)
-    assert "one colour" in press(page, "Make the class set")[0]
+    assert "The colour of a class must be unique" in press(page, "Make the class set")[0]
     page.color_picker(key="new_set_colour_1").set_value("#123456")
     assert press(page, "Make the class set") == []
     assert known_class_set(resources.database(), "sea").classes[1].key == ""
