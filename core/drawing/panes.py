@@ -142,14 +142,15 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
     """
     if (first.layers, first.heads) != (second.layers, second.heads):
         return (
-            f"No difference can be shown: {first.title} has {first.layers} layers of {first.heads} heads, and "
-            f"{second.title} has {second.layers} of {second.heads}."
+            f"No difference can be shown between models of different sizes: {first.title} has {first.layers} layers of "
+            f"{first.heads} heads, and {second.title} has {second.layers} of {second.heads}."
         )
-    if len(first.tokens) != len(second.tokens) or len(first.key_tokens or ()) != len(second.key_tokens or ()):
-        return (
-            f"No difference can be shown: {first.title} has {len(first.tokens)} tokens, and {second.title} has "
-            f"{len(second.tokens)}."
-        )
+    for one, other in ((first.tokens, second.tokens), (first.key_tokens or (), second.key_tokens or ())):
+        if len(one) != len(other):
+            return (
+                f"No difference can be shown between maps of different lengths: {first.title} has {len(one)} tokens, "
+                f"and {second.title} has {len(other)}."
+            )
     tokens = tuple(a if a == b else f"{a} / {b}" for a, b in zip(first.tokens, second.tokens, strict=True))
     title = f"{second.title} − {first.title}"
     bytes_of = difference_as_bytes(weights[1], weights[0])

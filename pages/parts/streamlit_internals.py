@@ -565,8 +565,9 @@ GUARDING = (_cookies_are_signed, _forgery_is_seen, _uploads_are_kept, _options_a
 # page that can be styled; what has a key (`st-key-...`) needs no entry.
 SELECTED = (
     "stApp", "stBidiComponent", "stCaptionContainer", "stColumn", "stDialog", "stElementContainer",
-    "stElementToolbarButton", "stHeader", "stHeaderLogo", "stMain", "stMainBlockContainer", "stMetricDelta",
-    "stMetricLabel", "stMetricValue", "stPageLink-NavLink", "stPopoverBody", "stSidebar", "stSidebarCollapseButton",
-    "stSidebarHeader", "stSkeleton", "stSliderThumbValue", "stVegaLiteChart", "stVerticalBlock",
+    "stElementToolbarButton", "stHeader", "stHeaderLogo", "stMain", "stMainBlockContainer",
+    "stMarkdownContainer", "stMetricDelta", "stMetricLabel", "stMetricValue", "stPageLink-NavLink", "stPopoverBody",
+    "stSidebar", "stSidebarCollapseButton", "stSidebarHeader", "stSkeleton", "stSliderThumbValue",
+    "stVegaLiteChart", "stVerticalBlock",
     "data-collapsed", "data-selected", "data-test-script-state", "data-variant",
 )  # fmt: skip

@@ -132,11 +132,16 @@ def test_rows_that_vanished_are_said_and_the_rest_of_the_link_stays():
     [
         ("heads/development", {"checkpoint": "/nowhere/gone", "rows": "mrpc"}, "gone is not on this machine", "rows"),
         ("interventions/pruning", {"checkpoint": "/nowhere/gone", "rows": "mrpc"}, "not on this machine", "rows"),
-        ("finetuning/seeds", {"checkpoint": "atlas-decoder", "rows": "OWN"}, 'own.csv has no "label"', "checkpoint"),
+        (
+            "finetuning/seeds",
+            {"checkpoint": "atlas-decoder", "rows": "OWN"},
+            'own.csv has no column "label"',
+            "checkpoint",
+        ),
         (
             "interventions/circuit",
             {"checkpoint": "atlas-encoder-sst2", "rows": "OWN"},
-            'own.csv has no "label"',
+            'own.csv has no column "label"',
             "checkpoint",
         ),
         ("linguistics/frames", {"checkpoint": "atlas-decoder", "head": "L12H12"}, "no head L12H12", "checkpoint"),

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core import glossary
 from core.report.rendering.charts import classes_scale
 from core.studies.probing.records import DrawnTree
 from core.studies.tuning.records import TunedScore
@@ -161,7 +162,10 @@ def test_the_headings_of_a_table_are_words():
     shown = {}
     place = SimpleNamespace(dataframe=lambda frame, **told: shown.update(told))
     show_table([{"sure_errors": 0.1, "n": 1}], container=place)
-    assert shown["column_config"] == {"sure_errors": "sure errors"}
+    assert shown["column_config"]["sure_errors"] == "sure errors"
+    explained = shown["column_config"]["n"]
+    assert (explained["label"], explained["help"]) == ("n", glossary.column_meaning("n"))
+    assert "sample size" in explained["help"]
 
 
 def test_several_checkpoints_in_a_cell_are_short_each():

@@ -170,9 +170,9 @@ def test_a_difference_is_sent_to_sixteen_bits_and_says_why_there_is_none():
     one = Pane("one", 2, 3, tuple("abcd"), b"")
     assert difference(one, one, (first, second)).tokens == tuple("abcd")
     other = Pane("other", 2, 3, tuple("abx"), b"")
-    assert "one has 4 tokens, other 3" in difference(one, other, (first, second))
+    assert "one has 4 tokens, and other has 3." in difference(one, other, (first, second))
     wider = Pane("other", 2, 4, tuple("abcd"), b"")
-    assert "other 2 of 4" in difference(one, wider, (first, second))
+    assert "other has 2 of 4." in difference(one, wider, (first, second))
 
 
 def test_even_attention_is_the_baseline_of_each_score():

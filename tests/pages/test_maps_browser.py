@@ -284,7 +284,7 @@ def test_the_page_opens_full_and_on_one_screen(page, fresh_address):
     visit(page, f"{fresh_address}/maps")
     grid = painted(page)
     expect(grid).to_have_attribute("data-head", "L2H2")
-    expect(grid.locator(".seen")).to_contain_text("L2H2 looks at the token after")
+    expect(grid.locator(".seen")).to_contain_text("L2H2 attends to the next token")
     expect(page.get_by_label("Tokens").or_(page.get_by_test_id("stButtonGroup")).first).to_be_visible()
     for part in ("canvas.all", "canvas.oneMap"):
         box = grid.locator(part).bounding_box()

@@ -163,7 +163,8 @@ def test_a_card_has_its_headline_facts_files_and_what_can_be_done_with_it(db):
     own = sweep(db, -0.25, "My sweep")
     app = opened("interventions", mode="A task's rows", **OWN)
     assert "Without L1 accuracy changes most, by -25.0 points. 1 of 1 changes are significant" in said(app)
-    (about,) = [line for line in said(app).splitlines() if "n = 40 examples" in line]
+    about, details = [line for line in said(app).splitlines() if "n = 40 examples" in line]
+    assert "ablation method: zero" in details
     for fact in ("atlas-encoder", "SST-2-like", f"{datetime.now():%B %Y}", "your result"):
         assert fact in about
     assert "95 % CI -35.0 to -15.0; baseline: unmodified model 80.0." in said(app)

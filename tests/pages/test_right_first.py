@@ -1,12 +1,12 @@
-"""Scales, signs and colours mean the same on every page, and a heading counts what stands below it."""
+"""Scales, signs and colours mean the same on every page, and an answer counts what the figure shows."""
 
 import json
 from dataclasses import replace
 
+import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
-import streamlit as st
 
 from core.attention import Head
 from core.codebook.registry import BERT, GPT2
@@ -29,6 +29,7 @@ from pages.parts.shell import resources
 from pages.parts.shell.messages import counted
 from pages.parts.team.making import reason
 from pages.parts.views.change import STATISTICS, _as_change
+from pages.parts.views.token_types import sentence
 from pages.parts.widgets.head_links import is_missing
 from tests.pages.opening import opened
 
@@ -109,25 +110,33 @@ def test_a_difference_of_features_is_shown_second_less_first():
     assert rows_second_less_first([row, other]) == [row | {"value": 0.2, "low": -0.1, "high": 0.3}, other]
 
 
-def test_the_scale_of_attention_begins_at_zero_beside_a_difference(monkeypatch):
-    drawn = []
-    monkeypatch.setattr(attending, "head_picture", lambda frame, shade, **more: drawn.append((shade, more)) or 0)
-    monkeypatch.setattr(st.delta_generator.DeltaGenerator, "altair_chart", lambda *given, **more: None)
-    scores = [score("a", 0.4), score("b", 0.1), score("difference", -0.3, q=0.01)]
-    attending.pictures(scores, "value", "attention", title=lambda place: place[0])
-    assert [shade.domain for shade, _ in drawn] == [(0.0, 0.4), (0.0, 0.4), None]
-    assert [shade.diverging for shade, _ in drawn] == [False, False, True]
+def cells_of(scores) -> tuple[dict, list[str]]:
+    """The colour scale of a heatmap, and the heads that it does not fade."""
+    chart = attending.heatmap(scores, "value", "attention", title="a")
+    cells = chart.layer[0]
+    drawn = cells.data if cells.data is not alt.Undefined else chart.data
+    full = list(drawn["Name"][drawn["Ink"] == 1]) if "Ink" in drawn else list(drawn["Name"])
+    return json.loads(chart.to_json())["layer"][0]["encoding"]["color"]["scale"], full
 
 
-@pytest.mark.parametrize(("differing", "outlined"), [(range(5), []), (range(2), ["L1H1", "L1H2"])])
-def test_most_heads_of_a_difference_are_never_outlined(monkeypatch, differing, outlined):
-    drawn = []
-    monkeypatch.setattr(attending, "head_picture", lambda frame, shade, **more: drawn.append(more) or 0)
-    monkeypatch.setattr(st.delta_generator.DeltaGenerator, "altair_chart", lambda *given, **more: None)
-    some = [score("difference", -0.3, q=0.01 if head in differing else 0.9) for head in range(6)]
+def test_the_scale_of_attention_begins_at_zero_and_that_of_a_difference_is_symmetric():
+    shown, _ = cells_of([score("a", 0.4), replace(score("a", 0.1), head=1)])
+    assert (shown["domain"], shown["range"]) == ([0.0, 0.4], "ramp")
+    shown, _ = cells_of([score("difference", -0.3, q=0.01)])
+    assert (shown["domain"], shown["range"]) == ([-0.3, 0.3], "diverging")
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "effect", "significant"),
+    [("difference", None, range(5)), ("difference", None, range(2)), ("a", 0.2, range(2)), ("a", -0.2, [])],
+)
+def test_heads_that_are_not_significant_are_faded_and_none_without_a_test(checkpoint, effect, significant):
+    """A head that attends less than its baseline does not attend significantly more, whatever its q."""
+    below = effect is not None and effect < 0
+    some = [score(checkpoint, -0.3, q=0.01 if below or k in significant else 0.9, effect=effect) for k in range(6)]
     some = [replace(one, head=head) for head, one in enumerate(some)]
-    attending.pictures(some, "value", "attention", title=lambda place: place[0])
-    assert list(map(str, drawn[0]["highlight"])) == outlined
+    assert cells_of(some)[1] == [f"L1H{head + 1}" for head in significant]
+    assert len(cells_of([replace(one, q=None) for one in some])[1]) == 6
 
 
 def test_the_scale_of_a_tokens_strip_ends_at_its_largest_weight_and_has_a_legend():
@@ -167,21 +176,17 @@ def test_likenesses_are_drawn_as_changes_with_their_intervals_turned():
     assert _as_change(found, STATISTICS["divergence"]) == found
 
 
-# ---------------------------------------------------------------- headings
+# ---------------------------------------------------------------- answers
 
 
-def test_a_heading_counts_the_rows_below_it(monkeypatch):
-    shown = {}
-    monkeypatch.setattr(attending, "table", lambda measured, scores, columns, **more: shown.update(scores=scores))
-    monkeypatch.setattr(st, "subheader", lambda text: shown.update(text=text))
-    monkeypatch.setattr(attending.url, "switch", lambda *given, **more: shown.get("all", False))
+def test_an_answer_counts_the_heads_that_the_figure_does_not_fade():
     some = [score("a", 0.4, q=0.01, effect=0.2), score("a", 0.1, q=0.6, effect=0.1), score("a", 0.1, q=0.9, effect=0.0)]
     some = [one.__class__(**(vars(one) | {"head": k})) for k, one in enumerate(some)]
-    attending.sure_table(None, some, ["value"], by="effect", key="heads", heading="Heads above the null")
-    assert (shown["text"], [one.head for one in shown["scores"]]) == ("Heads above the null: 1", [0])
-    shown["all"] = True
-    attending.sure_table(None, some, ["value"], by="effect", key="heads", heading="Heads above the null")
-    assert (shown["text"], len(shown["scores"])) == ("Heads above the null: 1", 3)
+    assert sentence(some, "nouns").startswith("1 of 3 heads attend significantly more to nouns than to random tokens.")
+    assert cells_of(some)[1] == ["L1H1"]
+    none = [replace(one, q=0.9) for one in some]
+    assert sentence(none, "nouns").startswith("None of 3 heads attend")
+    assert cells_of(none)[1] == []
 
 
 @pytest.mark.shipped

@@ -312,5 +312,5 @@ def test_labels_of_another_class_set_are_refused_with_a_sentence(client, project
     sent = box(project, maps)
     for label in sent["boxes"][0]["events"]:
         label["class_set"] = "gpt2"
-    assert "of its class set" in client.post("/team/labels", json=sent).json()["refused"]
+    assert "must use the class set 'bert'; got 'gpt2'" in client.post("/team/labels", json=sent).json()["refused"]
     assert assignment_service.board_of(resources.database(), project).counted == 0

@@ -61,7 +61,7 @@ OURS = {
     "tuning/tuning_settings.py": {"label"},
     "views/aggregated_labels.py": {"crowd.advice(votes, names).sentence"},
     "views/change.py": {"STATISTICS[name].title"},
-    "views/circuit.py": {"SAID['margin'].help", "name"},
+    "views/circuit.py": {"SAID['margin'].help"},
     "views/classifier.py": {"score.inputs", "shipped.labels"},
     "views/counterparts.py": {"view_context.checkpoint"},
     "views/development.py": {"_curves(name)"},
