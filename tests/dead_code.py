@@ -19,6 +19,7 @@ BY_NAME = {
     "__annotations__": "the same",
     "on_broken_pipe": "the terminal's own handler",
     "display": "tqdm calls it",
+    "parse_url_param": "Streamlit's own, replaced by one that refuses infinite numbers",
     "label2id": "a model's config that transformers reads",
     "problem_type": "the same",
     "num_labels": "the same",
@@ -36,6 +37,7 @@ FOR_TESTS = {
     "self_check": "the check of a family, for tests of every family; `core check` prints the same as it comes",
     "labels_by_map": "what an assignment holds, for tests of the assignment",
     "study_modules": "all studies, for tests that go through them",
+    "SELECTED": "what pages select in Streamlit's, for the test that tries each in a browser",
     "meanings": "verdicts in words, for the table of docs/results/claims.md that a command writes",
 }
 

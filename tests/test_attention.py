@@ -26,7 +26,7 @@ def test_other_names_are_refused(name):
 
 
 def test_a_head_outside_the_model():
-    with pytest.raises(InputError, match="between L1H1 and L6H6"):
+    with pytest.raises(InputError, match="must be from L1H1 to L6H6; got L7H1"):
         Head(6, 0).within(6, 6)
 
 

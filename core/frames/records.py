@@ -246,8 +246,8 @@ def place(text: str, phrase: str, name: str = "words") -> Span:
         raise InputError(f'The {name} must be words of the sentence; "{wanted}" is not in "{text}". Copy them from it.')
     if number and not 1 <= int(number) <= len(spans):
         raise InputError(
-            f"The number after # must be at most {len(spans)}, the occurrences of the {name} "
-            f'"{wanted}"; got {number}. Count from 1.'
+            f"The number after # must be 1 to {len(spans)}, the occurrences of the {name} "
+            f'"{wanted}" in the sentence; got {number}. Count from 1.'
         )
     if not number and len(spans) > 1:
         raise InputError(

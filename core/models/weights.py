@@ -107,8 +107,8 @@ def refuse_what_leads_out(folder: Path, name: str) -> None:
     for file in folder.rglob("*"):
         if file.is_file() and not config.within(file):
             raise CheckpointError(
-                f"Every file of a checkpoint lies in the folders that this app was given; {file.name[:80]} of {name} "
-                "leads out of them: copy it into the folder."
+                f"Every file of a checkpoint must be in a folder that this app may read; {file.name[:80]} of {name} "
+                "leads to another. Copy it into the folder."
             )
 
 

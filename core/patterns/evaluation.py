@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Bool, Float, Float64, Int
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 # ---------------------------------------------------------------- bootstrap intervals
 
@@ -70,6 +69,8 @@ def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, "
 
 def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Sequence[str], *, seed: int = 0) -> Scores:
     """Return macro F1 and F1 by class with a 95 % bootstrap CI over groups (the input or head of each map)."""
+    from sklearn.metrics import confusion_matrix, precision_recall_fscore_support  # 1 s at start
+
     everything = list(range(len(names)))
     precision, recall, f1, support = precision_recall_fscore_support(
         truth, predicted, labels=everything, zero_division=0.0

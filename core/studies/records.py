@@ -194,6 +194,7 @@ class _Field:
 
 @lru_cache(maxsize=256)
 def known_fields(kind: type) -> tuple[_Field, ...]:
+    """The fields of a kind of records: the column of each, how it is read and written, and its default."""
     hints = get_type_hints(kind)
     return tuple(
         _Field(

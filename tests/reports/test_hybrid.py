@@ -78,9 +78,9 @@ def test_a_head_is_ablated_under_its_layers_own_number(hybrid):
 
 
 def test_a_head_of_a_layer_without_attention_does_not_exist(hybrid):
-    with pytest.raises(InputError, match="layer 1 has none, so there is no L1H1"):
+    with pytest.raises(InputError, match="layer 1 of L1H1 has none"):
         states(hybrid, Intervention("zero", frozenset({Head(0, 0)})))
-    with pytest.raises(InputError, match="layer 1 has none"):
+    with pytest.raises(InputError, match="layer 1 of L1H1 has none"):
         capture(hybrid, hybrid.encode(TEXT[0])).of(Head(0, 0))
 
 

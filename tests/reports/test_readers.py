@@ -105,13 +105,13 @@ def test_a_table_is_the_same_rows_however_it_comes(tmp_path, content, expected):
     ("content", "said"),
     [
         # Safiullah-Rahu/CSV-AI#8: a comma that nothing quotes
-        (f"sentence,label\nI liked it, really,good\n{BODY}", "row 1 of {name} has more columns than the first line"),
+        (f"sentence,label\nI liked it, really,good\n{BODY}", "more columns than the first line; row 1 of {name} does"),
         # lida#61: cp1252
         (f"sentence,label\nUn caf\xe9,good\n{BODY}".encode("cp1252"), "byte 22 (0xE9, line 2) is not UTF-8"),
         ("sentence,label\na,b\n".encode("utf-16") + b"\x00", "byte 41 (0x00, line 3) is not UTF-16"),
         (b"sentence,label\na\0b,c\n", "byte 17 (0x00, line 2) is not text"),
         # sqlitebrowser#3284: a quotation mark that is never closed
-        (f'sentence,label\na,b\n"Never closed,good\n{BODY}', "begins in line 3 of {name} breaks that rule"),
+        (f'sentence,label\na,b\n"Never closed,good\n{BODY}', "begins in line 3 of {name} is invalid"),
         (f"sentence,label\n,good\n{BODY}", "row 1 of {name} has no sentence"),
         (f"sentence,label\nx,\n{BODY}", "row 1 of {name} has no label"),
         ('{"sentence": "a"}\n[1]\n', "line 2 of {name} is a list"),
@@ -163,7 +163,7 @@ def test_a_table_with_tabs_and_quoted_names_has_quoted_cells(tmp_path):
 
 def test_a_cell_with_tabs_that_is_quoted_as_in_csv_is_refused_by_its_row(tmp_path):
     table = 'sentence\tlabel\na\tx\n"say ""no"""\ty\n'
-    assert "row 2 of rows.tsv has a cell that is quoted as in CSV" in in_terminal(tmp_path, "rows.tsv", table.encode())
+    assert "row 2 of rows.tsv has a cell quoted as in CSV" in in_terminal(tmp_path, "rows.tsv", table.encode())
 
 
 def test_a_bar_in_a_sentence_of_a_file_makes_no_pair():

@@ -101,11 +101,11 @@ def test_rows_that_were_altered_since_are_not_shown_as_the_record(record):
     (record / "about.json").write_text(json.dumps(about))
     assert read() == [{"share": 0.5}]
     keep(record, "row.parquet", ROW | {"body": '{"share": 0.7}'})
-    assert "row.parquet was altered since it was made" in refused(read)
+    assert "the SHA-256 of its row.parquet differs" in refused(read)
     keep(record, "row.parquet", ROW)
     assert read() == [{"share": 0.5}]
     keep(record, "run.parquet", RUN | {"task": "rte"})
-    assert "run.parquet was altered since it was made" in refused(read)
+    assert "the SHA-256 of its run.parquet differs" in refused(read)
 
 
 @pytest.mark.parametrize("form", [shipped_record.FORM + 1, 0, "2", None, [1]])

@@ -94,7 +94,9 @@ def test_options_of_another_type_are_refused():
 
 
 def test_a_study_that_is_none_is_left_alone():
-    check_run("heads", {}, [{"a": 1}])
+    rows = [{"a": 1}]
+    check_run("heads", {}, rows)
+    assert rows == [{"a": 1}]
 
 
 ROW = {"statistic": "s", "layer": 0, "head": 0, "value": 0.5}

@@ -140,7 +140,7 @@ def test_hub_rows_keep_the_hubs_numbers():
     table = datasets.Dataset.from_dict({"premise": ["p"], "hypothesis": ["h"], "label": [2], "idx": [0]})
     found = hub_rows(TASKS["mnli"], "dev", table)[0]
     assert (found.text, found.pair, TASKS["mnli"].labels[found.label]) == ("p", "h", "contradiction")
-    with pytest.raises(InputError, match="row 1 of the hub's dev of MNLI has one"):
+    with pytest.raises(InputError, match="row 1 of the hub's dev of MNLI has -1"):
         hub_rows(TASKS["mnli"], "dev", table.map(lambda _: {"label": -1}))
     with pytest.raises(InputError, match='row 1 of the hub\'s dev has "3"'):
         hub_rows(TASKS["mnli"], "dev", table.map(lambda _: {"label": 3}))

@@ -61,22 +61,22 @@ def test_a_changed_file_is_read_again_and_an_edited_row_is_another_row(written):
     [
         ("words,label\na,b\n", 'mail.csv has no "sentence" (it has words, label)'),
         ("", 'has no "sentence" (it has no first line)'),
-        ("sentence,label\n", "mail.csv has none below its first line"),
+        ("sentence,label\n", "mail.csv has none below the first line"),
         ("sentence,label,label\na,b,c\n", '"label" twice'),
         ("sentence,label\na,x\n,y\n", "row 2 of mail.csv has no sentence"),
         ("sentence,label\na,x\nb,\n", "row 2 of mail.csv has no label"),
         ("sentence,label\na,x\nb\n", "row 2 of mail.csv has no label"),
-        ("sentence,label\na,x\nb,y,z\n", "row 2 of mail.csv has more columns than the first line"),
+        ("sentence,label\na,x\nb,y,z\n", "must not have more columns than the first line; row 2 of mail.csv does"),
         ("sentence,label\na,x\nb,x\n", 'mail.csv has 1 ("x")'),
         ("sentence,label\n" + "".join(f"a,{k}\n" for k in range(101)), "mail.csv has 101"),
         ("sentence,label\na,not ok\nb,Not-OK\n", "Labels must differ in more than case"),
         ("sentence,score\na,7\n", 'row 1 of mail.csv has "7"'),
         ("sentence,score\na,nan\n", 'row 1 of mail.csv has "nan"'),
-        ("sentence,label,split\na,x,train\nb,y,test\n", 'row 2 of mail.csv says "test"'),
+        ("sentence,label,split\na,x,train\nb,y,test\n", 'must be train or dev; row 2 of mail.csv has "test"'),
         ("sentence,label\na,x\nb,y\n", "none of the 2 rows"),
         ("sentence,split\na,train\n", "none of the 1 rows"),
-        ("sentence,label,split\na,x,train\nb,y,dev\n", '"y" of mail.csv is only in dev rows'),
-        ('sentence,label\n"a,x\n', "the row that begins in line 2 of mail.csv breaks that rule"),
+        ("sentence,label,split\na,x,train\nb,y,dev\n", '"y" of mail.csv only occurs in the dev split'),
+        ('sentence,label\n"a,x\n', "the row that begins in line 2 of mail.csv is invalid"),
     ],
 )
 def test_what_must_be_mended_is_named_in_one_sentence(written, text, said):
@@ -91,9 +91,9 @@ def test_a_list_without_labels_is_looked_at_and_never_judged(written):
     assert not task_of(path).labelled
     for split in ("train", "dev"):
         assert [row.text for row in read_rows(path, split)] == ["a", "c"]
-    with pytest.raises(InputError, match=r'plain\.csv has no "label"'):
+    with pytest.raises(InputError, match=r'plain\.csv has no column "label"'):
         must_have_labels(path)
-    with pytest.raises(InputError, match=r'plain\.csv has no "label"'):
+    with pytest.raises(InputError, match=r'plain\.csv has no column "label"'):
         label_order(task_of(path), {0: "x", 1: "y"})
     must_have_labels("sst2")
 

@@ -65,8 +65,8 @@ def test_one_sentence_only_typed_and_the_same():
 @pytest.mark.parametrize(
     ("kind", "text", "choice", "said"),
     [
-        ("name-gender", "the dog barks", PerturbationChoice(), "there is none"),
-        ("name-gender", "Alex came home", PerturbationChoice(), "Alex has no partner by gender"),
+        ("name-gender", "the dog barks", PerturbationChoice(), "it has none"),
+        ("name-gender", "Alex came home", PerturbationChoice(), "partner by gender in the lists; Alex has none"),
         ("name-origin", "Karen came", PerturbationChoice("Daniel"), '"Daniel" is not one of them'),
         ("negate", "birds sing", PerturbationChoice(), "has none. Type the second input"),
         ("scramble", "one", PerturbationChoice(), "has too few"),
@@ -76,7 +76,7 @@ def test_one_sentence_only_typed_and_the_same():
         ("mask", "one two", PerturbationChoice(), "this one has none. Drop the word"),
         ("synonym", "qwerty", PerturbationChoice(), "has none. Type"),
         ("second-only", "one two", PerturbationChoice(), "has no second sentence"),
-        ("typed", "one", PerturbationChoice(typed=Text(" ")), "it is empty"),
+        ("typed", "one", PerturbationChoice(typed=Text(" ")), "must not be empty"),
         ("upper", "one", PerturbationChoice(), "Choose one"),
     ],
 )

@@ -105,7 +105,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
     def units(self, options: ChangeOptions) -> list[Unit]:
         """Chunks of rows for every fine-tuned checkpoint."""
         if not options.after:
-            raise InputError("A change needs a checkpoint after fine-tuning; none was chosen: choose one or more.")
+            raise InputError("A change must have a checkpoint after fine-tuning; got none. Choose one or more.")
         every = []
         for after in dict.fromkeys(options.after):
             task = task_of(options.task).key if options.task else task_tuned_on(after)
