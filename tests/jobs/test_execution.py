@@ -66,7 +66,7 @@ def test_a_unit_that_ends_its_worker_each_time_fails_with_a_sentence_and_the_oth
     died = BrokenExecutor("gone")
     execution = Execution(Pool({"unit-1": [died] * 9, "unit-2": [died]}), PLACE, lambda: False)
     ended = {unit.key: answer for unit, answer in execution.each_unit("tiny", {}, units(3))}
-    assert "died in this unit (killed, often for memory); retry it" in ended["unit-1"].error
+    assert "died in this unit (killed, often for lack of memory). Retry it." in ended["unit-1"].error
     assert ended["unit-1"].deaths == CRASHES
     assert [ended[key].error for key in ("unit-0", "unit-2")] == [None, None]
     assert 1 <= ended["unit-2"].deaths <= CRASHES
@@ -81,7 +81,7 @@ def test_a_death_counts_once_and_its_unit_is_done_again():
 def test_what_a_cluster_says_of_a_unit_that_it_gave_up_is_the_units_error():
     execution = Execution(Pool({"unit-0": [MemoryError("too\nmuch")]}), PLACE, lambda: False)
     ((_, answer),) = execution.each_unit("tiny", {}, units(1))
-    assert answer.error == "The worker process died in this unit (MemoryError: too much); retry it."
+    assert answer.error == "The worker process died in this unit (MemoryError: too much). Retry it."
 
 
 def test_a_cancel_is_noticed_while_one_answer_is_waited_for():

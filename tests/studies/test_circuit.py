@@ -70,7 +70,7 @@ def test_the_edges_of_the_head_that_carries_the_answer_matter(rows):
     assert all(row["selection"] == 0 for row in edges if row["verdict"] == "does not matter")
     assert {row["name"] for row in edges if row["stable"]} >= {row["name"] for row in decided}
     assert {row["input"] for row in edges} == {"q", "k", "v", ""}
-    assert headline("circuit", rows).sentence.startswith(f"Of {len(edges)} edges")
+    assert headline("circuit", rows).sentence.startswith(f"{whole['matter']} of {len(edges)} edges change")
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_a_notebook_gets_the_circuit_as_a_graph_and_a_frame(rows, tmp_path):
     assert circuit_graph(rows, most=5).number_of_edges() == 5
     with pytest.raises(InputError, match="have no edge"):
         circuit_edges([])
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match=r"output of `study circuit --json`; .*none\.json is not"):
         circuit_graph(tmp_path / "none.json")
 
 

@@ -176,7 +176,7 @@ def test_live_picture_is_short():
         ({"initialisations": ["xavier"]}, "pretrained, random"),
         ({"tasks": ["cola"]}, "A task must be one of"),
         ({"preset": "fast"}, "A preset must be one of"),
-        ({"data": "/nowhere"}, "there is none under /nowhere"),
+        ({"data": "/nowhere"}, "there is no such file in /nowhere"),
     ],
 )
 def test_mistakes_are_found_before_anything_runs(folder, changes, message):
