@@ -48,7 +48,7 @@ def test_a_byte_order_mark_and_blank_lines_do_no_harm(tmp_path):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "cannot be read"),
+        ("{", "cannot be parsed"),
         ("[1]", 'a "text"'),
         ('{"text": "He ran"}', "Spans must be written"),
         ('{"text": "He ran", "target": [[3, 9]]}', "inside its text of 6"),
