@@ -64,7 +64,7 @@ def test_what_makes_no_link_is_refused(arguments, said):
 
 def test_a_target_that_occurs_twice_must_be_numbered():
     twice = ["atlas-encoder", "--sentence", "She ran and he ran fast today", "--element", "She", "--target"]
-    assert 'write "ran#1"' in refusal(*twice, "ran")
+    assert 'Write "ran#1"' in refusal(*twice, "ran")
     assert CliRunner().invoke(app, ["heads", *twice, "ran#2"]).exit_code == 0
 
 

@@ -24,7 +24,7 @@ def test_generic_names():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ({0: "negative", 1: "positive"}, "MNLI has 3 labels; the head of this checkpoint has 2"),
+        ({0: "negative", 1: "positive"}, "MNLI must have 3 labels; this one has 2"),
         ({0: "negative", 1: "neutral", 2: "positive"}, "are entailment, neutral, contradiction"),
         (None, "classification head"),
     ],
