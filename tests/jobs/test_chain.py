@@ -111,4 +111,4 @@ def test_a_defect_in_putting_together_is_told(db, folder):
     while not state.over:
         assert time.monotonic() < end
         time.sleep(0.02)
-    assert "defect (ValueError)" in state.error
+    assert "defect of Attention Atlas (ValueError)" in state.error

@@ -86,7 +86,7 @@ def test_errors_and_cancel_are_the_same_on_a_cluster(db, folder, cluster):
     api.runner(db, JobPlacement(cluster=cluster.scheduler_address))
     job = api.start(db, TINY, {"fail": [2], "folder": str(folder)})
     failed = api.wait(db, job, 120)
-    assert failed.error == "1 of 4 units failed, the first with: ValueError: unit 2 is unlucky"
+    assert failed.error == "1 of 4 units failed. The first error: ValueError: unit 2 is unlucky"
     api.resume(db, job)
     assert api.wait(db, job, 120).state == "done"
 
@@ -136,7 +136,7 @@ def test_what_travels_to_a_cluster_names_nothing_of_this_repository_until_it_run
     done = subprocess.run(
         [sys.executable, "-c", code], input=dumps((ByValue(perform_there), 1)), cwd="/", capture_output=True, check=True
     )
-    assert b"Workers must find this program" in done.stdout
+    assert b"Workers need this program and its requirements" in done.stdout
     assert b"lacks core" in done.stdout
 
 
