@@ -222,7 +222,7 @@ def test_an_axis_keeps_every_head_and_marks_what_is_unknown():
 
 def test_heads_are_coloured_by_kind_the_most_frequent_first():
     shares = [
-        {"score": f"classify-maps/class share/{name}", "layer": 0, "head": head, "value": value, "n": 9}
+        {"score": f"pattern-shares/class share/{name}", "layer": 0, "head": head, "value": value, "n": 9}
         for head, values in enumerate([(0.2, 0.8), (0.9, 0.1), (0.4, 0.6)])
         for name, value in zip(("Vertical", "Diagonal"), values, strict=True)
     ]

@@ -86,7 +86,7 @@ def test_a_classifier_says_what_changes_without_the_carrying_head(db, planted, m
     assert table["before"].sum() == pytest.approx(1)
     assert abs(table["before"] - table["after"]).max() > 0.1
     page.text_input(key="heads").set_value("L9H9")
-    assert "there is no L9H9" in page.run().error[0].value
+    assert "must be from L1H1 to L3H4; got L9H9" in page.run().error[0].value
 
 
 def test_a_language_model_says_its_words(db):

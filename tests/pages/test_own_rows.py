@@ -89,7 +89,7 @@ def test_the_sentences_that_are_measured_at_once_come_from_a_file_too(db):
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"), [("", "has none"), ("a\tb\tc", "has 3 parts"), ("sentence,label\na,x\nb,\n", "no label")]
+    ("lines", "said"), [("", "there is none"), ("a\tb\tc", "has 3 parts"), ("sentence,label\na,x\nb,\n", "no label")]
 )
 def test_what_is_no_list_is_one_sentence(db, lines, said):
     app, key = opened("interventions/pruning")
@@ -115,5 +115,5 @@ def test_a_viewer_leaves_no_file(db, monkeypatch, tmp_path):
     monkeypatch.setattr(own_rows, "resources", SimpleNamespace(database=lambda: viewer))
     app.text_area(key=f"own_{key}_pasted").set_value(LIST)
     app.button(key=f"own_{key}_use").click().run()
-    assert "must be annotator" in app.error[0].value
+    assert "The role annotator is required" in app.error[0].value
     assert not list(tmp_path.rglob("*.csv"))

@@ -127,7 +127,7 @@ def test_a_run_of_ones_own_stands_before_the_shipped_one():
     store_rows(db, run, known["rows"])
     app = opened("linguistics/probes", mode="Syntax in attention")
     assert "gold-trees" in said(app)
-    assert "your own" in said(app)
+    assert "your result" in said(app)
     app.button(key="open_parsed_example-syntax").click()
     text = said(fine(app.run()))
     assert "parsed by machine" in text
