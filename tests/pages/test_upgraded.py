@@ -57,7 +57,7 @@ def test_a_run_of_earlier_weights_comes_last_and_says_so(upgraded):
     for study in ("statistics", "features", "pattern-shares"):
         *_, last = known_runs(study)
         assert last.source == "yours"
-        assert last.origin == "your own, of earlier weights (147b9daf), not those it has now"
+        assert last.origin == "your result, of earlier weights (147b9daf), not those it has now"
         assert last.run not in {stored.run for stored in present_runs(study)}
 
 
