@@ -28,8 +28,8 @@ def frame(*rows):
 
 def test_every_part_of_the_sentence_is_a_row_with_its_source():
     scores = frame(
-        {"score": "classify-maps/class share/Diagonal", "value": 0.97},
-        {"score": "classify-maps/class share/Vertical", "value": 0.03},
+        {"score": "pattern-shares/class share/Diagonal", "value": 0.97},
+        {"score": "pattern-shares/class share/Vertical", "value": 0.03},
         {"score": "roles/previous", "value": 0.99, "low": 0.98, "high": 0.995, "q": 0.001},
         {"score": "roles/rare", "value": 0.2, "q": 0.9},
         {

@@ -22,7 +22,7 @@ from tests.drawing.made import random_pane
 from tests.drawing.test_page import EVIL, restored
 
 SCORES = frame(
-    {"score": "classify-maps/class share/Diagonal", "value": 0.97},
+    {"score": "pattern-shares/class share/Diagonal", "value": 0.97},
     {"score": "roles/previous", "value": 0.99, "low": 0.98, "high": 0.995, "q": 0.001},
 )
 ROWS = pd.DataFrame([{"what": EVIL, "value": 0.99, "low": np.nan, "n": pd.NA}])
