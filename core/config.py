@@ -34,6 +34,9 @@ _ADDRESS = r"([a-z]+://)?([\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}"
 _SITE = re.compile(r"https?://(\*\.)?[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*(:\d{1,5})?")
 ENCODER, DECODER, ENGLISH = "atlas-encoder", "atlas-decoder", "atlas-english"
 CLASSIFIER = f"{ENCODER}-sst2"  # the encoder fine-tuned on the SST-2-like examples
+# The example that the maps page opens with; here, where reading it needs no numpy
+EXAMPLE_TEXT = "The company said profits rose sharply."
+EXAMPLE_PAIR = "Profits went up, the company reported."
 
 
 @dataclass(frozen=True)

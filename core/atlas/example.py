@@ -19,7 +19,7 @@ from .shipped_scores import file_hash
 # ---------------------------------------------------------------- the example of the maps page
 
 
-TEXT, PAIR = "The company said profits rose sharply.", "Profits went up, the company reported."
+TEXT, PAIR = config.EXAMPLE_TEXT, config.EXAMPLE_PAIR
 
 
 __all__ = ["FILE", "PAIR", "TEXT", "Example", "stored", "write"]

@@ -215,7 +215,7 @@ def test_a_retraining_on_labels_of_one_class_is_refused_in_a_sentence_and_nothin
     next(button for button in page.button if button.label == "11 new labels: retrain").click().run()
     assert not page.exception
     said = (
-        "stopped: Training needs labels of at least two classes; there are 11 labels of overall: label maps of another"
+        "stopped: Training needs labels of at least two classes; got 11 labels of overall. Label maps of another class."
     )
     for _ in range(150):  # the job is another process's
         if any(said in one.value.replace("\\", "") for one in page.caption):

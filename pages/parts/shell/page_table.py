@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from core.atlas import example
+from core import config
 from core.config import CLASSIFIER, DECODER
 
 PAGES_FOLDER = Path(__file__).resolve().parents[2]
@@ -45,7 +45,7 @@ class Page(NamedTuple):
 _WEIGHTS, _RESULT = ("checkpoint", "input"), ("checkpoint", "rows")
 PROMPT = "The small engine ran all night without a pause. Nobody in the village"
 _TUNED = (("checkpoint", CLASSIFIER), ("rows", "sst2"))  # a model above chance
-_PAIR = (("text", example.TEXT), ("pair", example.PAIR))
+_PAIR = (("text", config.EXAMPLE_TEXT), ("pair", config.EXAMPLE_PAIR))
 
 PAGES = (
     Page("start", "Start", ":material/home:", (
