@@ -55,7 +55,7 @@ def test_what_was_registered_is_listed_and_withdrawn_never_deleted(command):
         ((*ADD,), "parameter offset"),
         ((*ADD, "--set", "offset"), "written like feature=noun"),
         (("test", "nothing"), "is none"),
-        (("withdraw", "nothing"), "is none"),
+        (("withdraw", "nothing"), 'must be given by its ID; got "nothing"'),
     ],
 )
 def test_what_cannot_be_is_one_sentence(command, words, why):

@@ -69,7 +69,7 @@ def test_release_1_7_without_lu_gives_its_full_texts(shared_data, tmp_path):
 
 
 def test_a_folder_that_is_no_release_is_named(tmp_path):
-    with pytest.raises(InputError, match="is none"):
+    with pytest.raises(InputError, match=r"must be a folder; .*nowhere is not"):
         open_release(tmp_path / "nowhere")
     with pytest.raises(InputError, match=r"lacks frameIndex\.xml"):
         open_release(tmp_path)

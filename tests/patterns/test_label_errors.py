@@ -72,7 +72,7 @@ def test_bad_input_says_what_to_do():
     given, p = by_hand()
     with pytest.raises(InputError, match="1 of 5 maps without probabilities"):
         label_errors(given, p.drop("m1"))
-    with pytest.raises(InputError, match="classes without one: z"):
+    with pytest.raises(InputError, match="classes without a probability: z; 0 of 5"):
         label_errors(given, p[["x", "y"]])
     with pytest.raises(InputError, match="sum to 1"):
         label_errors(given, p * 2)

@@ -133,9 +133,9 @@ def test_criteria_keep_what_was_read_and_where():
     chance = np.random.default_rng(0)
     numbers = chance.choice(5, p=(0.8, 0.05, 0.05, 0.05, 0.05), size=(200, 1, 2))
     partials = {
-        ("classify-maps:bert", "c", "thought of on"): classed(numbers[:100]),
-        ("classify-maps:bert", "c", "judged on"): classed(numbers),
-        ("classify-maps:bert", "d", "judged on"): classed(numbers[:, :, ::-1]),
+        ("pattern-shares:bert", "c", "thought of on"): classed(numbers[:100]),
+        ("pattern-shares:bert", "c", "judged on"): classed(numbers),
+        ("pattern-shares:bert", "d", "judged on"): classed(numbers[:, :, ::-1]),
         ("operators", "c", "judged on"): without([0.1, 0.3]),
     }
     runs = [SimpleNamespace(key=key, source=f"{key[0]} {key[2]} {key[1]}") for key in partials]
@@ -154,7 +154,7 @@ def test_criteria_keep_what_was_read_and_where():
     interval = stats.binomtest(hits, 200).proportion_ci(0.95, "wilson")
     assert (held.low, held.high) == pytest.approx((interval.low, interval.high))
     assert {one.measured_by for one in criteria} == {run.source for run in runs} | {""}
-    assert found["transfers"].measured_by == "classify-maps:bert judged on d"
+    assert found["transfers"].measured_by == "pattern-shares:bert judged on d"
     assert found["transfers"].amount == found["held out"].amount
     assert found["transfers"].p is None
     causal = found["causal"]
@@ -193,7 +193,7 @@ def test_each_study_is_asked_for_what_the_hypotheses_are_about():
         )
     )
     fresh = [run.key for run in runs if run.is_random]  # of every study that does not compare with them itself
-    assert sorted({study for study, *_ in fresh}) == ["classify-maps:bert", "edge-effects", "features", "patch:drop",
+    assert sorted({study for study, *_ in fresh}) == ["edge-effects", "features", "patch:drop", "pattern-shares:bert",
                                                       "relations", "roles"]  # fmt: skip
     assert all("(random weights" in str(run.options) for run in runs if run.is_random)
     assert [run.key for run in runs if not run.is_random] == [
@@ -202,17 +202,17 @@ def test_each_study_is_asked_for_what_the_hypotheses_are_about():
         ("operators", "c", "judged on"),
         ("relations", "c", "thought of on"),
         ("relations", "c", "judged on"),
-        ("classify-maps:bert", "c", "thought of on"),
-        ("classify-maps:bert", "c", "judged on"),
-        ("classify-maps:bert", "d", "judged on"),
+        ("pattern-shares:bert", "c", "thought of on"),
+        ("pattern-shares:bert", "c", "judged on"),
+        ("pattern-shares:bert", "d", "judged on"),
         ("edge-effects", "c", "thought of on"),
         ("edge-effects", "c", "judged on"),
         ("patch:drop", "c", "thought of on"),
         ("patch:drop", "c", "judged on"),
         ("roles", "c", "thought of on"),
         ("roles", "c", "judged on"),
-        ("match:d", "c", "thought of on"),
-        ("match:d", "c", "judged on"),
+        ("counterparts:d", "c", "thought of on"),
+        ("counterparts:d", "c", "judged on"),
     ]
     assert len({run.source for run in runs}) == len(runs)
     by_key = {run.key: run for run in runs}
@@ -226,10 +226,10 @@ def test_each_study_is_asked_for_what_the_hypotheses_are_about():
     assert by_key["features", "c", "judged on"].options.features == ("negation", "noun", "verb")
     assert by_key["relations", "c", "judged on"].options.relations == ("determiner-noun", "verb-object")
     assert by_key["operators", "c", "judged on"].options.operators == ("zero", "mean")
-    classes = by_key["classify-maps:bert", "d", "judged on"].options
+    classes = by_key["pattern-shares:bert", "d", "judged on"].options
     assert (classes.checkpoints, classes.class_set, classes.name) == (("d",), "bert", "bundled, bert")
     assert classes.classifier == str(config.ANNOTATIONS / "bert" / "classifier.safetensors")
     assert by_key["edge-effects", "c", "judged on"].options.edges == ("L1H1>L2H1.v", "L1H2>L2H1.k")
     assert by_key["patch:drop", "c", "judged on"].options.kind == "drop"
     assert by_key["roles", "c", "judged on"].options.sequences == 2
-    assert by_key["match:d", "c", "judged on"].options.compare == "d"
+    assert by_key["counterparts:d", "c", "judged on"].options.compare == "d"
