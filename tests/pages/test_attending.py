@@ -230,7 +230,9 @@ def test_effective_attention_on_task_rows_is_shown(db):
     assert api.wait(db, job, 300).state == "done", api.status(db, job).error
     page = opened("statistics/effective")
     assert not page.error
-    assert {"**Raw**", "**Effective**"} <= {one.value for one in page.markdown}
+    titles = " ".join(one.proto.spec for one in page.get("vega_lite_chart"))
+    for words in ("Raw attention", "Effective attention", "Difference attention"):
+        assert words in titles
 
 
 def test_no_sentence_says_what_to_do(db):

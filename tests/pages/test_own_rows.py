@@ -20,7 +20,7 @@ PLACES = {  # page: of its picker of tasks the key, and what must be chosen befo
     "linguistics/relations": ("tasks_relations", {}),
     "statistics": ("tasks_statistics", {}),
     "heads": ("measure_tasks", {}),
-    "statistics/shares": ("tasks_mrpc", {}),
+    "statistics/shares": ("tasks_sst2", {}),
     "finetuning": ("tasks_sst2", {}),
     "interventions/pruning": ("rows", {}),
     "interventions/subnetworks": ("rows", {}),

@@ -172,7 +172,7 @@ def test_change_draws_heads_and_leads_to_the_maps(db, done):
     page = opened("finetuning/change")
     assert not page.exception
     assert not page.error
-    assert any("n = 6 rows" in one.value for one in page.caption)
+    assert any("n = 6 examples" in one.value for one in page.caption)
     heads = next(one for one in page.selectbox if one.label.startswith("Head"))
     assert len(heads.options) == 12
     assert sum("cosine" in one.value for one in page.text) == 5

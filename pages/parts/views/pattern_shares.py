@@ -198,7 +198,10 @@ def show(tools: DeltaGenerator) -> None:
         icon=":material/bar_chart:",
         is_included=lambda stored: stored.settings.class_set == class_set,
     ) as stored:
-        if stored is not None:
+        if stored is None:
+            held_out = about.held_out
+            st.caption(plain(f"Classifier: macro F1 {held_out.macro_f1:.2f} on {held_out.on}."))
+        else:
             _draw(stored, about, known_class_set(db, class_set).names)
     with drawer("Classify the maps of a checkpoint", STUDY):
         start(db, class_set)
