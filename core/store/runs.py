@@ -4,9 +4,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 
 from ..attention import PARTS
@@ -18,12 +17,15 @@ from .database import Database
 from .findings import findings, unpin
 from .rows import Row, from_json, insert, marks, quoted, to_json
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 # ---------------------------------------------------------------- scores of the atlas
 
 
 def atlas_rows(
     db: Database, *, checkpoint: str, weights: str | None, task: str | None = None, imported: bool = False
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     """Return the newest score for each head, score and task, sorted by task, score, layer and head.
 
     Args:
