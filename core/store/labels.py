@@ -10,9 +10,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from ..codebook.registry import SHIPPED
 from ..errors import InputError
@@ -32,6 +30,9 @@ from .label_checks import (
 )
 from .people import Person, person_name
 from .rows import FEW, Row, among, insert, marks, quoted, to_json
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # ---------------------------------------------------------------- class names
 
@@ -316,12 +317,12 @@ def stored_at(db: Database) -> dict[str, datetime]:
     return dict(db.cursor().execute("SELECT map_id, stored FROM attention_map").fetchall())
 
 
-def map_facts(db: Database) -> pd.DataFrame:
+def map_facts(db: Database) -> "pd.DataFrame":
     """Return the metadata of every stored map, oldest first."""
     return db.read(f"SELECT map_id, {_FACTS} FROM attention_map ORDER BY stored, map_id")  # noqa: S608 - our columns
 
 
-def map_kinds(db: Database) -> pd.DataFrame:
+def map_kinds(db: Database) -> "pd.DataFrame":
     """Return the number of maps by checkpoint, task, layer and causal."""
     return db.read("SELECT checkpoint, task, layer, causal, count(*) AS maps FROM attention_map GROUP BY ALL")
 
@@ -446,7 +447,7 @@ def _link(stored: list[Row], rows: list[Row]) -> None:
 
 def labels(
     db: Database, class_set: str, *, annotator: str | None = None, map_id: str | None = None, last: int | None = None
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     """Return the current labels (not skips), oldest first, with map metadata and class names as given.
 
     annotator, map_id: filters. last: ordinal of the last event that counts, for the state at an earlier time.
@@ -524,7 +525,7 @@ def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, 
     return rows.to_dict("records")
 
 
-def flagged(db: Database, class_set: str, *, map_id: str | None = None) -> pd.DataFrame:
+def flagged(db: Database, class_set: str, *, map_id: str | None = None) -> "pd.DataFrame":
     """Return current flags and notes, newest first, with map metadata."""
     return db.read(
         f"""SELECT ordinal, batch, map_id, kind, annotator, note, suggestion, probability, happened, {_FACTS}
@@ -536,7 +537,7 @@ def flagged(db: Database, class_set: str, *, map_id: str | None = None) -> pd.Da
     )
 
 
-def pace(db: Database, class_set: str) -> pd.DataFrame:
+def pace(db: Database, class_set: str) -> "pd.DataFrame":
     """Return the pace by annotator and pass: n, median seconds, labels an hour (gaps are cut at a minute)."""
     return db.read(
         """SELECT annotator, pass, count(*) AS n, median(seconds) AS median_seconds,
