@@ -5,6 +5,7 @@ import re
 from datetime import datetime
 from urllib.parse import parse_qs
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -23,6 +24,7 @@ from pages.parts.reports.study_view import MOST_LISTED
 from pages.parts.shell import shell
 from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import RESULTS
+from pages.parts.views import overview
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.head_links import is_missing
 from tests.pages.opening import OPENINGS, VIEWS, WITH_RESULTS, switched
@@ -361,7 +363,17 @@ def test_the_overview_shows_how_much_is_known_of_heads_by_the_hypotheses_that_sh
     app = opened("heads/overview", checkpoint="atlas-encoder-sst2", colour="hypothesis/criteria met", sure="true")
     assert not app.exception
     assert app.toggle(key="sure").value
-    assert nobody not in said(app)
+    assert nobody in said(app)  # L2H4 is causal; stored runs saw its judging inputs before registration
+
+
+def test_the_overview_keeps_only_heads_of_hypotheses_that_are_held_out_and_causal(monkeypatch):
+    monkeypatch.setattr(overview.url, "switch", lambda *_, **__: True)
+    heads = [(0, 0, 0.0), (1, 3, 1.0)]
+    told = [(overview.SURE, *head) for head in heads] + [("entropy", layer, head, 0.5) for layer, head, _ in heads]
+    scores = pd.DataFrame(told, columns=["score", "layer", "head", "value"])
+    kept = overview.only_sure(scores)
+    assert set(zip(kept["layer"], kept["head"], strict=True)) == {(1, 3)}
+    assert len(kept) == 2
 
 
 @pytest.mark.shipped
