@@ -108,7 +108,7 @@ def refuse_what_leads_out(folder: Path, name: str) -> None:
         if file.is_file() and not config.within(file):
             raise CheckpointError(
                 f"Every file of a checkpoint must be in a folder that this app may read; {file.name[:80]} of {name} "
-                "leads to another. Copy it into the folder."
+                "leads out of it. Copy the file into the folder."
             )
 
 
