@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import config
+from ..study_names import current_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +52,12 @@ def _weights(checkpoint: str) -> str:
 def _read(file: Path, modified: int) -> "pd.DataFrame":
     import pandas as pd  # a start's 0.4 s
 
-    return pd.read_parquet(file)
+    record = pd.read_parquet(file)
+    present = {}
+    for score in record["score"].unique():
+        study, slash, what = score.partition("/")
+        present[score] = f"{current_name(study)}{slash}{what}"
+    return record.assign(score=record["score"].map(present))
 
 
 @lru_cache(maxsize=8)

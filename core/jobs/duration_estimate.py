@@ -80,7 +80,7 @@ class Extent(Result):
 
     @property
     def first_checkpoint(self) -> str | None:
-        """The only or the first one of which the weights tell the time."""
+        """Return the checkpoint whose size decides the estimate: the only one, or the first of several."""
         return self.checkpoint or next(iter(self.checkpoints or ()), None) or self.before
 
     @property

@@ -49,7 +49,7 @@ class HeadSet:
 
     @property
     def calls(self) -> Sequence[int]:
-        """The calls of all its layers that have attention, in order."""
+        """Return the numbers of the attention calls of this stack, in order."""
         return self.attending or range(self.first, self.first + self.layers * self.step, self.step)
 
 

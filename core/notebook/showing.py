@@ -320,7 +320,7 @@ def hypothesis(
         predicate: one of docs/explanation/hypotheses.md, such as "offset".
         parameters: of the predicate, such as {"offset": "first"}.
         thought: examples it was formed on, as task:split:limit:seed; default: SST-2, or what the predicate needs.
-        judged: evaluation examples; default: MRPC, or what the predicate needs.
+        judged: evaluation examples; default: RTE, or what the predicate needs.
 
     Returns:
         One row for each criterion: hypothesis (its ID), criterion, state, measure, amount, low, high, baseline, n, p,

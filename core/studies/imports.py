@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..errors import InputError, JobError
 from .lookup import find_study
-from .records import Result, known_fields
+from .records import Result, known_fields, record_kind
 
 _WRONG_TYPE = ("_type", "_parsing", "finite_number", "literal_error")  # ends of the kinds of errors that pydantic names
 
@@ -32,7 +32,7 @@ def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str
         return
     check_options(study, known.options, options)
     for row in rows:
-        kind = kind_of(known.kinds, row)
+        kind = record_kind(known.kinds, row)
         if kind is not None:
             _check_row(study, kind, row)
 
@@ -53,14 +53,6 @@ def check_options(study: str, kind: type, options: Mapping[str, Any]) -> None:
         raise InputError(
             f"The options of {study} must have the types it declares; {error}. Export the run again."
         ) from error
-
-
-def kind_of(kinds: Iterable[type[Result]], row: Mapping[str, Any]) -> type[Result] | None:
-    """The record that a row is of, None if it is of none: the last that fits, as in `records_among`."""
-    return next(
-        (kind for kind in reversed(tuple(kinds)) if not kind.KINDS or row.get(kind.BY) in kind.KINDS),
-        None,
-    )
 
 
 def _check_row(study: str, kind: type[Result], row: Mapping[str, Any]) -> None:

@@ -133,11 +133,14 @@ def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any
         kinds: of records; a row is of the last that it fits, so the most particular come last.
     """
     for row in rows:
-        for kind in reversed(kinds):
-            if not kind.KINDS or row.get(kind.BY) in kind.KINDS:
-                with contextlib.suppress(StoreError):  # of an earlier version
-                    yield kind.of(row)
-                break
+        if (kind := record_kind(kinds, row)) is not None:
+            with contextlib.suppress(StoreError):  # of an earlier version
+                yield kind.of(row)
+
+
+def record_kind(kinds: Sequence[type[Result]], row: Mapping[str, Any]) -> type[Result] | None:
+    """Return the record that a row is of: the last of `kinds` that it fits, or None."""
+    return next((kind for kind in reversed(kinds) if not kind.KINDS or row.get(kind.BY) in kind.KINDS), None)
 
 
 def record_of(kind: type[R], row: Mapping[str, Any]) -> R:

@@ -427,7 +427,7 @@ def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
     must_have_labels(task)
     if labels is None:
         raise CheckpointError(
-            f"{task.name} needs a checkpoint with a classification head; this one has none. Fine-tune it first."
+            f"A checkpoint for {task.name} must have a classification head; this one has none. Fine-tune it first."
         )
     names = [labels[k] for k in sorted(labels)]
     if len(names) != task.outputs:

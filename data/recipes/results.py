@@ -43,6 +43,11 @@ def stored(name: str) -> str:
     return f"{made_by}\n{table(heads, rows)}"
 
 
+def recorded(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of the bundled record below the line that names its command."""
+    return f"{FROM_RECORD}\n{table(heads, rows)}"
+
+
 def page(title: str, *sections: tuple[str, str, str]) -> str:
     """A page of tables. sections: a heading, one sentence, and the table with its line."""
     parts = [f"# {title}\n"]
@@ -153,7 +158,7 @@ def findings() -> str:
                 task = ", ".join(TASKS.get(one, one) for one in str(run["task"]).split(", ")) if run["task"] else ""
                 rows.append((run["study"], "" if task == "nan" else task, said))
         sentence = f"Each row is the headline of one study of {checkpoint} in the bundled record."
-        sections.append((checkpoint, sentence, FROM_RECORD + "\n" + table(("study", "task", "finding"), rows)))
+        sections.append((checkpoint, sentence, recorded(("study", "task", "finding"), rows)))
     return page("Findings on the bundled checkpoints", *sections)
 
 
@@ -178,12 +183,12 @@ def reproduction() -> str:
         (
             "Verdicts",
             "The verdict on each sentence of the papers, for two checkpoints. [Claims](claims.md) defines each test.",
-            FROM_RECORD + "\n" + table(("claim", "sentence", *names), verdicts) + f"\n{together(records.claims)}\n",
+            recorded(("claim", "sentence", *names), verdicts) + f"\n{together(records.claims)}\n",
         ),
         (
             f"Decided tests of {MINILM}",
             "How many tests are decided, and what would decide the others.",
-            FROM_RECORD + "\n" + table(("task", "tests", "decided", "undecided (what would decide it)"), decided),
+            recorded(("task", "tests", "decided", "undecided (what would decide it)"), decided),
         ),
     )
 
@@ -200,9 +205,7 @@ def tuning() -> str:
         (
             MINILM,
             "Scores in percent on the dev sets of GLUE, after training on all examples (20,000 of SST-2), three seeds.",
-            FROM_RECORD
-            + "\n"
-            + table(("task", "constant", "random weights", "seed 0", "seed 1", "seed 2", "mean"), _tuned_scores()),
+            recorded(("task", "constant", "random weights", "seed 0", "seed 1", "seed 2", "mean"), _tuned_scores()),
         ),
         (
             "The bundled encoder",
@@ -212,9 +215,7 @@ def tuning() -> str:
         (
             "Seed variance",
             "Variance of the accuracy of nine runs of the bundled encoder on SST-2-like examples, by seed.",
-            FROM_RECORD
-            + "\n"
-            + table(("seed of", "share of the variance", "standard deviation, points", "corrected p"), _seed_shares()),
+            recorded(("seed of", "share of the variance", "standard deviation, points", "corrected p"), _seed_shares()),
         ),
         (
             "Dependency probes of the bundled encoder",

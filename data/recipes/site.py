@@ -5,8 +5,8 @@ that lead out of docs/ to pages of the site.
 """
 
 import os
+import posixpath
 import re
-import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -199,12 +199,12 @@ def rewritten(text: str, source: str, page: str) -> str:
 
     What has no page on the site (a licence, a folder) is named without a link.
     """
-    at = Path(source).parent
+    at = posixpath.dirname(source)
     pages = {file: page for page, file in OUTSIDE.items()}
     up = "../" * page.count("/")
 
     def link(found: re.Match[str]) -> str:
-        target = _normal(at / found[2])
+        target = posixpath.normpath(posixpath.join(at, found[2]))
         if target in pages:
             return f"{found[1]}{up}{pages[target]}{found[3] or ''}{found[4]}"
         if target.startswith("docs/") and ((PROJECT / target).is_file() or target.removeprefix("docs/") in PAGES):
@@ -214,16 +214,6 @@ def rewritten(text: str, source: str, page: str) -> str:
         return f"] (`{target}`)" if (PROJECT / target).exists() else found[0]
 
     return re.sub(r"\[([^\]]+)\] \(`", r"\1 (`", LINK.sub(link, text))
-
-
-def _normal(path: Path) -> str:
-    parts: list[str] = []
-    for part in path.parts:
-        if part == "..":
-            parts = parts[:-1]
-        elif part != ".":
-            parts.append(part)
-    return "/".join(parts)
 
 
 def prose() -> dict[str, int]:
@@ -242,4 +232,4 @@ if __name__ == "__main__":
     sizes = prose()
     for name, size in sizes.items():
         print(f"{size:>8,}  {name}")
-    print(textwrap.dedent(f"{sum(sizes.values()):>8,}  in all"))
+    print(f"{sum(sizes.values()):>8,}  in all")

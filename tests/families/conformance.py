@@ -139,7 +139,7 @@ def _composite(family: str) -> Outcome:
 
 
 def _line(error: BaseException) -> str:
-    text = str(error).strip().splitlines()
+    text = re.sub(r" from '[^']*'", "", str(error)).strip().splitlines()  # a module's path on this machine
     return " ".join(text[:2] if isinstance(error, AtlasError) or len(text) > 1 else text) or type(error).__name__
 
 

@@ -19,7 +19,7 @@ from core.studies.attention import redundancy
 from core.studies.attention.records import AlikeHead, HeadGroup, LikenessKept
 from core.studies.circuits.records import CircuitEdge
 from core.studies.hypotheses.predicates import PREDICATES
-from core.studies.lookup import find_study
+from core.studies.lookup import find_study, study_modules
 from pages.parts.atlas import choices, head_neighbours, measuring
 from pages.parts.atlas.atlas_view import axis_of, kinds_of
 from pages.parts.atlas.small_maps import SmallMap
@@ -161,6 +161,7 @@ def test_a_head_shows_its_neighbours_and_counterparts_as_maps_and_what_it_does_a
     assert "Without it: rise of the loss, nats" in specs
     assert "Edges of the newest circuit" in specs
     scores = choices.on_task(choices.scores_of(NAME), "sst2")
+    assert {start.split("/")[0] for start in one_head.MEASURED_AS} <= study_modules().keys()
     frame = one_head.effects(scores, Head(0, 0))["rise of the loss, nats"]
     assert frame["value"].tolist() == pytest.approx([0.4, 0.02])  # the head, and the mean of the other five
     assert [one.name for one in one_head.edges_of(NAME, Head(0, 0))] == ["L1H1 to L2H1 q"]

@@ -119,7 +119,7 @@ def test_the_shares_page_asks_for_a_task_first(filled):
 
 def test_the_label_page_asks_for_a_name_then_shows_the_queue(filled):
     page = opened("annotate")
-    assert "Type your name" in page.info[0].value
+    assert "Enter your name" in page.info[0].value
     page.text_input(key="annotator").input("cyd").run()
     assert not page.exception
     assert "40 maps of 1 checkpoint " in page.caption[-1].value

@@ -98,7 +98,7 @@ def test_one_click_adds_the_bundled_maps_to_label(db):
     next(button for button in app.button if button.label == "Add the bundled maps and their labels").click().run()
     assert not app.exception
     assert labels.map_kinds(db)["maps"].sum() == 2142
-    assert "Type your name above" in app.info[0].value
+    assert "Enter your name above" in app.info[0].value
     app = switched(app, "projects/progress").run()
     assert re.search(r"(\d+) maps, labelled by AI models and not by people; \1 of them are stored here", said(app))
 

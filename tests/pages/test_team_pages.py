@@ -82,7 +82,7 @@ def test_what_cannot_be_made_is_a_sentence_on_the_page(db):
 def test_the_label_page_works_inside_a_project_and_says_names_are_taken_on_trust(db, project):
     page = opened("annotate")
     page.selectbox(key="project").set_value(project).run()
-    assert "Type your name" in text_of(page)
+    assert "Enter your name" in text_of(page)
     page.text_input(key="annotator").input("dan").run()
     assert not page.exception
     assert "12 of 12 labels" in text_of(page)
@@ -138,7 +138,7 @@ def test_doubted_labels_need_enough_labels(db, project):
 
 def test_maps_in_dispute_are_decided_and_leave_the_queue(db, project):
     page = opened("projects/adjudication")
-    assert "Type your name" in text_of(page)
+    assert "Enter your name" in text_of(page)
     page.text_input(key="annotator").input("dan").run()
     assert not page.exception
     assert "In dispute when this page was opened: 1 map," in text_of(page)

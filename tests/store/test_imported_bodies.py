@@ -12,9 +12,9 @@ from core.store import exchange, jobs, runs, shipped_record
 from core.store.database import Database
 from core.store.rows import from_json
 from core.studies.contract import declared
-from core.studies.imports import check_run, kind_of
+from core.studies.imports import check_run
 from core.studies.lookup import find_study
-from core.studies.records import known_fields
+from core.studies.records import known_fields, record_kind
 from tests.commands.test_output import here
 from tests.store.filling import fill_every_table
 
@@ -33,7 +33,7 @@ def shipped():
     for run in shipped_record.runs(None).to_dict("records"):
         if run["study"] in found or not is_a_study(run["study"]):
             continue
-        kinds = {kind_of(find_study(run["study"]).kinds, row): row for row in shipped_record.run_rows(run["run"])}
+        kinds = {record_kind(find_study(run["study"]).kinds, row): row for row in shipped_record.run_rows(run["run"])}
         kinds.pop(None, None)
         if kinds:
             options = from_json(run["options"]) if isinstance(run["options"], str) else run["options"]
@@ -65,7 +65,7 @@ def test_rows_with_a_value_of_another_type_are_refused():
     tried, wrongly = 0, []
     for study, (options, rows) in shipped().items():
         for row in rows:
-            kind = kind_of(find_study(study).kinds, row)
+            kind = record_kind(find_study(study).kinds, row)
             for known in known_fields(kind):
                 if known.read is not None or known.column == kind.BY or row.get(known.column) is None:
                     continue

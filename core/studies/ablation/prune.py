@@ -42,7 +42,7 @@ class PruneOptions(SweepOptions):
         "sweep",
         "random",
     )
-    order_rows: Annotated[int | None, Flag("train rows that find the order", least=2)] = 500
+    order_rows: Annotated[int | None, Flag("number of train examples that give the pruning order", least=2)] = 500
     steps: Annotated[int, Flag("of the curve; 10 removes 10% at a time", least=1)] = 10
     random_orders: Annotated[int, Flag("draws of the random order", least=1)] = 5
     reading: Reading = "example"

@@ -213,7 +213,7 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
             worst.n,
             "examples",
             percent(worst.low, worst.high),
-            f"unmodified model {100 * untouched.exact:.1f}",
+            f"unmodified model: {100 * untouched.exact:.1f} % exact",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -80,9 +80,9 @@ class CircuitOptions(RowOptions):
     kind: Annotated[str, Flag(f"how B is found: {', '.join(KINDS)}")] = OTHER_ROW
     pairs_file: Annotated[str | None, Flag(FILE_HELP)] = None
     answers: Annotated[str, Flag("pairs whose A and B have different answers, the same, or any")] = "different"
-    pairs: Annotated[int, Flag("that decide about edges", least=1)] = 100
-    judging: Annotated[int, Flag("other pairs, on which circuits are judged", least=1)] = 50
-    control: Annotated[int, Flag("pairs of the same answer, as a control", least=0)] = 30
+    pairs: Annotated[int, Flag("number of pairs that decide about edges", least=1)] = 100
+    judging: Annotated[int, Flag("number of held-out pairs on which circuits are evaluated", least=1)] = 50
+    control: Annotated[int, Flag("number of pairs with the same answer, as a control", least=0)] = 30
     margin: Annotated[float, Flag("share of the mean difference between A and B that an edge must carry")] = 0.05
     clip: Annotated[float, Flag("times the margin that one pair counts at most")] = 2.0
     alpha: Annotated[float, Flag("chance of any wrong verdict over all edges and looks")] = 0.05

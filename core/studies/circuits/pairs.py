@@ -71,7 +71,7 @@ class PairRows:
 
 @dataclass(frozen=True)
 class PairPartial:
-    """What heads and pairs of heads take away on some rows. Heads come layer by layer.
+    """What ablating each head and each pair of heads changes on some rows. Heads are ordered by layer.
 
     Attributes:
         rows: their places in the task. *Shape:* (row,), int.

@@ -149,7 +149,7 @@ class Development(Study[DevelopmentOptions, Stages]):
         if other:
             raise InputError(
                 f"Snapshots of a run have the same layers and heads; {other[0].label} has others than "
-                f"{stages[-1].label}: leave it out, or compare the two with study match."
+                f"{stages[-1].label}: leave it out, or compare the two with `study counterparts`."
             )
         return Stages(tuple(stages))
 

@@ -1,4 +1,4 @@
-"""The rows of studies of pattern classes: classify-maps, train-patterns. `part` says which."""
+"""The rows of studies of pattern classes: pattern-shares, train-patterns. `part` says which."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -29,7 +29,12 @@ SURE = 0.05  # corrected p below which a change is significant
 
 
 def show_results(study: str = "disable", more: Callable[[StoredRun], None] | None = None) -> None:
-    """The answer, figure and details of a stored sweep. study: disable or crossed. more: draws more of it, folded."""
+    """The answer, figure and details of a stored sweep.
+
+    Args:
+        study: disable or cross-fitted.
+        more: draws more of it, folded.
+    """
     with shown_result(
         study,
         "No ablation of every head is stored yet. Choose a checkpoint and press Run.",

@@ -100,7 +100,7 @@ def _opened(stored_runs: Mapping[str, StoredRun], key: str, prefer: Callable[[St
     checkpoint_rows = (context.now().checkpoint, context.now().beside, context.now().rows)
     newest_before, st.session_state[newest] = st.session_state.get(newest), run_ids[0]
     before, st.session_state[asked_key] = st.session_state.get(asked_key), checkpoint_rows
-    usual = max(run_ids, key=lambda run: (*_rank(stored_runs[run]), prefer(stored_runs[run]), _is_plain(run, run_ids)))
+    usual = max(run_ids, key=lambda run: (*_rank(stored_runs[run]), prefer(stored_runs[run])))  # the newest of several
     if key not in st.session_state or history.went_back():
         st.session_state[key] = st.query_params.get(key, usual)
     elif newest_before != run_ids[0]:
@@ -113,11 +113,6 @@ def _opened(stored_runs: Mapping[str, StoredRun], key: str, prefer: Callable[[St
     if run != usual or key in st.query_params:
         history.keep({key: None if run == usual else run})
     return run
-
-
-def _is_plain(run: str, run_ids: list[str]) -> int:
-    """Earlier results first, if all else is equal."""
-    return -run_ids.index(run)
 
 
 def _rank(stored: StoredRun) -> tuple[bool, ...]:

@@ -120,7 +120,7 @@ def order_again(db: Database, project: projects.Project, by: str) -> None:
     if st.button("Most uncertain first, by the classifier as it is now", disabled=not suggesting, help=why):
         with clear_errors():
             count = order_anew(db, project.project, lambda names: hints_of(db, suggesting, names), annotator=by)
-            st.success(f"{count} maps that want labels are in a new order.")
+            st.success(f"{count} maps that still need labels have been reordered.")
 
 
 def reason(level: Standing) -> str:

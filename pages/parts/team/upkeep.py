@@ -64,8 +64,8 @@ def erase_person(db: Database, by: str) -> None:
         with clear_errors():
             erased_person = kinds[kind](db, str(name), annotator=by)
             st.success(
-                f"Done: {plain(erased_person.pseudonym)} stands in the place of the name; "
-                f"{counted(erased_person.events, 'rows')} touched."
+                f"Done: the name was replaced by {plain(erased_person.pseudonym)} in "
+                f"{counted(erased_person.events, 'rows')}."
             )
     for erased in erasure.erasures(db):
         st.caption(

@@ -30,7 +30,7 @@ def show(tools: DeltaGenerator) -> None:
     )
     classes = known_class_set(db, class_set)
     if not annotator:
-        st.info("Type your name above; decisions carry it.", icon=":material/badge:")
+        st.info("Enter your name above; it is saved with each decision.", icon=":material/badge:")
         show_bundled_disputes(db, class_set)
         return
     db.person.must("annotator", "decide on maps")

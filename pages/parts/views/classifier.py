@@ -89,8 +89,8 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
             column.caption(beside)
         if score.identity_f1 is not None:
             column.caption(
-                f"Guessing from which head it is, without looking at the map: {score.identity_f1:.3f} "
-                f"({score.identity_low:.3f} to {score.identity_high:.3f})."
+                f"Baseline that knows only the head, not the map: macro F1 {score.identity_f1:.3f} (95 % CI "
+                f"{score.identity_low:.3f}–{score.identity_high:.3f})."
             )
     checkpoints = [score for score in scores if score.part == "checkpoint"]
     if checkpoints:

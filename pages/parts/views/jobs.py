@@ -79,7 +79,8 @@ def show_line(job: Any, title: str) -> None:
             st.button("Details", key=f"details_{job.job}", icon=":material/expand_more:", type="tertiary",
                       on_click=open_details, args=(job.job,))  # fmt: skip
             st.button("Delete", key=f"delete_{job.job}", icon=":material/delete:", type="tertiary", on_click=remove,
-                      args=(job.job,), help="Its units and errors go; the result of a done job stays")  # fmt: skip
+                      args=(job.job,),
+                      help="Deletes units and errors of the job; the result of a finished job is kept")  # fmt: skip
         if job.error and isinstance(job.error, str):
             st.caption(plain(job.error))
         if st.query_params.get("job") == job.job:

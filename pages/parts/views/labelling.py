@@ -105,7 +105,7 @@ def show(tools: DeltaGenerator) -> None:
             training = st.container(width="content")
     if project:
         if not annotator:
-            st.info("Type your name above; labels carry it.", icon=":material/badge:")
+            st.info("Enter your name above; it is saved with each label.", icon=":material/badge:")
             return
         working.work(db, project, annotator, codebook)
         return
@@ -123,7 +123,7 @@ def show(tools: DeltaGenerator) -> None:
         show_bundled_work(class_set)
         return
     if not annotator:
-        st.info("Type your name above; labels carry it.", icon=":material/badge:")
+        st.info("Enter your name above; it is saved with each label.", icon=":material/badge:")
         return
     db.person.must("annotator", "label")
     suggesting = None

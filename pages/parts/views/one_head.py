@@ -179,7 +179,7 @@ def _number(value: float, low: float, high: float) -> str:
 
 MEASURED_AS = {  # what scores of effects begin with: the unit of their axis, and the view that shows them
     "operators/": ("rise of the loss, nats", "interventions/ablation"),
-    "race/": ("rise of the loss, nats", "interventions/sequential"),
+    "sequential-test/": ("rise of the loss, nats", "interventions/sequential"),
     "disable/": ("change of the metric", "interventions/ablation"),
     "importance/importance": ("importance", "interventions/pruning"),
 }

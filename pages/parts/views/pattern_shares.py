@@ -240,8 +240,8 @@ def _draw(stored: StoredRun, about: KnownClassifier, known_names: Sequence[str])
             st.caption(plain(f"{sentence}."))
         cropped, small = (sum(int(getattr(note, name) or 0) for note in notes) for name in ("cropped", "small"))
         st.caption(
-            f"Intervals are over inputs. {cropped} inputs were longer than the maps of the classifier and were "
-            f"cropped. {small} inputs were too short to have a pattern and were left out."
+            f"Intervals show the variation between inputs. {cropped} inputs were longer than the classifier allows and "
+            f"were cropped. {small} inputs were too short to show a pattern and were left out."
         )
         if (codebook := codebook_of(stored.settings.class_set)) and codebook.counted:
             st.caption(codebook.counted)

@@ -166,7 +166,7 @@ def show_layers(result: StoredRun) -> None:
         mixing = line_with_band(
             pd.DataFrame(mixed),
             Axes(x="layer", y="value", colour="property", y_title="weight"),
-            title="Weights of layers in a learnt mixture",
+            title="Weight of each layer in the learned mixture",
             rule=mixed[0].uniform,
         )
         st.altair_chart(mixing)
@@ -191,7 +191,7 @@ def show_representation(result: StoredRun) -> None:
     spread = line_with_band(
         pd.DataFrame([layer for layer in layers if "entropy" in layer.similarity]),
         Axes(x="layer", y="value", low="low", high="high", y_title="share of a uniform row's entropy"),
-        title="How spread attention is",
+        title="How spread out attention is",
         domain=(0, 1),
     )
     left, right = st.columns(2)

@@ -110,8 +110,7 @@ def show(tools: DeltaGenerator) -> None:
         upkeep.erase_person(db, by)
     if not all_projects:
         st.info(
-            "There is no project yet. In a project each map is labelled by the same number of different people; "
-            "make one "
+            "There is no project yet. In a project, every map is labelled by the same number of people. Create one "
             "above from maps that were drawn on the Label page.",
             icon=":material/groups:",
         )

@@ -39,7 +39,7 @@ def known_lists() -> list[str]:
 
 def ask_lines(key: str) -> None:
     """A field to paste into and a place to drop a file, with a preview of what they hold; `given` returns it."""
-    st.text_area("Sentences", key=f"{key}_pasted", height=130, placeholder="One on each line", help=HELP)
+    st.text_area("Sentences", key=f"{key}_pasted", height=130, placeholder="One per line", help=HELP)
     uploads.ask_file("or a file", list(ENDINGS), key=f"{key}_file", max_upload_size=LARGEST)
     if st.session_state.get(f"{key}_file") is not None or st.session_state.get(f"{key}_pasted", "").strip():
         preview(lambda: given(key))
