@@ -211,7 +211,7 @@ def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
 
     Returns:
         One tensor a layer; of an encoder-decoder the encoder's, then of each decoder layer its own and its cross
-        attention's. Empty if the family gives none out. *Shape:* (batch, head, query, key) each.
+        attention's. Without layers that give out none, or several of parts of a text (PEGASUS-X). *Shape:* (batch, head, query, key) each.
     """
     if len(checkpoint.sets) == 1:
         given = [weights for weights in getattr(output, "attentions", None) or () if isinstance(weights, Tensor)]
@@ -220,7 +220,7 @@ def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
     for own in checkpoint.sets:
         of_part = getattr(output, f"{own.part}_attentions", None) or ()
         by_call |= dict(zip(own.calls, of_part, strict=False))
-    return [by_call[call] for call in sorted(by_call)]
+    return [by_call[call] for call in sorted(by_call) if isinstance(by_call[call], Tensor)]
 
 
 def _probed(checkpoint: Checkpoint) -> "Reach | str":

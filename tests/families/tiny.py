@@ -107,6 +107,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {  # where sizes hang together
     },
     "reformer": {"axial_pos_embds": False},
     "xmod": {"languages": ["en_XX"], "default_language": "en_XX"},
+    "zamba": {"layers_block_type": ["linear_attention", "hybrid"] * 2, "attention_head_dim": 16},
     "zamba2": {"layers_block_type": ["mamba", "hybrid"] * 2},
     "zaya": {"num_experts_per_tok": 1},
     **{name: {"rope_parameters": _MROPE} for name in ("qwen2_vl_text", "qwen2_5_vl_text")},
@@ -176,9 +177,11 @@ def tiny_of(model_type: str) -> Checkpoint:
     torch.manual_seed(0)
     how = {} if family_of(model_type).interceptable else {"attn_implementation": "eager"}  # as it is opened
     model = AutoModel.from_config(tiny_config(model_type, len(tokenizer)), **how).eval()
-    for weight in model.parameters():
+    for name, weight in model.named_parameters():
         if weight.ndim == 2 and not weight.any():  # NeoMME's attention adds nothing before it is trained
             torch.nn.init.normal_(weight, std=0.2)
+        if name.endswith("qk_norm.temp"):  # ZAYA's keys are 0 before this scale is trained
+            torch.nn.init.ones_(weight)
     return Checkpoint(name=f"tiny-{model_type}", model=model, tokenizer=tokenizer)
 
 
