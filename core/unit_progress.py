@@ -1,11 +1,11 @@
-"""Progress within a running unit: passes report tokens, and pages read the count."""
+"""What a running unit reports: the tokens of its passes, which pages read, and notes on the checkpoints it opens."""
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 EVERY = 1.0  # seconds between two writes
@@ -14,11 +14,12 @@ STALE = 24 * 3600.0  # seconds after which a file belongs to a killed worker
 
 @dataclass
 class Count:
-    """Tokens processed since the unit started, and their file."""
+    """Tokens processed since the unit started, and their file. notes: sentences for the person, each once."""
 
     file: Path
     done: float = 0.0
     written: float = 0.0
+    notes: dict[str, None] = field(default_factory=dict)
 
     def write(self, tokens: float) -> None:
         now = time.monotonic()
@@ -45,13 +46,20 @@ def within(tokens: float) -> None:
         count.write(count.done + tokens)
 
 
+def note(sentences: Iterable[str]) -> None:
+    """Report sentences for the person who started the job."""
+    if (count := _count.get()) is not None:
+        count.notes.update(dict.fromkeys(sentences))
+
+
 @contextmanager
-def counting(folder: Path) -> Iterator[None]:
+def counting(folder: Path) -> Iterator[Count]:
     """Count the tokens of this block in a file of this process in `folder`, removed at the end."""
     file = folder / str(os.getpid())
-    token = _count.set(Count(file))
+    count = Count(file)
+    token = _count.set(count)
     try:
-        yield
+        yield count
     finally:
         _count.reset(token)
         with suppress(OSError):

@@ -191,6 +191,8 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
         run = follow(db, job := _job(db, study, options, title, where))
         if where.cluster:
             _say(_who_did_what(db, job))
+        for note in dict.fromkeys(note for unit in jobs.job_provenance(db, job) for note in unit.get("notes", ())):
+            _say(note)
         provenance, rows = runs.one_run(db, run), runs.run_rows(db, run)
         left = _left(db, run, study) if holder else None
     finally:

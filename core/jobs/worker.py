@@ -75,16 +75,18 @@ def progress_folder(name: str, options: Mapping[str, Any]) -> Path:
 def run_unit(name: str, options: Row, unit: Row) -> Outcome:
     """Return the partial result of one unit as a row: {"rows": [{"partial"}], "provenance"}.
 
-    The provenance includes the code version, so a job resumed after an update names every version that it ran on.
+    The provenance includes the code version, so a job resumed after an update names every version that it ran on. It
+    also includes what was left out or replaced when checkpoints were opened ("notes"), if anything was.
     """
     study, divided = find_study(name), DividedUnit.of(unit)
     chosen = study.read(options)
     check_paths(study, chosen)  # checked again because other machines have other folders
     piece = Unit(divided.key, decode(study.arguments, divided.arguments), divided.size)
-    with unit_progress.counting(progress_folder(name, options)):
+    with unit_progress.counting(progress_folder(name, options)) as count:
         done = study.run(chosen, piece)
     provenance = {name: value for name, value in done.provenance.as_row().items() if value is not None}
-    return {"rows": [{PARTIAL: encode(done.partial)}], "provenance": provenance | {"code_version": code_version()}}
+    provenance |= {"code_version": code_version()} | ({"notes": list(count.notes)} if count.notes else {})
+    return {"rows": [{PARTIAL: encode(done.partial)}], "provenance": provenance}
 
 
 def summarize(name: str, options: Row, rows: list[Row]) -> Outcome:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import capture, config, scoring
+from .. import capture, config, scoring, unit_progress
 from ..models.checkpoint import Checkpoint
 from ..models.fresh import random_copy
 from ..models.opening import HeadKind, open_checkpoint
@@ -31,7 +31,9 @@ def get_checkpoint(
     if drawn := _RANDOM.fullmatch(name):
         known = get_checkpoint(drawn["name"], head=head, dtype=dtype, revision=revision)
         return _random(known, int(drawn["seed"]), head == "classifier")
-    return _checkpoint(name, head, dtype, config.settings().device, revision, stamp_of(name))
+    opened = _checkpoint(name, head, dtype, config.settings().device, revision, stamp_of(name))
+    unit_progress.note(f"{name}: {note}" for note in opened.notes)  # of a kept checkpoint too: each job reports them
+    return opened
 
 
 def random_name(checkpoint: str, seed: int) -> str:

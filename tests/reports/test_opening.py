@@ -23,7 +23,9 @@ from transformers import (
     Wav2Vec2Model,
 )
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from typer.testing import CliRunner
 
+import core.__main__
 from core import notebook
 from core.capture.running import capture, predict
 from core.capture.selfcheck import self_check
@@ -99,6 +101,18 @@ def test_weights_outside_the_layers_are_noted_once_and_masks_and_positions_are_n
     old = saved(tiny("gpt2"), tmp_path / "gpt2")
     with_weights(old, {"h.0.attn.bias": torch.ones(1, 1, 8, 8), "h.0.attn.masked_bias": torch.tensor(-1e4)})
     assert open_checkpoint(str(old)).notes == ()
+
+
+def test_a_study_prints_what_opening_noted_once_on_standard_error(tmp_path):
+    masked = built("bert", SIZES, encodes=True, head=AutoModelForMaskedLM)
+    folder = str(saved(masked, tmp_path / "masked"))
+    words = ["study", "features", folder, "--text", TEXT[0], "--text", TEXT[1], "--json"]
+    for _ in range(2):  # a checkpoint that a worker keeps open is noted for the next job too
+        done = CliRunner().invoke(core.__main__.app, words, env={"ATLAS_DB": str(tmp_path / "atlas.duckdb")})
+        assert done.exit_code == 0, done.output
+        assert done.stderr.count("outside the embeddings and layers") == 1
+        assert f"{folder}: " in done.stderr
+        assert json.loads(done.stdout)["rows"]
 
 
 # ---------------------------------------------------------------- LoRA: a folder that holds an adapter alone
