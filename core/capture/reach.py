@@ -211,7 +211,8 @@ def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
 
     Returns:
         One tensor a layer; of an encoder-decoder the encoder's, then of each decoder layer its own and its cross
-        attention's. Without layers that give out none, or several of parts of a text (PEGASUS-X). *Shape:* (batch, head, query, key) each.
+        attention's. Layers that give out no map, or several of parts of a text (PEGASUS-X), are missing. *Shape:*
+        (batch, head, query, key) each.
     """
     if len(checkpoint.sets) == 1:
         given = [weights for weights in getattr(output, "attentions", None) or () if isinstance(weights, Tensor)]
