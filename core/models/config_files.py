@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..attention import Head, all_heads
 from ..errors import CheckpointError
 
 CONFIG = "config.json"
@@ -22,6 +23,7 @@ _SIZES = (
     "ffn_dim", "n_inner", "hidden_dim", "head_dim", "d_kv", "max_position_embeddings", "n_positions", "n_ctx",
     "max_seq_len", "type_vocab_size", "encoder_ffn_dim", "decoder_ffn_dim", "attention_window", "sliding_window",
 )  # fmt: skip
+_WITHOUT_ATTENTION = ("linear_attention", "mamba", "recurrent", "conv", "moe", "mlp")  # kinds of layers of hybrids
 _AT_LEAST_ONE = frozenset((*_LAYERS, *_HEADS, "vocab_size", "hidden_size", "d_model", "n_embd"))
 
 
@@ -52,13 +54,60 @@ def read_config(folder: Path, name: str) -> dict[str, Any]:
 
 
 def layers_in(config: dict[str, Any]) -> int:
-    """How many layers a config names; 0 where it names none."""
-    return next((config[name] for name in (*_LAYERS, "encoder_layers") if isinstance(config.get(name), int)), 0)
+    """How many layers a config names; 0 where it names none. Nemotron-H lists them instead."""
+    listed = config.get("layers_block_type")
+    named = (config[name] for name in (*_LAYERS, "encoder_layers") if isinstance(config.get(name), int))
+    return next(named, min(len(listed), MOST_LAYERS) if isinstance(listed, list) else 0)
 
 
 def heads_in(config: dict[str, Any]) -> int:
     """How many heads a layer has by its config; 0 where it names none."""
     return next((config[name] for name in (*_HEADS, "encoder_attention_heads") if isinstance(config.get(name), int)), 0)
+
+
+def all_heads_in(config: dict[str, Any]) -> list[Head]:
+    """The heads of a model by its config, layer by layer; of an encoder-decoder the encoder's.
+
+    [] where the config names no sizes. Counted as in `head_sets`: ALBERT's layers hold `inner_group_num` attention
+    layers each, and ConvBERT has one of `head_ratio` heads.
+    """
+    groups, ratio = (_whole(config, name) for name in ("inner_group_num", "head_ratio"))
+    layers, heads = layers_in(config) * groups, heads_in(config)
+    heads = max(1, heads // ratio) if heads else 0
+    return all_heads(layers, heads, _attending_in(config)) if layers * heads <= MOST_HEADS else []
+
+
+def _whole(config: dict[str, Any], name: str) -> int:
+    value = config.get(name, 1)
+    return value if isinstance(value, int) and value > 0 else 1
+
+
+def _attending_in(config: dict[str, Any]) -> tuple[int, ...]:
+    """The layers of a hybrid that have attention, from 0, as far as its config says; () where it names none or all do.
+
+    Read are the lists of transformers 5, and what older configs of Jamba, Bamba, LFM2, RecurrentGemma, Nemotron-H and
+    Qwen3-Next have instead.
+    """
+    layers = range(layers_in(config))
+    kinds, repeated = config.get("layer_types") or config.get("layers_block_type"), config.get("block_types")
+    indices = config.get("attn_layer_indices") or config.get("full_attn_idxs")
+    pattern, interval = config.get("hybrid_override_pattern"), config.get("full_attention_interval")
+    period, offset = config.get("attn_layer_period"), config.get("attn_layer_offset", 0)
+    if isinstance(kinds, list) and len(kinds) >= len(layers):
+        found = [k for k in layers if kinds[k] not in _WITHOUT_ATTENTION]
+    elif isinstance(repeated, list) and repeated:
+        found = [k for k in layers if repeated[k % len(repeated)] not in _WITHOUT_ATTENTION]
+    elif isinstance(indices, list):
+        found = [k for k in layers if k in indices]
+    elif isinstance(pattern, str):
+        found = [k for k in layers[: len(pattern)] if pattern[k] == "*"]
+    elif isinstance(period, int) and period > 0:
+        found = [k for k in layers if k % period == offset]
+    elif isinstance(interval, int) and interval > 0:
+        found = [k for k in layers if (k + 1) % interval == 0]
+    else:
+        return ()
+    return tuple(found) if len(found) < len(layers) else ()
 
 
 def classifies(config: dict[str, Any]) -> bool:

@@ -1,6 +1,7 @@
 """Hybrids, in which only some layers have attention, and ALBERT with inner groups: layers keep their own numbers."""
 
 import copy
+import json
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from core.studies.attention.inputs import SourceText
 from core.studies.attention.measures import StatisticsMeasure
 from core.studies.attention.partials import InputOffset
 from core.studies.attention.passes import observe
+from pages.parts.widgets import context_bar
 from tests.capture.conftest import TEXT
 from tests.families.tiny import tiny_config, tiny_of, tokenizer_of
 from tests.studies.through_json import rows_of
@@ -180,3 +182,39 @@ def test_every_attention_layer_of_albert_with_inner_groups_has_a_map():
 def test_layers_that_choose_keys_by_an_indexer_keep_whole_maps():
     assert not is_streamed(tiny_of("qwen4_exp_text"))
     assert is_streamed(tiny_of("jamba"))
+
+
+LISTED = [
+    *("jamba", "bamba", "qwen3_next", "qwen3_5_text", "lfm2_moe", "granitemoehybrid", "nemotron_h", "olmo_hybrid"),
+    *("recurrent_gemma", "zamba", "zamba2", "glm5_next_text", "falcon_h1"),
+]
+
+
+@pytest.mark.parametrize("family", [*LISTED, "albert", "convbert", "gpt2", "t5"])
+def test_pages_list_the_heads_that_exist(family, tmp_path):
+    checkpoint = tiny_of(family)
+    checkpoint.model.config.save_pretrained(tmp_path)
+    assert context_bar.heads_of(str(tmp_path)) == [str(head) for head in checkpoint.all_heads]
+
+
+EARLIER = {  # what configs of earlier versions say of their layers
+    "Jamba": {"attn_layer_period": 4, "attn_layer_offset": 1},
+    "Bamba": {"attn_layer_indices": [1, 5]},
+    "LFM2": {"full_attn_idxs": [1, 5]},
+    "Nemotron-H": {"hybrid_override_pattern": "M*-M-*M-"},
+    "RecurrentGemma": {"block_types": ["recurrent", "attention", "recurrent", "recurrent"]},
+    "Zamba2": {"layers_block_type": ["mamba", "hybrid", "mamba", "mamba"] * 2},
+}
+
+
+@pytest.mark.parametrize("family", EARLIER)
+def test_pages_read_earlier_configs_of_hybrids(family, tmp_path):
+    sizes = {"model_type": "some_hybrid", "num_hidden_layers": 8, "num_attention_heads": 2}
+    (tmp_path / "config.json").write_text(json.dumps(sizes | EARLIER[family]))
+    assert context_bar.heads_of(str(tmp_path)) == ["L2H1", "L2H2", "L6H1", "L6H2"]
+
+
+def test_pages_read_earlier_configs_of_qwen3_next(tmp_path):
+    sizes = {"model_type": "qwen3_next", "num_hidden_layers": 8, "num_attention_heads": 1, "full_attention_interval": 4}
+    (tmp_path / "config.json").write_text(json.dumps(sizes))
+    assert context_bar.heads_of(str(tmp_path)) == ["L4H1", "L8H1"]

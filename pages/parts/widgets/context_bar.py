@@ -8,9 +8,8 @@ from typing import Any
 import streamlit as st
 
 from core import config
-from core.attention import all_heads
 from core.errors import AtlasError
-from core.models.config_files import heads_in, layers_in, read_config
+from core.models.config_files import all_heads_in, read_config
 from core.models.present import model_folder
 from core.tasks.glue import TASKS
 from pages.parts.shell import context, history, resources, url
@@ -189,4 +188,4 @@ def heads_of(name: str) -> list[str]:
 @lru_cache(maxsize=256)
 def _heads_in(folder: Path, modified: int) -> list[str]:
     found = read_config(folder, folder.name)
-    return [str(head) for head in all_heads(layers_in(found), heads_in(found))]
+    return [str(head) for head in all_heads_in(found)]
