@@ -38,6 +38,7 @@ class BlockMaps:
         block: tokens of a block; the last one may have fewer.
         sums: of each layer, what every head's scores are made of; empty of families that are reached only at the
             softmax, and of hybrids, in which only some layers have attention.
+        attending: as in AttentionMaps.
     """
 
     maxima: Float[np.ndarray, "layer head rows columns"]
@@ -46,6 +47,7 @@ class BlockMaps:
     causal: bool
     windows: tuple[int | None, ...] = ()
     sums: tuple[MapSums, ...] = ()
+    attending: tuple[int, ...] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -71,11 +73,11 @@ def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
     """
     refuse_cut(checkpoint, encoding)
     length, block = len(encoding), block_of(len(encoding))
-    blocks = -(-length // block)
+    blocks, attending = -(-length // block), checkpoint.sets[0].attending
     maxima = np.zeros((checkpoint.layers, checkpoint.heads, blocks, blocks), dtype=np.float32)
     if is_streamed(checkpoint):
         sums = _streamed(checkpoint, encoding, maxima, block)
-        return BlockMaps(maxima, block, encoding.tokens, checkpoint.causal, checkpoint.windows, sums)
+        return BlockMaps(maxima, block, encoding.tokens, checkpoint.causal, checkpoint.windows, sums, attending)
     seen = [0] * checkpoint.layers
 
     def reduce(layer: int, weights: Tensor) -> None:
@@ -85,7 +87,7 @@ def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
         seen[layer] += weights.shape[2]
 
     _forward(checkpoint, encoding, reduce, rows=_rows(checkpoint, length, block))
-    return BlockMaps(maxima, block, encoding.tokens, checkpoint.causal, checkpoint.windows)
+    return BlockMaps(maxima, block, encoding.tokens, checkpoint.causal, checkpoint.windows, attending=attending)
 
 
 def _streamed(

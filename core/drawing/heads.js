@@ -19,21 +19,25 @@ const fullName = ({ panes }, name) => {
   return index === null ? name : nameOf(pane, index);
 };
 
-const rangeOf = (pane) => `${nameOf(pane, 0)} to ${nameOf(pane, pane.layers * pane.heads - 1)}`;
+// The layers that have attention, and the indexes of their heads: hybrids have other layers between them.
+const layersOf = (pane) => (pane.attending.length ? pane.attending : [...Array(pane.layers).keys()]);
+const indexesOf = (pane) => layersOf(pane).flatMap((layer) => [...Array(pane.heads).keys()].map((head) => layer * pane.heads + head));
+
+const rangeOf = (pane) => `${nameOf(pane, indexesOf(pane)[0])} to ${nameOf(pane, indexesOf(pane).at(-1))}`;
 
 function indexOf(pane, name) {
   if (pane.named) return name === pane.named || name === placeNameOf(pane, 0) ? 0 : null;
   const layer = pane.whole && Number((/^\s*l(?:ayer)?\s*(\d+)\s*$/i.exec(name || "") || [])[1]);
-  if (pane.whole) return layer >= 1 && layer <= pane.layers ? layer - 1 : null;
+  if (pane.whole) return layersOf(pane).includes(layer - 1) ? layer - 1 : null;
   const parts = /^\s*(enc|dec|cross)?\s*l\s*(\d+)\s*[-. ]?\s*h\s*(\d+)\s*$/i.exec(name || "");
   if (!parts || (parts[1] && parts[1].toLowerCase() !== (pane.part || "").toLowerCase())) return null;
   const [row, head] = [Number(parts[2]) - 1, Number(parts[3]) - 1];
-  return row >= 0 && head >= 0 && row < pane.layers && head < pane.heads ? row * pane.heads + head : null;
+  return layersOf(pane).includes(row) && head >= 0 && head < pane.heads ? row * pane.heads + head : null;
 }
 
 // The heads as drawn: {index, faint}; by layers every head keeps its place, highest first drops those below.
 function ordered(pane, view) {
-  const all = [...Array(pane.layers * pane.heads).keys()], score = pane.scores[view.score];
+  const all = indexesOf(pane), score = pane.scores[view.score];
   if (!score) return all.map((index) => ({ index, faint: false }));
   const { values } = score, kept = (index) => values[index] !== null && values[index] >= view.least;
   if (view.show === "layers") return all.map((index) => ({ index, faint: !kept(index) }));
@@ -63,7 +67,7 @@ function layoutOf(pane, view, width, height = Infinity) {
   const byLayer = !pane.scores[view.score] || view.show === "layers";
   const left = byLayer && !pane.named ? 26 : 0, top = byLayer && !pane.named ? 16 : 0, caption = byLayer ? 0 : 15;
   const columns = Math.max(1, byLayer ? pane.heads : Math.max(4, Math.min(pane.heads, Math.floor(width / 76))));
-  const rows = Math.ceil((byLayer ? pane.layers * pane.heads : ordered(pane, view).length) / columns) || 1;
+  const rows = Math.ceil((byLayer ? layersOf(pane).length * pane.heads : ordered(pane, view).length) / columns) || 1;
   const across = Math.floor((width - left) / columns) - GAP, down = Math.floor((height - top) / rows) - GAP - caption;
   const tile = Math.max(8, Math.min(pane.named ? ONLY_TILE : LARGEST_TILE, across, down));
   const heads = ordered(pane, view).map((head, place) => {
@@ -81,7 +85,7 @@ function drawHeads(pen, workbench, pane, layout) {
   if (layout.byLayer && !pane.named) {
     const size = layout.tile < 20 ? 8 : 11;
     for (let h = 0; h < pane.heads && !pane.whole; h++) pen.text(`H${h + 1}`, layout.left + h * step + layout.tile / 2, 8, { align: "center", size });
-    for (let l = 0; l < pane.layers; l++) pen.text(`L${l + 1}`, layout.left - 5, layout.top + l * step + layout.tile / 2, { align: "right", size });
+    layersOf(pane).forEach((layer, row) => pen.text(`L${layer + 1}`, layout.left - 5, layout.top + row * step + layout.tile / 2, { align: "right", size }));
   }
   for (const { index, faint, x, y } of layout.heads) {
     pen.tile(x, y, layout.tile, layout.tile, weights, offsetOf(pane, index), sides(pane), rampFor(workbench, pane),
@@ -122,13 +126,13 @@ function fillTree(parts, pane, view) {
     return `Layer ${Math.floor(index / pane.heads) + 1}, head ${(index % pane.heads) + 1}`
       + (value === null || value === undefined ? "" : `, ${score.label} ${value.toFixed(2)}`);
   };
-  const rows = [...Array(pane.layers).keys()].map((layer) => make("div", { role: "row" },
+  const rows = layersOf(pane).map((layer) => make("div", { role: "row" },
     ...[...Array(pane.heads).keys()].map((head) => {
       const index = layer * pane.heads + head;
       return make("span", { role: "gridcell", id: `${parts.named}-${index}`, ariaLabel: spoken(index), ariaSelected: String(index === headIn(pane, view.head)) });
     })));
   parts.tree.replaceChildren(...rows);
-  parts.allBox.setAttribute("aria-rowcount", pane.layers);
+  parts.allBox.setAttribute("aria-rowcount", layersOf(pane).length);
   parts.allBox.setAttribute("aria-colcount", pane.heads);
 }
 
@@ -164,7 +168,7 @@ function seen(workbench, pane, index) {
   if (best && best.above > 0.25) {
     const rank = best.score.values.filter((value) => value !== null && value > best.value).length + 1;
     return `${name} ${best.score.seen}: ${best.value.toFixed(2)} of its weight on average, where even attention${over} gives ${best.even.toFixed(2)}; `
-      + `number ${rank} of ${pane.layers * pane.heads} heads.`;
+      + `number ${rank} of ${indexesOf(pane).length} heads.`;
   }
   const spread = pane.scores["normalised entropy"]?.values[index];
   if (spread > 0.9) return `${name} spreads its weight almost evenly over ${window ? `the ${window} tokens that its layer sees` : "all it sees"}: entropy ${spread.toFixed(2)} of 1.`;

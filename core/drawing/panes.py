@@ -38,6 +38,7 @@ class Pane:
         named: head name if the pane is a part of its map, otherwise "".
         whole: whether each map belongs to a whole layer.
         starts: number of tokens before the first query and key, for a part of a map.
+        attending: as in AttentionMaps; the maps of other layers are not drawn.
     """
 
     title: str
@@ -56,6 +57,7 @@ class Pane:
     named: str = ""
     whole: bool = False
     starts: tuple[int, int] = (0, 0)
+    attending: tuple[int, ...] = ()
 
     @property
     def sees(self) -> str:
@@ -84,11 +86,12 @@ class Pane:
             "whole": self.whole,
             "part": PARTS.get(self.part, ""),
             "windows": list(self.windows),
+            "attending": list(self.attending),
             "offset": offset,
             "scores": {
                 name: self._score(name, values)
                 for name, values in (self.scores or {}).items()
-                if not math.isnan(float(values.ravel()[0]))
+                if not np.isnan(values).all()
             },
         }
 
@@ -132,11 +135,14 @@ def scored_pane(
         key_tokens=maps.key_tokens,
         part=maps.part,
         windows=maps.windows,
+        attending=maps.attending,
     )
 
 
 def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]) -> Pane | str:
     """Return `second` minus `first` as a signed pane, or a sentence on why their shapes differ.
+
+    Of hybrids, the layers are drawn that have attention in both.
 
     weights: of the first and the second, (layer, head, query, key) each.
     """
@@ -151,10 +157,14 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
                 f"No difference can be shown between maps of different lengths: {first.title} has {len(one)} tokens, "
                 f"and {second.title} has {len(other)}."
             )
+    shared = sorted({*(first.attending or range(first.layers))} & {*(second.attending or range(second.layers))})
+    if not shared:
+        return f"No difference can be shown: no layer has attention in both {first.title} and {second.title}."
+    attending = tuple(shared) if first.attending or second.attending else ()
     tokens = tuple(a if a == b else f"{a} / {b}" for a, b in zip(first.tokens, second.tokens, strict=True))
     title = f"{second.title} − {first.title}"
     bytes_of = difference_as_bytes(weights[1], weights[0])
-    return replace(first, title=title, tokens=tokens, weights=bytes_of, signed=True, scores=None)
+    return replace(first, title=title, tokens=tokens, weights=bytes_of, signed=True, scores=None, attending=attending)
 
 
 def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:

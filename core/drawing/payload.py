@@ -24,9 +24,9 @@ def as_bytes(maps: np.ndarray) -> bytes:
 
     Eight bits would look the same, but hovering would be 0.002 off and faint maps would show steps.
 
-    maps: clipped to [0, 1], [*axes, query, key].
+    maps: clipped to [0, 1], NaN (layers of hybrids without attention) as 0; [*axes, query, key].
     """
-    return np.rint(np.clip(maps, 0, 1) * FULL).astype("<u2").tobytes()
+    return np.rint(np.clip(np.nan_to_num(maps), 0, 1) * FULL).astype("<u2").tobytes()
 
 
 def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
@@ -34,7 +34,7 @@ def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
 
     first, second: [*axes, query, key].
     """
-    difference = np.clip(first.astype(np.float64) - second, -1, 1)
+    difference = np.clip(np.nan_to_num(first.astype(np.float64) - second), -1, 1)
     return np.rint((difference + 1) * (FULL // 2)).astype("<u2").tobytes()
 
 

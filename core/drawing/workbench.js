@@ -39,6 +39,7 @@ function fillPane(pane) {
   pane.keyTokens = pane.keyTokens || pane.tokens;
   pane.keys = pane.keyTokens.length;
   pane.windows = pane.windows || [];
+  pane.attending = pane.attending || [];
   const [firstQuery, firstKey] = startsOf(pane);
   pane.startsAtFirst = firstQuery === 0 && firstKey === 0 && pane.keys === pane.tokens.length; // a sink is one key more
   for (const score of Object.values(pane.scores)) score.even = [score.even].flat();

@@ -181,5 +181,6 @@ def even_scores(
         maps,
         weights=visible / visible.sum(-1, keepdims=True),
         windows=tuple(maps.windows[layer] for layer in layers) if maps.windows else (),
+        attending=(),
     )
     return {name: values[:, 0] for name, values in map_scores(evenly, first=first, separators=separators).items()}

@@ -28,8 +28,13 @@ def mixed_with_residual(
         float64. *Range:* 0 to 1; rows sum to 1.
 
     Raises:
-        InputError: there is no layer or head, or maps are not square.
+        InputError: there is no layer or head, maps are not square, or a layer of a hybrid has no attention.
     """
+    if without := int(np.isnan(weights).all((1, 2, 3)).sum()):
+        raise InputError(
+            f"Rollout and flow need attention in every layer; {without} of the {len(weights)} layers have none. Choose "
+            "another checkpoint."
+        )
     if not weights.shape[0] or not weights.shape[1] or weights.shape[2] != weights.shape[3]:
         raise InputError(f"Rollout needs layers and heads of square maps; seen the shape {weights.shape}.")
     mixed = 0.5 * weights.mean(1, dtype=np.float64) + 0.5 * np.eye(weights.shape[-1])

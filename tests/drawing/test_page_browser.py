@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -139,3 +140,30 @@ def explore(page):
     expect(root.locator(".reading")).to_contain_text("from “")
     root.get_by_role("button", name="Lines").click()
     expect(root.locator(".reading")).to_contain_text("What each token receives")
+
+
+def test_layers_of_a_hybrid_without_attention_are_not_drawn_and_cannot_be_chosen(opened):
+    maps = random_maps(4, 3, 5)
+    weights = maps.weights.copy()
+    weights[[0, 2]] = np.nan
+    hybrid = AttentionMaps(weights, maps.tokens, maps.segments, attending=(1, 3))
+    pane = scored_pane("hybrid", hybrid, first=0, separators=[4])
+    page = opened(maps_page([pane], MapsSource("hybrid", "five tokens"), head="L2H3"))
+    root, jump = page.locator(".root"), page.get_by_label("Go to a head by name")
+    expect(root).to_have_attribute("data-head", "L2H3")
+    expect(page.get_by_role("row")).to_have_count(2)
+    assert page.get_by_role("gridcell").first.get_attribute("aria-label") == "Layer 2, head 1"
+    page.locator(".allBox").press("ArrowRight")
+    expect(root).to_have_attribute("data-head", "L4H1")
+    expect(page.locator(".seen")).not_to_contain_text("NaN")
+    page.locator(".allBox").press("ArrowRight")
+    page.locator(".allBox").press("ArrowUp")
+    expect(root).to_have_attribute("data-head", "L2H2")
+    jump.fill("L3H1")
+    jump.press("Enter")
+    assert jump.evaluate("box => box.validationMessage") == "Heads run from L2H1 to L4H3."
+    jump.fill("L4H3")
+    jump.press("Enter")
+    expect(root).to_have_attribute("data-head", "L4H3")
+    page.get_by_label("Order by").select_option("previous")
+    expect(root).to_have_attribute("data-head", "L4H3")

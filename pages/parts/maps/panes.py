@@ -34,14 +34,16 @@ def with_effective(name: str, shown: Shown) -> Compared:
 def raw_and_effective(shown: Shown, weights: np.ndarray, left: np.ndarray) -> Compared:
     """The same of maps that are there: raw weights, and what is left of them [layer, head, query, key]."""
     raw = pane_of(shown, "raw")
-    effective = Pane("effective", raw.layers, raw.heads, raw.tokens, as_bytes(left), raw.causal)
+    effective = Pane(
+        "effective", raw.layers, raw.heads, raw.tokens, as_bytes(left), raw.causal, attending=raw.attending
+    )
     panes, _ = _with_difference([raw, effective], (weights, left))
-    lost = np.abs(left @ np.ones(left.shape[-1]) - 1).mean()
+    lost = np.nanmean(np.abs(left @ np.ones(left.shape[-1]) - 1))
     note = (
         "Effective attention is what is left when the part that cannot reach the output is taken away; its rows need "
         f"not sum to 1 (here they are {lost:.3f} off on average), and what is below 0 is drawn as 0."
     )
-    if np.allclose(weights, left, atol=1e-5):
+    if np.allclose(weights, left, atol=1e-5, equal_nan=True):
         note = (
             "Effective and raw attention are the same here: something can be taken away only where an input has more "
             "tokens than a head has dimensions. Choose a longer text."

@@ -36,13 +36,13 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
     maps = capture.norms.norm_maps(resources.checkpoint(name), shown.encoding)
     norms = maps.heads / np.maximum(maps.heads.sum(-1, keepdims=True), 1e-12)
     raw = maps_grid.pane_of(shown, "weights")
-    pane = Pane("norms", raw.layers, raw.heads, raw.tokens, as_bytes(norms), raw.causal)
+    pane = Pane("norms", raw.layers, raw.heads, raw.tokens, as_bytes(norms), raw.causal, attending=raw.attending)
     third = difference(raw, pane, (shown.maps.weights, norms))
     panes = [raw, pane] if isinstance(third, str) else [raw, pane, third]
     maps_grid.show_kept(panes, caption=f"norms: {text[:150]}", key="norms", head="none")
     special = [k for k in (shown.first, *shown.separators) if k is not None]
     if special:
-        share = [weights[..., special].sum(-1).mean() for weights in (shown.maps.weights, norms)]
+        share = [np.nanmean(weights[..., special].sum(-1)) for weights in (shown.maps.weights, norms)]
         st.caption(
             f"Mean share on special tokens: {share[0]:.3f} of the weight, {share[1]:.3f} of the norms · n = 1 input"
         )
@@ -87,9 +87,11 @@ def show_flow(name: str, text: str, pair: str | None) -> None:
 
 
 def _layers(maps: np.ndarray, shown: resources.Shown, title: str) -> None:
-    pane = Pane(title, len(maps), 1, shown.maps.tokens, as_bytes(maps[:, None]), shown.maps.causal, whole=True)
-    maps_grid.show_grid([pane], caption=title, key=title.replace(" ", "_"), head="Layer 1")
-    st.caption(f"{len(maps)} layers, one map each · {len(shown.maps.tokens)} tokens · n = 1 input")
+    pane = Pane(title, len(maps), 1, shown.maps.tokens, as_bytes(maps[:, None]), shown.maps.causal, whole=True,
+                attending=shown.maps.attending)  # fmt: skip
+    layers = shown.maps.attending or range(len(maps))
+    maps_grid.show_grid([pane], caption=title, key=title.replace(" ", "_"), head=f"Layer {layers[0] + 1}")
+    st.caption(f"{len(layers)} layers, one map each · {len(shown.maps.tokens)} tokens · n = 1 input")
 
 
 SHOWN = {

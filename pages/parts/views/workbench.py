@@ -44,17 +44,18 @@ def show_long(name: str, chosen: Input) -> None:
     layers, heads = blocks.maxima.shape[:2]
     pane = Pane(
         name, layers, heads, blocks.labels, as_bytes(blocks.maxima), blocks.causal, block=blocks.block,
-        windows=blocks.windows, **_scores(name, chosen, blocks),
+        windows=blocks.windows, attending=blocks.attending, **_scores(name, chosen, blocks),
     )  # fmt: skip
+    first = str(Head(blocks.attending[0] if blocks.attending else 0, 0))
     note = (
         f"{len(blocks.tokens):,} tokens in blocks of {blocks.block}: each cell is the greatest weight from its queries "
         "to its keys. Click a cell of the enlarged head to see its weights below, computed again."
     )
     opened = OWN | maps_grid.opened_view()
-    view = maps_grid.show_grid([pane], caption=str(chosen)[:200], head="L1H1", key="long", opened=opened, note=note)
+    view = maps_grid.show_grid([pane], caption=str(chosen)[:200], head=first, key="long", opened=opened, note=note)
     if view:
-        maps_grid.keep_view(view, "L1H1")
-    if (head_name := (view or opened).get("head", "L1H1")) != "none":
+        maps_grid.keep_view(view, first)
+    if (head_name := (view or opened).get("head", first)) != "none":
         _window(name, chosen, Head.parse(head_name), blocks.tokens, _corner(view, blocks.block, len(blocks.tokens)))
     st.caption(f"{plain(name)} · {layers} layers of {heads} heads · {len(blocks.tokens):,} tokens · n = 1 input")
 
