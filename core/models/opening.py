@@ -343,7 +343,7 @@ def _load(asked: _Asked) -> tuple[Any, Any, tuple[str, ...]]:
         whole = set() if adapter is None else merge(model, *adapter, name)
         unread = refuse_unread(model, report["unexpected_keys"], tensors_in(asked.weights), name)
         notes += () if asked.ours else unread  # bundled checkpoints have a head that most uses leave out
-        refuse_missing(report, name, head, given=whole)
+        refuse_missing(model, report, name, head, given=whole)
         if not asked.ours:
             refuse_no_numbers(model, name)
         model = with_head(folder, model, tokenizer) if beside else model

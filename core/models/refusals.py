@@ -162,7 +162,7 @@ def _is_buffer(key: str, tensors: Mapping[str, tuple[str, tuple[int, ...]]]) -> 
     return bool(_NO_WEIGHTS.search(key)) and not (key.endswith(".bias") and len(shape) != 4)
 
 
-def refuse_missing(report: Mapping[str, Any], name: str, head: str, *, given: Collection[str] = ()) -> None:
+def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, *, given: Collection[str] = ()) -> None:
     """Raises CheckpointError for a weight that is not in the file, except a pooler's, which nobody reads.
 
     Args:
@@ -176,6 +176,13 @@ def refuse_missing(report: Mapping[str, Any], name: str, head: str, *, given: Co
         raise CheckpointError(
             f"A classifier must have a trained classification head; {name} has none: fine-tune it "
             "on a task first, or choose a fine-tuned checkpoint."
+        )
+    base = f"{model.base_model_prefix}."
+    inside = model.base_model is model or any(key.startswith(base) for key in missing)
+    if head == "language" and missing and not inside:
+        raise CheckpointError(
+            f"Predicting words takes a trained head for it; {name} was saved without one ({missing[0]}): choose a "
+            "checkpoint with a language model's head."
         )
     shown = (missing or [str(key) for key in mismatched])[0]
     raise CheckpointError(

@@ -14,13 +14,17 @@ from core.capture.outputs import mean_outputs
 from core.capture.reach import is_streamed
 from core.capture.running import capture, run
 from core.capture.selfcheck import eager_parts, self_check
+from core.drawing.panes import difference, scored_pane, telling_head
 from core.errors import InputError
+from core.frames.records import AnnotatedSentence, Element
 from core.models.checkpoint import Checkpoint
 from core.scoring.definitions import STATISTICS
+from core.scoring.rollout import rollout
 from core.studies.attention.inputs import SourceText
 from core.studies.attention.measures import StatisticsMeasure
 from core.studies.attention.partials import InputOffset
 from core.studies.attention.passes import observe
+from core.studies.frames.frame_lookup import LinkReading, headline, look_up
 from pages.parts.widgets import context_bar
 from tests.capture.conftest import TEXT
 from tests.families.tiny import tiny_config, tiny_of, tokenizer_of
@@ -218,3 +222,29 @@ def test_pages_read_earlier_configs_of_qwen3_next(tmp_path):
     sizes = {"model_type": "qwen3_next", "num_hidden_layers": 8, "num_attention_heads": 1, "full_attention_interval": 4}
     (tmp_path / "config.json").write_text(json.dumps(sizes))
     assert context_bar.heads_of(str(tmp_path)) == ["L4H1", "L8H1"]
+
+
+def test_a_marked_sentence_ranks_the_heads_that_exist(hybrid):
+    sentence = "The cat gave the dog a bone."
+    marked = AnnotatedSentence("typed", sentence, ((8, 12),), elements=(Element("Donor", ((0, 7),)),))
+    _, ranking = look_up(hybrid, marked, LinkReading("later_to_earlier"))
+    rows = ranking.rows("difference")
+    assert sorted(row["name"] for row in rows) == [str(head) for head in hybrid.all_heads]
+    assert all(np.isfinite(row["score"]) for row in rows)
+    assert f"first of {len(rows)} heads" in headline(ranking, "cat", "gave") or ranking.places > 1
+
+
+def test_a_pane_has_scores_of_the_heads_that_exist(hybrid):
+    maps = capture(hybrid, hybrid.encode(TEXT[0]))
+    pane = scored_pane("hybrid", maps, first=0, separators=())
+    attending = list(ATTENDING[hybrid.family.model_type])
+    header = pane.header(0)
+    assert header["attending"] == attending
+    values = np.reshape(header["scores"]["previous"]["values"], (4, -1))
+    assert np.isfinite(values[attending].astype(float)).all()
+    assert (np.delete(values, attending, 0) == None).all()  # noqa: E711 - elementwise
+    assert Head.parse(telling_head(pane.scores)).layer in attending
+    third = difference(pane, pane, (maps.weights, maps.weights))
+    assert third.attending == tuple(attending)
+    with pytest.raises(InputError, match="need attention in every layer"):
+        rollout(maps.weights)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from transformers import (
     AutoModel,
@@ -113,6 +113,18 @@ def test_a_study_prints_what_opening_noted_once_on_standard_error(tmp_path):
         assert done.stderr.count("outside the embeddings and layers") == 1
         assert f"{folder}: " in done.stderr
         assert json.loads(done.stdout)["rows"]
+
+
+@pytest.mark.parametrize("family", ["bert", "llama"])
+def test_a_checkpoint_without_a_language_models_head_is_said_to_have_none(tmp_path, family):
+    """It was told to be saved again, although nothing is wrong with it."""
+    folder = saved(tiny(family), tmp_path / family)
+    message = refused(lambda: open_checkpoint(str(folder), head="language"))
+    assert "was saved without one" in message
+    weights = load_file(folder / "model.safetensors")
+    save_file({k: v for k, v in weights.items() if "layers.0.mlp" not in k and "layer.0.output" not in k},
+              folder / "model.safetensors", {"format": "pt"})  # fmt: skip
+    assert "must be in its file" in refused(lambda: open_checkpoint(str(folder), head="language"))
 
 
 # ---------------------------------------------------------------- LoRA: a folder that holds an adapter alone

@@ -111,7 +111,8 @@ class LinkPicture:
 
     Attributes:
         direction: "element_to_target" or another of `pairs_of`.
-        score: max over the links' pieces; NaN everywhere where a decoder cannot look that way.
+        score: max over the links' pieces; NaN everywhere where a decoder cannot look that way, and in layers of hybrids
+            without attention.
         others: mean of the same over all other places of the sentence at the same distances; NaN without another place.
         place_rank: 1 where no other place scores higher.
         visible: whether the checkpoint can look that way.
@@ -143,9 +144,8 @@ class LinkPicture:
 
     def rows(self, by: str = "score") -> list[dict[str, Any]]:
         """One row a head, ranked from 1 by "score" or "difference", the first first; ties share a rank."""
-        layers, heads = self.score.shape
         ranked = self.ranked(by)
-        cells = [(layer, head) for layer in range(layers) for head in range(heads)]
+        cells = [cell for cell in np.ndindex(self.score.shape) if not (self.visible and np.isnan(self.score[cell]))]
         cells.sort(key=lambda cell: -ranked[cell] if self.visible else 0)
         return [
             {
@@ -230,14 +230,15 @@ def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) ->
 
 def headline(links: LinkPicture, element: str, target: str, by: str = "difference") -> str:
     """What the first head does, beside the other places: "L2H1 looks from “he” to “gave”: 0.76, against 0.06 ..."."""
-    row = links.rows(by)[0]
+    rows = links.rows(by)
+    row = rows[0]
     ends = (element, target) if links.direction == "element_to_target" else (target, element)
     sentence = f"{row['name']} looks from “{ends[0]}” to “{ends[1]}”: {row['score']:.2f}"
     if links.borrowed:
         return (
             f"{sentence}, against {row['same_distance']:.2f} on average at the same distance in the bundled sentences "
             f"({links.borrowed:,} places), because this sentence has no other place at it; first of "
-            f"{links.score.size} heads."
+            f"{len(rows)} heads."
         )
     if links.places == 1:
         return f"{sentence}; this sentence has no other place at the same distance to compare it with."
