@@ -121,7 +121,11 @@ def reach_of(checkpoint: Checkpoint) -> Reach:
         return "interface" if checkpoint.family.interceptable else "softmax"
     model = checkpoint.model
     if model not in _KNOWN:
+        learning = [module for module in model.modules() if module.training]
+        model.eval()  # dropout would make two passes differ
         _KNOWN[model] = _probed(checkpoint)
+        for module in learning:
+            module.training = True
     found = _KNOWN[model]
     if found in ("interface", "softmax", "flat softmax", "outputs"):
         return found

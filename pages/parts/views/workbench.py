@@ -204,10 +204,8 @@ def _first_head(telling: str, shown: resources.Shown) -> str:
     """The head that is large until another is chosen: the one that told most when the page was opened, so that it
     stays when the sentence changes; another where the checkpoint lacks it."""
     opened_head: str = st.session_state.setdefault("maps_head", telling)
-    named_heads = context.heads_named(opened_head)
-    is_lacking = bool(named_heads) and (
-        named_heads[0].layer >= shown.maps.layers or named_heads[0].head >= shown.maps.heads
-    )
+    named_heads, layers = context.heads_named(opened_head), shown.maps.attending or range(shown.maps.layers)
+    is_lacking = bool(named_heads) and (named_heads[0].layer not in layers or named_heads[0].head >= shown.maps.heads)
     if is_lacking or opened_head.rpartition(" ")[0] != telling.rpartition(" ")[0]:  # "Enc": another set than "Cross"
         st.session_state["maps_head"] = telling
     return str(st.session_state["maps_head"])
