@@ -141,18 +141,15 @@ class CommonRows:
             if self.backward:
                 rows = rows.masked_fill(torch.arange(rows.shape[-1]) > torch.tensor(queries)[:, None], 0.0)
             if keys is not None or self.backward or weights.shape[-1] > weights.shape[2]:
-                rows = _scaled(rows, queries, backward=self.backward)
+                # Rows sum to 1 over the shared keys. A row that lost its whole weight is uniform over the keys it may
+                # see.
+                even = torch.ones_like(rows)
+                if self.backward:
+                    even = even.masked_fill(torch.arange(rows.shape[-1]) > torch.tensor(queries)[:, None], 0.0)
+                sums = rows.sum(-1, keepdim=True)
+                rows = torch.where(sums > 1e-6, rows / sums.clamp_min(1e-6), even / even.sum(-1, keepdim=True))
             at = self.layers.index(layer) * self.heads
             self.rows[number][at : at + self.heads] = rows
-
-
-def _scaled(rows: Tensor, queries: list[int], *, backward: bool) -> Tensor:
-    """Rows that sum to 1; even over what is visible where all their weight was left out."""
-    even = torch.ones_like(rows)
-    if backward:
-        even = even.masked_fill(torch.arange(rows.shape[-1]) > torch.tensor(queries)[:, None], 0.0)
-    sums = rows.sum(-1, keepdim=True)
-    return torch.where(sums > 1e-6, rows / sums.clamp_min(1e-6), even / even.sum(-1, keepdim=True))
 
 
 def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:

@@ -140,7 +140,11 @@ class Carrying(TorchFunctionMode):
         if name in _JOINS:
             _join(function, args, kwargs, value)
         elif name in _PRODUCTS or name in _QUOTIENTS:
-            _scale(function, args, value, is_product=name in _PRODUCTS)
+            left, right = sum_of(args[0]), sum_of(args[1])
+            if left and not right:
+                carry(value, left.mapped(lambda part: function(part, args[1]), broadcasts=_fits(args[0], value)))
+            elif right and not left and name in _PRODUCTS:
+                carry(value, right.mapped(lambda part: function(part, args[0]), broadcasts=_fits(args[1], value)))
         elif name in _ADDITIONS and not kwargs:
             self._add(args, value)
         elif name == "addmm" and (states := sum_of(args[1])):
@@ -234,14 +238,6 @@ def _join(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: T
         return join(*(piece.parts for piece in pieces))
 
     carry(value, Sum(pieces[0].components, make, pieces[0].role, pieces[0].norm))
-
-
-def _scale(function: Any, args: tuple[Any, ...], value: Tensor, *, is_product: bool) -> None:
-    left, right = sum_of(args[0]), sum_of(args[1])
-    if left and not right:
-        carry(value, left.mapped(lambda part: function(part, args[1]), broadcasts=_fits(args[0], value)))
-    elif right and not left and is_product:
-        carry(value, right.mapped(lambda part: function(part, args[0]), broadcasts=_fits(args[1], value)))
 
 
 def _fits(factor: Tensor, value: Tensor) -> bool:
@@ -343,7 +339,17 @@ def take_head_inputs(
     Raises:
         InterventionError: the family or its arithmetic cannot be taken apart exactly.
     """
-    _refuse(checkpoint)
+    kind = checkpoint.family.model_type
+    if not is_interceptable(checkpoint):
+        raise InterventionError(
+            f"Scores are taken apart where attention goes through transformers' interface; {kind} does not: choose "
+            "another checkpoint."
+        )
+    if checkpoint.dtype not in EXACT_DTYPES:
+        raise InterventionError(
+            f"Scores are taken apart exactly in float32 or float64; {checkpoint.name} is open in {checkpoint.dtype}: "
+            "open it in float32."
+        )
     heads = checkpoint.head_set(part)
     wanted = frozenset(range(heads.layers) if layers is None else layers)
     for inputs in batches(encodings, BATCH_TOKENS):
@@ -364,20 +370,6 @@ def take_head_inputs(
 
 def _hand_over(take: Take, numbers: list[int], inputs: HeadInputs) -> None:
     take(inputs, numbers)
-
-
-def _refuse(checkpoint: Checkpoint) -> None:
-    kind = checkpoint.family.model_type
-    if not is_interceptable(checkpoint):
-        raise InterventionError(
-            f"Scores are taken apart where attention goes through transformers' interface; {kind} does not: choose "
-            "another checkpoint."
-        )
-    if checkpoint.dtype not in EXACT_DTYPES:
-        raise InterventionError(
-            f"Scores are taken apart exactly in float32 or float64; {checkpoint.name} is open in {checkpoint.dtype}: "
-            "open it in float32."
-        )
 
 
 class _Enough(Exception):  # noqa: N818 - an end, not an error

@@ -8,7 +8,6 @@ out, and so is the transformation before a masked-word head. Needs an unembeddin
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
 
 from ..errors import InputError
 from ..models.checkpoint import Checkpoint
@@ -33,7 +32,10 @@ def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
         projections = output_projections(checkpoint)
     except InputError:
         return None
-    values, embedding = value_weights(checkpoint), _embedding(model)
+    module = model.get_input_embeddings()  # type: ignore[operator]
+    weight = getattr(module, "weight", None)
+    embedding = None if weight is None else weight.detach().to(torch.promote_types(weight.dtype, torch.float32))
+    values = value_weights(checkpoint)
     hidden = projections[0].weight.shape[-1]
     if len(values) != len(projections) or embedding is None or embedding.shape[1] != hidden:
         return None
@@ -54,9 +56,3 @@ def share(circuit: Float[np.ndarray, "dim _"]) -> float:
     eigenvalues = np.linalg.eigvals(circuit)
     size = float(np.abs(eigenvalues).sum())
     return float(eigenvalues.sum().real) / size if size else 0.0
-
-
-def _embedding(model: nn.Module) -> Tensor | None:
-    module = model.get_input_embeddings()  # type: ignore[operator]
-    weight = getattr(module, "weight", None)
-    return None if weight is None else weight.detach().to(torch.promote_types(weight.dtype, torch.float32))

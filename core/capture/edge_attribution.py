@@ -37,7 +37,23 @@ def edge_attributions(
     estimates = torch.zeros(graph.receivers, graph.senders, run.last.shape[0], dtype=torch.float64)
     sums: list[tuple[Tensor, Tensor]] = []
     for k in range(points):
-        there = _slopes(slopes_of, run.layers[0].x + moved * (1 - (k + 0.5) / points), difference)
+        # Gradients of m by every layer's queries, keys and values, and by the input of its feed-forward sublayer.
+        x = run.layers[0].x + moved * (1 - (k + 0.5) / points)
+        kept: list[Tensor] = []
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            for block in slopes_of.blocks:
+                batch, length = x.shape[:2]
+                shared = block.qkv(block.seen(x))
+                query, key, value = shared.view(batch, length, 3, block.heads, -1).permute(2, 0, 3, 1, 4)
+                joined = block.joined(attend(slopes_of, query, key, value).transpose(1, 2), x)
+                middle = joined if block.norm_first else block.norms[0](joined)
+                read = (block.norms[1](middle) if block.norm_first else middle) + 0.0  # a node of its own
+                kept += [shared, read]
+                x = after_feed(block, middle, feed(block, read))
+            m = difference(slopes_of.logits(x))
+            slopes = torch.autograd.grad(m.sum(), kept)
+        there = list(zip(slopes[::2], slopes[1::2], strict=True))
         sums = [(a + b, c + d) for (a, c), (b, d) in zip(sums, there, strict=True)] if sums else there
     whole = difference(run.logits())
     with torch.no_grad():
@@ -67,22 +83,3 @@ def _of_layer(
     read = block.norms[1](layer_run.middle) if block.norm_first else layer_run.middle
     into_block = torch.einsum("sbli,bli->sb", layer_streams.feed_forward - read, slopes[1])
     return into_heads.flatten(0, 1), into_block
-
-
-def _slopes(stack: Stack, x: Tensor, difference: Difference) -> list[tuple[Tensor, Tensor]]:
-    """Gradients of m by every layer's queries, keys and values, and by what its feed-forward block reads."""
-    kept: list[Tensor] = []
-    with torch.enable_grad():
-        x = x.detach().requires_grad_()
-        for block in stack.blocks:
-            batch, length = x.shape[:2]
-            shared = block.qkv(block.seen(x))
-            query, key, value = shared.view(batch, length, 3, block.heads, -1).permute(2, 0, 3, 1, 4)
-            joined = block.joined(attend(stack, query, key, value).transpose(1, 2), x)
-            middle = joined if block.norm_first else block.norms[0](joined)
-            read = (block.norms[1](middle) if block.norm_first else middle) + 0.0  # a node of its own
-            kept += [shared, read]
-            x = after_feed(block, middle, feed(block, read))
-        m = difference(stack.logits(x))
-        slopes = torch.autograd.grad(m.sum(), kept)
-    return list(zip(slopes[::2], slopes[1::2], strict=True))

@@ -61,7 +61,15 @@ def fit_gates(
     logits = fits.starts.clone().to(checkpoint.device).requires_grad_()
     adam = torch.optim.Adam([logits], lr=RATE)
     for _ in range(steps):
-        slopes = _loss_slopes(checkpoint, encodings, labels, fits, logits)
+        # Derivative of every fit's mean loss by its gates.
+        slopes = torch.zeros_like(fits.starts, device=checkpoint.device)
+        shares = fits.rows / fits.rows.sum(1, keepdim=True)
+        for rows, numbers in _batches(encodings, fits.rows):
+            gates = torch.sigmoid(logits.detach())[numbers].requires_grad_()
+            with torch.enable_grad():
+                losses = _losses(checkpoint, encodings, labels, rows, gates)
+                (slope,) = torch.autograd.grad((losses * shares[numbers, rows].to(losses)).sum(), gates)
+            slopes.index_add_(0, torch.tensor(numbers, device=slopes.device), slope)
         opened = torch.sigmoid(logits.detach())
         logits.grad = (slopes + fits.prices.to(opened)[:, None, None]) * opened * (1 - opened)
         adam.step()
@@ -88,21 +96,6 @@ def gated_losses(
         with torch.no_grad():
             losses[numbers, rows] = _losses(checkpoint, encodings, labels, rows, gates[numbers]).cpu()
     return losses
-
-
-def _loss_slopes(
-    checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float], fits: GateFits, logits: Tensor
-) -> Float[Tensor, "fit layer head"]:
-    """d mean loss / d gate of every fit."""
-    slopes = torch.zeros_like(fits.starts, device=checkpoint.device)
-    shares = fits.rows / fits.rows.sum(1, keepdim=True)
-    for rows, numbers in _batches(encodings, fits.rows):
-        gates = torch.sigmoid(logits.detach())[numbers].requires_grad_()
-        with torch.enable_grad():
-            losses = _losses(checkpoint, encodings, labels, rows, gates)
-            (slope,) = torch.autograd.grad((losses * shares[numbers, rows].to(losses)).sum(), gates)
-        slopes.index_add_(0, torch.tensor(numbers, device=slopes.device), slope)
-    return slopes
 
 
 def _batches(encodings: Sequence[Encoding], counts: Float[Tensor, "fit row"]) -> list[tuple[list[int], list[int]]]:

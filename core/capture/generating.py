@@ -159,7 +159,10 @@ def generate(
         if piece not in ends:
             output, layers = _read(checkpoint, (piece,), output.past_key_values)
             rows = _rows(checkpoint.sets[0], layers, len(prompt) + len(steps) + 1, sink=sink)
-        steps.append(_step(checkpoint, piece, chances, rows, ends=piece in ends))
+        most = chances.topk(min(LIKELY, len(chances)))
+        texts = spelled(checkpoint.tokenizer, [piece, *most.indices.tolist()])
+        likely = tuple(zip(texts[1:], map(float, most.values), strict=True))
+        steps.append(GenerationStep(piece, texts[0], float(chances[piece]), likely, rows, piece in ends))
         if on_step is not None:
             on_step(steps[-1])
     return Generated(prompt, maps, tuple(steps))
@@ -201,13 +204,6 @@ def _rows(own: HeadSet, layers: list[Tensor], length: int, *, sink: bool) -> Flo
     rows = [weights[0, :, 0].float().cpu().numpy() for weights in layers]
     padded = [np.pad(row, ((0, 0), (length + sink - row.shape[1], 0))) for row in rows]
     return stacked_maps(dict(zip(own.calls, padded, strict=True)), own)
-
-
-def _step(checkpoint: Checkpoint, piece: int, chances: Tensor, rows: np.ndarray, *, ends: bool) -> GenerationStep:
-    most = chances.topk(min(LIKELY, len(chances)))
-    texts = spelled(checkpoint.tokenizer, [piece, *most.indices.tolist()])
-    likely = tuple(zip(texts[1:], map(float, most.values), strict=True))
-    return GenerationStep(piece, texts[0], float(chances[piece]), likely, rows, ends)
 
 
 def _prompt_maps(checkpoint: Checkpoint, prompt: Encoding, layers: list[Tensor]) -> AttentionMaps:

@@ -71,7 +71,20 @@ def gradients(
     gates = torch.ones(shape) if zeroed is None else zeroed
     for inputs in batches(encodings, BATCH_TOKENS):
         some = [encodings[k] for k in inputs]
-        sums += _of_batch(checkpoint, some, [labels[k] for k in inputs], gates.to(checkpoint.device))
+        length = len(some[0])
+        xi = gates.to(checkpoint.device)[:, None, :, None].repeat(1, len(some), 1, length).requires_grad_()
+        with torch.enable_grad(), prepared(checkpoint, gates=xi):
+            logits = checkpoint.model(**model_inputs(checkpoint, some)).logits.float()
+            (moved,) = torch.autograd.grad(loss_of(logits, [labels[k] for k in inputs]), xi)
+        moved = moved.double().cpu()
+        for layer in set(range(checkpoint.layers)) - set(checkpoint.sets[0].numbers):
+            moved[layer] = torch.nan
+        sums += Gradients(
+            example=moved.sum(-1).abs().sum(1),
+            token=moved.abs().sum((1, 3)),
+            inputs=len(some),
+            tokens=len(some) * length,
+        )
     return sums
 
 
@@ -84,22 +97,6 @@ def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: 
         )
     if not encodings or len(encodings) != len(labels):
         raise InputError(f"Every row needs one label; seen {len(encodings)} rows and {len(labels)} labels.")
-
-
-def _of_batch(
-    checkpoint: Checkpoint, some: Sequence[Encoding], labels: Sequence[int | float], gates: Tensor
-) -> Gradients:
-    length = len(some[0])
-    xi = gates[:, None, :, None].repeat(1, len(some), 1, length).requires_grad_()
-    with torch.enable_grad(), prepared(checkpoint, gates=xi):
-        logits = checkpoint.model(**model_inputs(checkpoint, some)).logits.float()
-        (moved,) = torch.autograd.grad(loss_of(logits, labels), xi)
-    moved = moved.double().cpu()
-    for layer in set(range(checkpoint.layers)) - set(checkpoint.sets[0].numbers):
-        moved[layer] = torch.nan
-    return Gradients(
-        example=moved.sum(-1).abs().sum(1), token=moved.abs().sum((1, 3)), inputs=len(some), tokens=len(some) * length
-    )
 
 
 def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float]) -> Float[Tensor, ""]:

@@ -101,18 +101,15 @@ def effects(
     computing = Computing(dtype=dtype, packed=True)
     swept = sweep(checkpoint, rows.encodings, variants, operator, source=source, computing=computing)
     plain, changed = row_losses(swept.plain, labels), row_losses(swept.changed, labels)
-    _all_known(torch.cat([plain[None], changed]), rows.names)
-    return Effects(plain, changed - plain, swept.plain, swept.changed, swept.fast, swept.dtype)
-
-
-def _all_known(losses: Float[Tensor, "variant input"], names: Sequence[str]) -> None:
+    losses = torch.cat([plain[None], changed])
     unknown = torch.nonzero(~torch.isfinite(losses).all(0)).flatten().tolist()
     if unknown:
-        row = names[unknown[0]] if names else f"number {unknown[0] + 1}"
+        row = rows.names[unknown[0]] if rows.names else f"number {unknown[0] + 1}"
         raise InputError(
             f"The loss of every row must be a number; that of row {row} is not ({len(unknown)} of {losses.shape[1]} "
             "rows): look at its label and text, or at the checkpoint's weights."
         )
+    return Effects(plain, changed - plain, swept.plain, swept.changed, swept.fast, swept.dtype)
 
 
 # ---------------------------------------------------------------- first-order effects

@@ -137,20 +137,7 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
         raise InputError("A mean needs reference inputs; the reference set is empty: name rows to take it from.")
     if by not in BY:
         raise InputError(f'A mean is taken by {", ".join(BY)}; "{by}" is none of them: choose one.')
-    sums, counts = _summed(checkpoint, encodings, by)
-    whole = sums.sum(1) / counts.sum()
-    means = sums / counts.clamp(min=1)[None, :, None, None]
-    means[:, counts == 0] = whole[:, None]
-    kept = means.to(next(checkpoint.model.parameters()).dtype)
-    n = tuple(int(count) for count in counts)
-    if by == "class":
-        return ByClass("mean", kept, n, weights_hash=checkpoint.weights_hash)
-    overall = whole[:, None].expand(-1, len(CLASSES), -1, -1).to(kept)
-    return ByClass("mean", overall, n, kept if by == "position" else None, checkpoint.weights_hash)
-
-
-def _summed(checkpoint: Checkpoint, encodings: Sequence[Encoding], by: str) -> tuple[Tensor, Tensor]:
-    """Sums [layer, class or position, head, dim] and counts, in float64."""
+    # Sums [layer, class or position, head, dim] and counts, in float64.
     groups = len(CLASSES) if by == "class" else max(len(encoding) for encoding in encodings) if by == "position" else 1
     sums, counts = torch.zeros(0), torch.zeros(groups, dtype=torch.float64)
     for inputs, outputs in batched_outputs(checkpoint, encodings):
@@ -164,7 +151,15 @@ def _summed(checkpoint: Checkpoint, encodings: Sequence[Encoding], by: str) -> t
         part = torch.einsum("pg,lpd->lgd", member, flat).view(layers, groups, heads, dim)
         sums = part if not sums.numel() else sums + part
         counts = counts + member.sum(0)
-    return sums, counts
+    whole = sums.sum(1) / counts.sum()
+    means = sums / counts.clamp(min=1)[None, :, None, None]
+    means[:, counts == 0] = whole[:, None]
+    kept = means.to(next(checkpoint.model.parameters()).dtype)
+    n = tuple(int(count) for count in counts)
+    if by == "class":
+        return ByClass("mean", kept, n, weights_hash=checkpoint.weights_hash)
+    overall = whole[:, None].expand(-1, len(CLASSES), -1, -1).to(kept)
+    return ByClass("mean", overall, n, kept if by == "position" else None, checkpoint.weights_hash)
 
 
 # ---------------------------------------------------------------- another row's outputs

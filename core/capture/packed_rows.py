@@ -78,24 +78,25 @@ def packed_logits(
     Returns:
         Untouched, then changed; inputs and variants in the order given; float32 at least, on the CPU.
     """
-    masks = _masks(stack, variants)
-    plain, changed = [], []
-    order = list(packs(encodings, len(masks), pack_tokens))
-    with torch.no_grad():
-        for some in order:
-            own, others = _run_pack(stack, _by_length(stack, encodings, some, operator, source), masks)
-            plain.append(own.cpu())
-            changed.append(others.cpu())
-    back = torch.tensor([k for some in order for k in some]).argsort()
-    return torch.cat(plain)[back], torch.cat(changed, 1)[:, back]
-
-
-def _masks(stack: Stack, variants: Sequence[Iterable[Head]]) -> Masks:
     masks = torch.zeros(len(variants), len(stack.blocks), stack.blocks[0].heads, dtype=torch.bool)
     for number, variant in enumerate(variants):
         for head in variant:
             masks[number, head.layer, head.head] = True
-    return masks
+    plain, changed = [], []
+    order = list(packs(encodings, len(masks), pack_tokens))
+    with torch.no_grad():
+        for some in order:
+            groups = [list(numbers) for _, numbers in groupby(some, key=lambda k: len(encodings[k]))]
+            rows = [[encodings[k] for k in numbers] for numbers in groups]
+            inputs = [
+                Rows(group, len(group[0]), stand_in(stack, group, numbers, operator, source))
+                for group, numbers in zip(rows, groups, strict=True)
+            ]
+            own, others = _run_pack(stack, inputs, masks)
+            plain.append(own.cpu())
+            changed.append(others.cpu())
+    back = torch.tensor([k for some in order for k in some]).argsort()
+    return torch.cat(plain)[back], torch.cat(changed, 1)[:, back]
 
 
 def _run_pack(
@@ -111,18 +112,6 @@ def _run_pack(
         streams = streams + new
         x = block.after(joined)
     return _read(stack, x, groups, masks[:, -1], streams)
-
-
-def _by_length(
-    stack: Stack, encodings: Sequence[Encoding], some: Sequence[int], operator: Operator, source: StandInSource | None
-) -> list[Rows]:
-    """The inputs of a pack, which are sorted by length, in groups of one length."""
-    groups = [list(numbers) for _, numbers in groupby(some, key=lambda k: len(encodings[k]))]
-    rows = [[encodings[k] for k in numbers] for numbers in groups]
-    return [
-        Rows(group, len(group[0]), stand_in(stack, group, numbers, operator, source))
-        for group, numbers in zip(rows, groups, strict=True)
-    ]
 
 
 @dataclass(frozen=True)

@@ -87,20 +87,7 @@ def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Pat
         raise CheckpointError(
             "Checkpoints with a pooling of their own cannot be pruned yet: use [CLS] or the last token."
         )
-    kept, before = _zeroed(checkpoint, gone), getattr(checkpoint.model.config, KEY, [])
-    setattr(checkpoint.model.config, KEY, [str(head) for head in gone])
-    try:
-        checkpoint.model.save_pretrained(target, state_dict=kept, safe_serialization=True)
-    finally:
-        setattr(checkpoint.model.config, KEY, before)
-    checkpoint.tokenizer.save_pretrained(target)
-    facts = {"kind": "pruned", "base": checkpoint.name, "base_hash": checkpoint.weights_hash}
-    write_whole(target / "pruned.json", json.dumps(facts | {"heads": [str(head) for head in gone]}, indent=1))
-    return target
-
-
-def _zeroed(checkpoint: Checkpoint, gone: Iterable[Head]) -> dict[str, Tensor]:
-    """All weights, copies where heads go."""
+    # All weights, copied where heads are removed.
     weights = dict(checkpoint.model.state_dict())
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     modules = output_projections(checkpoint)
@@ -113,4 +100,13 @@ def _zeroed(checkpoint: Checkpoint, gone: Iterable[Head]) -> dict[str, Tensor]:
         changed = weights[name].clone()
         changed[(part,) if rows else (slice(None), part)] = 0
         weights[name] = changed
-    return weights
+    kept, before = weights, getattr(checkpoint.model.config, KEY, [])
+    setattr(checkpoint.model.config, KEY, [str(head) for head in gone])
+    try:
+        checkpoint.model.save_pretrained(target, state_dict=kept, safe_serialization=True)
+    finally:
+        setattr(checkpoint.model.config, KEY, before)
+    checkpoint.tokenizer.save_pretrained(target)
+    facts = {"kind": "pruned", "base": checkpoint.name, "base_hash": checkpoint.weights_hash}
+    write_whole(target / "pruned.json", json.dumps(facts | {"heads": [str(head) for head in gone]}, indent=1))
+    return target

@@ -333,7 +333,9 @@ def _forward(
             ended_after(asked, None if whole else streamer.layers),
         ):
             asked.streamer = streamer
-            return _model(checkpoint, whole=whole)(**inputs_of_model, **_plain(checkpoint))
+            if checkpoint.causal:
+                inputs_of_model = {**inputs_of_model, "use_cache": False}
+            return _model(checkpoint, whole=whole)(**inputs_of_model)
         return None
     watcher = watch if observers else None
     if watcher is not None and (length := len(some[0])) >= STREAMED_FROM:
@@ -379,10 +381,6 @@ def _model(checkpoint: Checkpoint, *, whole: bool) -> Any:
     """The model, or what of it is below its head, which would turn thousands of tokens into logits nobody reads."""
     model = checkpoint.model
     return model if whole else getattr(model, model.base_model_prefix, model)
-
-
-def _plain(checkpoint: Checkpoint) -> dict[str, bool]:
-    return {"use_cache": False} if checkpoint.causal else {}
 
 
 def refuse_sinks(checkpoint: Checkpoint) -> None:

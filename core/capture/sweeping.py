@@ -118,14 +118,21 @@ def sweep(
         raise InputError("A sweep needs at least one row; there is none: choose a task with rows.")
     checked = _to_check(encodings, getattr(checkpoint.model.config, "pad_token_id", None))
     plain = _predicted(checkpoint, [encodings[k] for k in checked], place)  # also says when nothing is predicted
-    stack = stack_of(checkpoint, arithmetic(checkpoint.device, _dtype(computing.dtype or checkpoint.dtype)))
+    name = computing.dtype or checkpoint.dtype
+    if name not in DTYPES:
+        raise InputError(f'A sweep computes in {", ".join(DTYPES)}; "{name}" is none of them: choose one.')
+    stack = stack_of(checkpoint, arithmetic(checkpoint.device, getattr(torch, name)))
     stack = stack if stack is None or place is None else replace(stack, place=place)
     with torch.no_grad():
         read = [stack.read(encoding) for encoding in encodings] if stack else []
         whole = all(len(encoded) == len(other) for encoded, other in zip(read, encodings, strict=False))
         shared = whole or source is None  # a source gives outputs for whole inputs
         if stack is None or not shared or not _agrees(stack, [read[k] for k in checked], plain):
-            return _by_full_passes(checkpoint, encodings, wanted, (chosen, source), place)
+            plain = _predicted(checkpoint, encodings, place)
+            logits = plain.new_zeros(len(wanted), *plain.shape)
+            for number, variant in enumerate(wanted):
+                logits[number] = _predicted(checkpoint, encodings, place, changes_of(variant, chosen, source))
+            return Sweep(plain, logits, fast=False, dtype=checkpoint.dtype)
         if computing.packed and all(isinstance(component, Head) for variant in wanted for component in variant):
             logits, changed = packed_logits(
                 stack, read, [heads_of(without) for without in wanted], chosen, source=source
@@ -140,12 +147,6 @@ def _predicted(
     if place is None:
         return predict(checkpoint, encodings, interventions=changes)
     return answers(checkpoint, encodings, [place] * len(encodings), changes)
-
-
-def _dtype(name: str) -> torch.dtype:
-    if name not in DTYPES:
-        raise InputError(f'A sweep computes in {", ".join(DTYPES)}; "{name}" is none of them: choose one.')
-    return getattr(torch, name)
 
 
 def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Operator) -> Variant:
@@ -187,21 +188,6 @@ def _agrees(stack: Stack, encodings: Sequence[Encoding], wanted: Float[Tensor, "
     predicted = _by_stack(stack, encodings, [], ("zero", None), BATCH_TOKENS).plain
     bounds = AGREEMENT[stack.dtype] * wanted.abs().amax(1).clamp_min(1.0)
     return bool(((predicted - wanted).abs().amax(1) <= bounds).all())
-
-
-def _by_full_passes(
-    checkpoint: Checkpoint,
-    encodings: Sequence[Encoding],
-    variants: Sequence[Variant],
-    how: How,
-    place: int | None,
-) -> Sweep:
-    plain, changed = _predicted(checkpoint, encodings, place), []
-    for variant in variants:
-        changed.append(_predicted(checkpoint, encodings, place, changes_of(variant, *how)))
-    shape = (len(variants), *plain.shape)
-    logits = torch.stack(changed) if changed else torch.zeros(shape)
-    return Sweep(plain, logits, fast=False, dtype=checkpoint.dtype)
 
 
 def _by_stack(

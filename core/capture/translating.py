@@ -138,20 +138,21 @@ def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list
             checkpoint.model(**model_inputs(checkpoint, batch))
         layers = torch.stack([maps[call] for call in cross.calls]).float().cpu().numpy()
         for row, k in enumerate(inputs):
-            words[k] = _most(layers[:, row], encodings[k])
+            weights = layers[:, row]
+            encoding = encodings[k]
+            target = encoding.target
+            if target is None:
+                raise InputError("Cross attention is of a source and a target; the row has no target: give one.")
+            sources, targets = (
+                [word.positions for word in words_of(sentence) if word.sentence is not None]
+                for sentence in (encoding, target)
+            )
+            by_source = np.stack([weights[..., list(places)].sum(-1) for places in sources], -1)
+            writing = np.stack(
+                [by_source[:, :, [position - 1 for position in places]].mean(2) for places in targets], 2
+            )
+            words[k] = writing.argmax(-1)
     return words
-
-
-def _most(weights: Float[np.ndarray, "layer head query key"], encoding: Encoding) -> np.ndarray:
-    target = encoding.target
-    if target is None:
-        raise InputError("Cross attention is of a source and a target; the row has no target: give one.")
-    sources, targets = (
-        [word.positions for word in words_of(sentence) if word.sentence is not None] for sentence in (encoding, target)
-    )
-    by_source = np.stack([weights[..., list(places)].sum(-1) for places in sources], -1)
-    writing = np.stack([by_source[:, :, [position - 1 for position in places]].mean(2) for places in targets], 2)
-    return writing.argmax(-1)
 
 
 def _next_tokens(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Tensor:

@@ -71,19 +71,15 @@ def _calls(checkpoint: Checkpoint) -> Iterator[list[_Call]]:
             calls.append(_Call(layer, arguments, named, _states(output)))
 
     with ExitStack() as stack:
-        for layer in _layers(checkpoint):
+        layers = layer_modules(checkpoint)
+        if not layers:
+            raise InputError(
+                "Value zeroing runs single layers again, which the family "
+                f"{checkpoint.family.model_type} does not allow: choose a BERT- or GPT-2-like checkpoint."
+            )
+        for layer in layers:
             stack.callback(layer.register_forward_hook(keep, with_kwargs=True).remove)
         yield calls
-
-
-def _layers(checkpoint: Checkpoint) -> list[nn.Module]:
-    layers = layer_modules(checkpoint)
-    if not layers:
-        raise InputError(
-            "Value zeroing runs single layers again, which the family "
-            f"{checkpoint.family.model_type} does not allow: choose a BERT- or GPT-2-like checkpoint."
-        )
-    return layers
 
 
 def _states(output: Any) -> Tensor:

@@ -80,7 +80,9 @@ def why_dropped(sentence: AnnotatedSentence, rules: Filter) -> str | None:
         return f"no core element ({rules.core})"
     if rules.one_span and len(sentence.target) != 1:
         return "target in several spans"
-    if rules == NO_FILTER or not _needs_words(rules):
+    if rules == NO_FILTER or not (
+        rules.one_word or any(x is not None for x in (rules.longest_sentence, rules.longest_element, rules.nearest))
+    ):
         return None
     tokens = word_spans(sentence.text)
     if rules.longest_sentence is not None and len(tokens) > rules.longest_sentence:
@@ -92,10 +94,6 @@ def why_dropped(sentence: AnnotatedSentence, rules: Filter) -> str | None:
     if rules.nearest is not None and _too_near(sentence, tokens, rules):
         return f"an element nearer than {rules.nearest} tokens"
     return None
-
-
-def _needs_words(rules: Filter) -> bool:
-    return rules.one_word or any(x is not None for x in (rules.longest_sentence, rules.longest_element, rules.nearest))
 
 
 def _longest_element(sentence: AnnotatedSentence, tokens: list[Span]) -> int:

@@ -131,7 +131,20 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
     marked = [("target", sentence.target), *((element.name, element.spans) for element in sentence.elements)]
     marked += [(link.name or "link", side) for link in sentence.links or () for side in (link.element, link.target)]
     for name, spans in marked:
-        _check_spans(name, spans, len(sentence.text))
+        length = len(sentence.text)
+        if not spans:
+            raise InputError(f'Every element must have a span; "{name}" has none. Mark its words, or remove it.')
+        for start, end in spans:
+            if not 0 <= start < end <= length:
+                raise InputError(
+                    f'A span must be non-empty and inside its text of {length} characters; "{name}" has [{start}, '
+                    f"{end}). Mark it again."
+                )
+        for left, right in zip(sorted(spans), sorted(spans)[1:], strict=False):
+            if right[0] < left[1]:
+                raise InputError(
+                    f'Spans of one element must not overlap; "{name}" has {list(left)} and {list(right)}. Join them.'
+                )
     return sentence
 
 
@@ -146,22 +159,6 @@ def check_apart(sentence: AnnotatedSentence) -> AnnotatedSentence:
                 "one of them again."
             )
     return sentence
-
-
-def _check_spans(name: str, spans: Spans, length: int) -> None:
-    if not spans:
-        raise InputError(f'Every element must have a span; "{name}" has none. Mark its words, or remove it.')
-    for start, end in spans:
-        if not 0 <= start < end <= length:
-            raise InputError(
-                f'A span must be non-empty and inside its text of {length} characters; "{name}" has [{start}, '
-                f"{end}). Mark it again."
-            )
-    for left, right in zip(sorted(spans), sorted(spans)[1:], strict=False):
-        if right[0] < left[1]:
-            raise InputError(
-                f'Spans of one element must not overlap; "{name}" has {list(left)} and {list(right)}. Join them.'
-            )
 
 
 # ---------------------------------------------------------------- words and phrases of a text

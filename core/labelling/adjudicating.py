@@ -49,7 +49,21 @@ def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect
     Raises:
         InputError: a labelled map or class has no probability, a map has two labels, or rows do not sum to 1.
     """
-    p = _checked(labels, probabilities)
+    unknown = sorted(set(labels) - set(probabilities.columns))
+    missing = sorted(set(labels.index) - set(probabilities.index))
+    if unknown or missing or labels.index.has_duplicates:
+        clause = f"classes without a probability: {', '.join(unknown)}; " if unknown else ""
+        raise InputError(
+            "Every labelled map must have one label and a probability of every labelled class; got "
+            f"{clause}{len(missing)} of {len(labels)} maps without probabilities. Classify these maps with these "
+            "classes first."
+        )
+    p = probabilities.loc[labels.index].to_numpy(dtype=float)
+    if not np.allclose(p.sum(axis=1), 1, atol=1e-3) or (p < 0).any():
+        raise InputError(
+            "The class probabilities of a map must be at least 0 and sum to 1; got other values. Calibrate the "
+            "classifier that produced them."
+        )
     classes = probabilities.columns.to_numpy()
     chosen = probabilities.columns.get_indexer(labels)  # [map]
     thresholds = np.array([p[chosen == k, k].mean() if (chosen == k).any() else np.inf for k in range(len(classes))])
@@ -66,26 +80,6 @@ def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect
         for row in np.flatnonzero(confident.max(axis=1) >= 0)
     ]
     return sorted(suspects, key=lambda suspect: (-suspect.margin, suspect.map_id))
-
-
-def _checked(labels: pd.Series, probabilities: pd.DataFrame) -> np.ndarray:
-    """Return the probabilities [map, class] in the order of the labels."""
-    unknown = sorted(set(labels) - set(probabilities.columns))
-    missing = sorted(set(labels.index) - set(probabilities.index))
-    if unknown or missing or labels.index.has_duplicates:
-        clause = f"classes without a probability: {', '.join(unknown)}; " if unknown else ""
-        raise InputError(
-            "Every labelled map must have one label and a probability of every labelled class; got "
-            f"{clause}{len(missing)} of {len(labels)} maps without probabilities. Classify these maps with these "
-            "classes first."
-        )
-    p = probabilities.loc[labels.index].to_numpy(dtype=float)
-    if not np.allclose(p.sum(axis=1), 1, atol=1e-3) or (p < 0).any():
-        raise InputError(
-            "The class probabilities of a map must be at least 0 and sum to 1; got other values. Calibrate the "
-            "classifier that produced them."
-        )
-    return p
 
 
 PASS = 100  # the pass of adjudication decisions; annotators' own passes are 1 to 9
@@ -208,27 +202,28 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
     stored = labels.stored_events(cursor, [f"{event.get('batch')}:{event.get('sequence')}" for event in new])
     for event in new:
         if f"{event.get('batch')}:{event.get('sequence')}" not in stored:
-            _check_decision(db, cursor, event["map_id"], event["class_set"], event["annotator"])
-
-
-def _check_decision(db: Database, cursor: Any, map_id: str, class_set: str, person: str) -> None:
-    its_projects = projects.projects_with(cursor, class_set, map_id)
-    for project in its_projects:
-        about = projects.one_project(db, project)
-        named = set(map(person_name, about.rules.get("people", ())))
-        if not db.person.may("admin") and (
-            (named and person not in named) or projects.is_excluded(cursor, project, person)
-        ):
-            raise RightsError(
-                f"A map of the project {about.title!r} must be adjudicated by a member of the project or an "
-                f"admin; got {person[:60]!r}. Ask an admin to add you to the project."
-            )
-    asked: list[str | None] = [*its_projects] or [None]
-    if not any(disputes(db, class_set, project, map_id=map_id, without_decisions_of=person) for project in asked):
-        raise InputError(
-            f"A map to adjudicate must have labels that differ or a likely label error; got {map_id[:60]!r}, "
-            "which has neither or has been decided already. Reload Adjudication to see the remaining maps."
-        )
+            map_id = event["map_id"]
+            class_set = event["class_set"]
+            person = event["annotator"]
+            its_projects = projects.projects_with(cursor, class_set, map_id)
+            for project in its_projects:
+                about = projects.one_project(db, project)
+                named = set(map(person_name, about.rules.get("people", ())))
+                if not db.person.may("admin") and (
+                    (named and person not in named) or projects.is_excluded(cursor, project, person)
+                ):
+                    raise RightsError(
+                        f"A map of the project {about.title!r} must be adjudicated by a member of the project or an "
+                        f"admin; got {person[:60]!r}. Ask an admin to add you to the project."
+                    )
+            asked: list[str | None] = [*its_projects] or [None]
+            if not any(
+                disputes(db, class_set, project, map_id=map_id, without_decisions_of=person) for project in asked
+            ):
+                raise InputError(
+                    f"A map to adjudicate must have labels that differ or a likely label error; got {map_id[:60]!r}, "
+                    "which has neither or has been decided already. Reload Adjudication to see the remaining maps."
+                )
 
 
 # ---------------------------------------------------------------- likely label errors of stored labels

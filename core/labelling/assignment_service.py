@@ -142,7 +142,12 @@ def record(
     """
     moment = now or utc_now()
     events = [_stamped(event, moment) for event in events]
-    _check_batches(events)
+    for event in events:
+        if str(event.get("batch")).startswith(labels.OWN_BATCHES):
+            raise InputError(
+                f"A browser's batch must not start with {', '.join(labels.OWN_BATCHES)}, which this program uses; "
+                f"got {str(event.get('batch'))[:60]!r}. Reload the page to start a new batch."
+            )
     taken_back = [event.get("undoes") for event in events if event.get("kind") in TAKES_BACK]
     if not taken_back and not any(event.get("project") or _is_decision(event) for event in events):
         return Recorded(labels.record_events(db, events, secret=secret).acknowledged)
@@ -197,16 +202,6 @@ def _stamped(event: Mapping[str, Any], moment: datetime) -> dict[str, Any]:
 
 def _is_decision(event: Mapping[str, Any]) -> bool:
     return event.get("kind") == "label" and event.get("queue_order") == "adjudication"
-
-
-def _check_batches(events: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse batch names that are reserved for this program."""
-    for event in events:
-        if str(event.get("batch")).startswith(labels.OWN_BATCHES):
-            raise InputError(
-                f"A browser's batch must not start with {', '.join(labels.OWN_BATCHES)}, which this program uses; "
-                f"got {str(event.get('batch'))[:60]!r}. Reload the page to start a new batch."
-            )
 
 
 def _check_sent_again(cursor: Any, again: Sequence["_Acted"]) -> None:
@@ -279,7 +274,12 @@ def _answer(
         if not is_frozen:
             board.apply(Answered(acted.event, person, choice, class_name, counted, now))
         if choice.purpose == "training":
-            recorded.feedback.append(_feedback(db, board, project, choice.map_id, class_name))
+            classes = known_class_set(db, projects.one_project(db, project).class_set)
+            expected = classes.named(board.exemplars[choice.map_id])
+            title = classes.named(class_name).title if class_name is not None else None
+            recorded.feedback.append(
+                Feedback(choice.map_id, title, expected.title, board.right(expected.name, class_name), expected.eye)
+            )
     _store_demoted(cursor, project, board)
     recorded.standing[project] = board.standing(person)
 
@@ -295,13 +295,6 @@ def _handed(cursor: Any, board: Board, acted: _Acted) -> Choice:
             f"{person[:60]!r}. Reload the project's Label page."
         )
     return choice
-
-
-def _feedback(db: Database, board: Board, project: str, map_id: str, class_name: str | None) -> Feedback:
-    classes = known_class_set(db, projects.one_project(db, project).class_set)
-    expected = classes.named(board.exemplars[map_id])
-    title = classes.named(class_name).title if class_name is not None else None
-    return Feedback(map_id, title, expected.title, board.right(expected.name, class_name), expected.eye)
 
 
 def _store_demoted(cursor: Any, project: str, board: Board) -> None:
@@ -354,7 +347,17 @@ def _followed(db: Database, cursor: Any, project: str, *, inside: bool = False) 
         or followed.marks.erasures != marks.erasures
         or (followed.marks != marks and projects.changed_since(cursor, project, followed.marks))
     ):
-        followed = _Kept(_new_board(db, project), projects.Marks(), frozen=projects.frozen_at(cursor, project))
+        project_record = projects.one_project(db, project)
+        maps = projects.project_maps(db, project)
+        by_kind = {
+            kind: {project_map.map_id: project_map.given or "" for project_map in maps if project_map.kind == kind}
+            for kind in projects.MAP_KINDS
+        }
+        followed = _Kept(
+            Board(rules_of(project_record), list(by_kind["label"]), by_kind["gold"], by_kind["exemplar"]),
+            projects.Marks(),
+            frozen=projects.frozen_at(cursor, project),
+        )
         with _no_collection(), followed.board.counting_after():
             _follow(cursor, project, followed, lapse=followed.board.rules.lapse)
         for person, count in projects.handed(cursor, project).items():
@@ -384,16 +387,6 @@ def _no_collection() -> Iterator[None]:
 def _wrote(db: Database, cursor: Any, followed: _Kept) -> None:
     """Record that the board includes the writes of this transaction."""
     followed.marks, followed.writes = projects.marks_after_own(cursor, followed.marks), db.writes + 1
-
-
-def _new_board(db: Database, project: str) -> Board:
-    project_record = projects.one_project(db, project)
-    maps = projects.project_maps(db, project)
-    by_kind = {
-        kind: {project_map.map_id: project_map.given or "" for project_map in maps if project_map.kind == kind}
-        for kind in projects.MAP_KINDS
-    }
-    return Board(rules_of(project_record), list(by_kind["label"]), by_kind["gold"], by_kind["exemplar"])
 
 
 def _follow(cursor: Any, project: str, followed: _Kept, *, lapse: float | None = None) -> None:

@@ -202,7 +202,16 @@ def import_studio(
     entries = list(_annotations(tasks))
     own_rows = sorted((row for task in tasks for row in _own_rows(task)), key=lambda row: row.pop("place", 0))
     if tasks and not entries and not own_rows:
-        raise InputError(_without_labels(tasks, file.name[:80]))
+        if any(task.get("predictions") for task in tasks):
+            what = f"Label Studio JSON with predictions but without annotations ({len(tasks)} tasks)"
+        elif any("data" in task for task in tasks):
+            what = f"Label Studio JSON with {len(tasks)} tasks and no annotations"
+        else:
+            what = f"a list of {len(tasks)} JSON objects with {_keys(tasks)}"
+        raise InputError(
+            f"A file of labels must have at least one label; got {file.name[:80]}, {what}. Export annotated tasks as "
+            "JSON or JSON-MIN, or write records with map_id, class and annotator."
+        )
     if len(own_rows) + len(entries) > MOST_ROWS:
         raise InputError(f"A file of labels must have at most {MOST_ROWS:,} rows; got more. Split the file.")
     names = {str(user): name for user, name in (people or {}).items()}
@@ -265,19 +274,6 @@ def _are_records(tasks: list[dict[str, Any]]) -> bool:
     """Return whether these are label records in this program's JSON Lines format, not Label Studio annotations."""
     return bool(tasks) and all(
         "map_id" in task and "annotation_id" not in task and isinstance(task.get("annotator"), str) for task in tasks
-    )
-
-
-def _without_labels(tasks: list[dict[str, Any]], name: str) -> str:
-    if any(task.get("predictions") for task in tasks):
-        what = f"Label Studio JSON with predictions but without annotations ({len(tasks)} tasks)"
-    elif any("data" in task for task in tasks):
-        what = f"Label Studio JSON with {len(tasks)} tasks and no annotations"
-    else:
-        what = f"a list of {len(tasks)} JSON objects with {_keys(tasks)}"
-    return (
-        f"A file of labels must have at least one label; got {name}, {what}. Export annotated tasks as JSON or "
-        "JSON-MIN, or write records with map_id, class and annotator."
     )
 
 

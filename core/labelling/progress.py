@@ -10,7 +10,6 @@ from ..patterns.agreement import alpha_of_counts
 from ..store import projects
 from ..store.database import Database
 from . import assignment_service
-from .assignment import Board
 
 POINTS = 12  # points of the agreement curve
 RECENT = timedelta(hours=1)
@@ -47,13 +46,33 @@ def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
     hourly = pace(counted.stored, now)
     left = board.needed - board.counted
     end = now + timedelta(hours=left / hourly) if hourly and left else None
+    groups = label_times.groupby("annotator")
+    labels, last = groups.size(), groups.stored.max()
+    today = label_times[label_times.stored > now - timedelta(days=1)].groupby("annotator").size()
+    rows = []
+    for name in board.people:
+        standing = board.standing(name)
+        unchanged, repeated = board.repeats(name)
+        rows.append(
+            {
+                "person": name,
+                "phase": standing.phase,
+                "labels": int(labels.get(name, 0)),
+                "in 24 hours": int(today.get(name, 0)),
+                "last label": last.get(name),
+                "holds": len(board.claimed(name, assignment_service.seconds(now))),
+                "gold right": f"{standing.right} of {standing.golds}" if standing.golds else "",
+                "same again": f"{unchanged} of {repeated}" if repeated else "",
+            }
+        )
+    columns = ["person", "phase", "labels", "in 24 hours", "last label", "holds", "gold right", "same again"]
     return ProjectProgress(
         board.counted,
         board.needed,
         board.histogram(),
         board.waiting(assignment_service.seconds(now)),
         int((~label_times.counted).sum()),
-        _people(board, label_times, now),
+        pd.DataFrame(rows, columns=columns).sort_values("labels", ascending=False),
         agreement_curve(counted),
         hourly,
         end,
@@ -85,28 +104,3 @@ def agreement_curve(labels: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
         alpha = alpha_of_counts(counts.reshape(-1, size))
         rows.append({"labels": before, "alpha": alpha, "time": labels.stored.iloc[before - 1]})
     return pd.DataFrame(rows)
-
-
-def _people(board: Board, label_times: pd.DataFrame, now: datetime) -> pd.DataFrame:
-    """Return one row for each annotator with assigned maps."""
-    groups = label_times.groupby("annotator")
-    labels, last = groups.size(), groups.stored.max()
-    today = label_times[label_times.stored > now - timedelta(days=1)].groupby("annotator").size()
-    rows = []
-    for name in board.people:
-        standing = board.standing(name)
-        unchanged, repeated = board.repeats(name)
-        rows.append(
-            {
-                "person": name,
-                "phase": standing.phase,
-                "labels": int(labels.get(name, 0)),
-                "in 24 hours": int(today.get(name, 0)),
-                "last label": last.get(name),
-                "holds": len(board.claimed(name, assignment_service.seconds(now))),
-                "gold right": f"{standing.right} of {standing.golds}" if standing.golds else "",
-                "same again": f"{unchanged} of {repeated}" if repeated else "",
-            }
-        )
-    columns = ["person", "phase", "labels", "in 24 hours", "last label", "holds", "gold right", "same again"]
-    return pd.DataFrame(rows, columns=columns).sort_values("labels", ascending=False)

@@ -62,7 +62,21 @@ def make_project(
     known_class_set(db, heading.class_set)
     facts = _fitting(labels.map_facts(db), recipe)
     class_of_map = known_classes(db, heading.class_set, recipe.known_from) if recipe.gold or recipe.exemplars else {}
-    exemplars, gold = _known_maps(class_of_map, recipe)
+    count = recipe.exemplars + recipe.gold
+    if count > len(class_of_map):
+        source = f"labels by {recipe.known_from[:60]!r}" if recipe.known_from else "adjudicated labels"
+        raise InputError(
+            "The number of exemplars and gold maps must not exceed the number of maps with a known class; got "
+            f"{count} and {len(class_of_map)} ({source}). Request fewer, adjudicate more, or choose another "
+            "person's labels."
+        )
+    by_class: dict[str, list[str]] = {}
+    for name in sorted(class_of_map, key=lambda map_id: shuffled(recipe.seed, map_id)):
+        by_class.setdefault(class_of_map[name], []).append(name)
+    columns = [by_class[name] for name in sorted(by_class)]
+    deepest = max(map(len, columns), default=0)
+    mixed = [column[row] for row in range(deepest) for column in columns if row < len(column)]
+    exemplars, gold = mixed[: recipe.exemplars], mixed[recipe.exemplars : count]
     ordinary = sampled(facts[~facts.map_id.isin({*exemplars, *gold})], recipe)
     if not ordinary:
         raise InputError(
@@ -120,25 +134,6 @@ def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
     else:
         labels = labels[labels.queue_order == "adjudication"]
     return dict(zip(labels.map_id, labels["class"], strict=True))
-
-
-def _known_maps(class_of_map: dict[str, str], recipe: ProjectRecipe) -> tuple[list[str], list[str]]:
-    """Return disjoint lists of exemplars and gold maps. Raises InputError if too few maps have a known class."""
-    count = recipe.exemplars + recipe.gold
-    if count > len(class_of_map):
-        source = f"labels by {recipe.known_from[:60]!r}" if recipe.known_from else "adjudicated labels"
-        raise InputError(
-            "The number of exemplars and gold maps must not exceed the number of maps with a known class; got "
-            f"{count} and {len(class_of_map)} ({source}). Request fewer, adjudicate more, or choose another "
-            "person's labels."
-        )
-    by_class: dict[str, list[str]] = {}
-    for name in sorted(class_of_map, key=lambda map_id: shuffled(recipe.seed, map_id)):
-        by_class.setdefault(class_of_map[name], []).append(name)
-    columns = [by_class[name] for name in sorted(by_class)]
-    deepest = max(map(len, columns), default=0)
-    mixed = [column[row] for row in range(deepest) for column in columns if row < len(column)]
-    return mixed[: recipe.exemplars], mixed[recipe.exemplars : count]
 
 
 def shuffled(seed: int, map_id: str) -> bytes:

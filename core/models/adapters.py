@@ -7,7 +7,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import CheckpointError
 
@@ -74,7 +74,12 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
             f"A LoRA adapter must have {SETTINGS} and {WEIGHTS}; {name} has {', '.join(found)}. Merge the adapter into "
             "its base with the library that trained it, and save the merged model."
         )
-    told = _settings(folder, name)
+    try:
+        told = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{SETTINGS} of {name} cannot be read as JSON. Save the adapter again.") from error
+    if not isinstance(told, dict):
+        raise CheckpointError(f"{SETTINGS} of {name} must be a JSON object. Save the adapter again.")
     unread = [key for key in _UNREAD if told.get(key)]
     if told.get("peft_type") != "LORA" or unread:
         kind = f"LoRA with {unread[0]}" if unread else repr(told.get("peft_type"))[:40]
@@ -92,16 +97,6 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
             f"on; got {base!r}. Write its folder or its hub ID there."
         )
     return Adapter(folder, base, revision, float(alpha), told.get("use_rslora") is True, head)
-
-
-def _settings(folder: Path, name: str) -> dict[str, Any]:
-    try:
-        told = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{SETTINGS} of {name} cannot be read as JSON. Save the adapter again.") from error
-    if not isinstance(told, dict):
-        raise CheckpointError(f"{SETTINGS} of {name} must be a JSON object. Save the adapter again.")
-    return told
 
 
 def classes_of(weights: "dict[str, Tensor]") -> int | None:

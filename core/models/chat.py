@@ -37,7 +37,13 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
         CheckpointError: there is no template, or it fails or writes too much; one that reaches for code, attributes or
             files is stopped by the sandbox.
     """
-    _check(messages)
+    if not messages or not all(message.text.strip() for message in messages):
+        raise InputError("A chat has at least one message, and every message a visible character: type a text.")
+    for message in messages:
+        if message.role not in ROLES:
+            raise InputError(f"A message is from one of {', '.join(ROLES)}; {message.role!r} is none of them.")
+    if sum(len(message.text) for message in messages) > LONGEST_TEXT:
+        raise InputError(f"A chat may have at most {LONGEST_TEXT:,} characters: shorten it.")
     if not getattr(checkpoint.tokenizer, "chat_template", None):
         raise CheckpointError(
             f"A chat is written by the tokenizer's chat template; {checkpoint.name} has none: type the prompt as plain "
@@ -81,13 +87,3 @@ def encode_chat(checkpoint: Checkpoint, messages: Sequence[Message]) -> Encoding
         first=0 if ids and not ordinary[0] else None,
         separators=tuple(k for k, own in enumerate(ordinary) if not own and k),
     )
-
-
-def _check(messages: Sequence[Message]) -> None:
-    if not messages or not all(message.text.strip() for message in messages):
-        raise InputError("A chat has at least one message, and every message a visible character: type a text.")
-    for message in messages:
-        if message.role not in ROLES:
-            raise InputError(f"A message is from one of {', '.join(ROLES)}; {message.role!r} is none of them.")
-    if sum(len(message.text) for message in messages) > LONGEST_TEXT:
-        raise InputError(f"A chat may have at most {LONGEST_TEXT:,} characters: shorten it.")

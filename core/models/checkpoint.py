@@ -241,13 +241,9 @@ def _encode(tokenizer: Any, text: str, pair: str | None, limit: int, *, adds_sta
             "Attention Atlas needs a tokenizer with character offsets; "
             f"{type(tokenizer).__name__} has none: save a fast tokenizer with this checkpoint."
         )
-    if adds_start and _adds_no_special(tokenizer):
+    if adds_start and tokenizer.num_special_tokens_to_add(pair=True) == 0:
         return _with_start(tokenizer, text, pair, limit)
     return _with_template(tokenizer, text, pair, limit)
-
-
-def _adds_no_special(tokenizer: Any) -> bool:
-    return tokenizer.num_special_tokens_to_add(pair=True) == 0
 
 
 def _with_template(tokenizer: Any, text: str, pair: str | None, limit: int) -> Encoding:

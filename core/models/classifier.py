@@ -130,7 +130,17 @@ def fresh_classifier(
         CheckpointError: an unknown pooling, "sep" where the tokenizer has no separator, "cls" of a causal model, or a
             tokenizer that cannot pad.
     """
-    chosen, separator = _pooling(base, pooling)
+    if pooling not in POOLINGS:
+        raise CheckpointError(f"A head reads from one of {', '.join(POOLINGS)}; {pooling!r} is none of them.")
+    chosen = pooling if pooling != "auto" else "last" if base.causal else "cls"
+    separator = base.tokenizer.sep_token_id
+    if chosen == "sep" and separator is None:
+        raise CheckpointError(f"The tokenizer of {base.name} has no separator to classify from: choose last or mean.")
+    if chosen == "cls" and base.causal:
+        raise CheckpointError(
+            "The first token of a causal model sees nothing of its sentence, so no head can read it there: choose last "
+            "or mean."
+        )
     config = copy.deepcopy(base.model.config)
     config.id2label = dict(enumerate(labels))
     config.label2id = {name: k for k, name in enumerate(labels)}
@@ -144,7 +154,13 @@ def fresh_classifier(
         torch.manual_seed(seed)
         model = _built(config, native, len(labels), separator)
     if not random_weights:
-        _copy_weights(base.model, model.base_model)  # type: ignore[arg-type]
+        report = model.base_model.load_state_dict(base.model.state_dict(), strict=False)
+        missing = [name for name in report.missing_keys if "pooler" not in name]
+        if missing:
+            raise CheckpointError(
+                f"A classifier must start from all weights of its checkpoint; {len(missing)} are missing, {missing[0]} "
+                "first: choose a checkpoint of a supported family."
+            )
     return model.float()
 
 
@@ -169,21 +185,6 @@ def with_head(folder: Path, base: "PreTrainedModel", tokenizer: Any) -> nn.Modul
     return model.to(next(base.parameters()).dtype)
 
 
-def _pooling(base: Checkpoint, pooling: str) -> tuple[str, int | None]:
-    if pooling not in POOLINGS:
-        raise CheckpointError(f"A head reads from one of {', '.join(POOLINGS)}; {pooling!r} is none of them.")
-    chosen = pooling if pooling != "auto" else "last" if base.causal else "cls"
-    separator = base.tokenizer.sep_token_id
-    if chosen == "sep" and separator is None:
-        raise CheckpointError(f"The tokenizer of {base.name} has no separator to classify from: choose last or mean.")
-    if chosen == "cls" and base.causal:
-        raise CheckpointError(
-            "The first token of a causal model sees nothing of its sentence, so no head can read it there: choose last "
-            "or mean."
-        )
-    return chosen, separator
-
-
 def _built(config: Any, native: bool, outputs: int, separator: int | None) -> nn.Module:
     # None: SDPA where transformers has it for the family (Gemma 2's soft cap and gpt-oss' sinks have not), else eager
     how = None if family_of(config.model_type).interceptable else "eager"
@@ -193,14 +194,3 @@ def _built(config: Any, native: bool, outputs: int, separator: int | None) -> nn
         )
     base = transformers.AutoModel.from_config(config, attn_implementation=how, dtype=torch.float32)
     return PooledForSequenceClassification(base, outputs, separator)
-
-
-def _copy_weights(source: nn.Module, target: nn.Module) -> None:
-    """Every weight of the source that the target has, and nothing of the target left fresh but an unread pooler."""
-    report = target.load_state_dict(source.state_dict(), strict=False)
-    missing = [name for name in report.missing_keys if "pooler" not in name]
-    if missing:
-        raise CheckpointError(
-            f"A classifier must start from all weights of its checkpoint; {len(missing)} are missing, {missing[0]} "
-            "first: choose a checkpoint of a supported family."
-        )

@@ -46,7 +46,17 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
         )
     except Exception as error:  # every transport has its own classes of failure
         raise CheckpointError(said_of(error, name, revision)) from error
-    _refuse_other_bytes(folder, name, since=begun)
+    # The library checks lengths only; the hub names each file by its hash.
+    for file in sorted(folder.iterdir()):
+        blob = file.resolve()
+        arrived = blob.is_file() and blob.stat().st_mtime >= begun - 1
+        if arrived and _HASH.fullmatch(blob.name) and _hash_of(blob, len(blob.name)) != blob.name:
+            file.unlink()
+            blob.unlink(missing_ok=True)
+            raise CheckpointError(
+                f'{file.name} of "{name}" is not what the hub names (its hash is another), so it was thrown away: try '
+                "again, and if it happens again do not use this checkpoint."
+            )
     return folder
 
 
@@ -83,21 +93,6 @@ def _status(error: BaseException | None) -> int | None:
             return int(response.status_code)
         error = error.__cause__
     return None
-
-
-def _refuse_other_bytes(folder: Path, name: str, *, since: float) -> None:
-    """Compare files that arrived since then with the hash that the hub names them by; they are deleted where it is
-    another. The library checks lengths alone."""
-    for file in sorted(folder.iterdir()):
-        blob = file.resolve()
-        arrived = blob.is_file() and blob.stat().st_mtime >= since - 1
-        if arrived and _HASH.fullmatch(blob.name) and _hash_of(blob, len(blob.name)) != blob.name:
-            file.unlink()
-            blob.unlink(missing_ok=True)
-            raise CheckpointError(
-                f'{file.name} of "{name}" is not what the hub names (its hash is another), so it was thrown away: try '
-                "again, and if it happens again do not use this checkpoint."
-            )
 
 
 def _hash_of(blob: Path, digits: int) -> str:

@@ -58,12 +58,6 @@ def in_eight_bits(model: nn.Module, name: str) -> nn.Module:
         raise CheckpointError(
             f"8-bit weights are those of linear layers; {name} has none (GPT-2's are Conv1D): open it as bfloat16."
         )
-    quantize, configuration = _torchao()
-    quantize(model, configuration)
-    return model
-
-
-def _torchao() -> tuple[Any, Any]:
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # it tells of CUDA kernels that a CPU cannot load
     try:
@@ -75,7 +69,8 @@ def _torchao() -> tuple[Any, Any]:
         ) from error
     finally:
         logging.disable(before)
-    return quantize_, Int8WeightOnlyConfig()
+    quantize_(model, Int8WeightOnlyConfig())
+    return model
 
 
 HeadKind = Literal["none", "classifier", "language"]
@@ -131,7 +126,10 @@ def open_checkpoint(
     refuse_held(folder, name)
     stored, where = stored_weights(weights), choose_device(device)
     dtype = stored.opened_as(dtype)
-    taken = refuse_too_large(name, stored, dtype, where, maps=_maps_taken(settings))
+    sets = head_sets(settings, family_in(settings))
+    taken = refuse_too_large(
+        name, stored, dtype, where, maps=sum(maps_bytes(own.layers, own.heads, WHOLE) for own in sets)
+    )
     if on_progress is not None:
         on_progress(0.0, taken)
     asked = _Asked(name, folder, settings, head, _DTYPES[dtype], weights, stored, adapter, name in bundled_names())
@@ -184,12 +182,6 @@ def choose_device(device: str) -> str:
             f"{chosen!r} was asked for; correct ATLAS_DEVICE or leave it out."
         )
     return chosen
-
-
-def _maps_taken(settings: Any) -> int:
-    """Bytes of all maps of an input of WHOLE tokens."""
-    sets = head_sets(settings, family_in(settings))
-    return sum(maps_bytes(own.layers, own.heads, WHOLE) for own in sets)
 
 
 # ---------------------------------------------------------------- finding the folder

@@ -32,11 +32,6 @@ def spelled(tokenizer: Any, ids: list[int]) -> list[str]:
         for own, text in zip(as_bytes, decoded, strict=True)
     ):
         return decoded
-    return _whole_characters(decoded, as_bytes)
-
-
-def _whole_characters(decoded: list[str], as_bytes: list[bytes | None]) -> list[str]:
-    """The texts, with those of tokens that hold parts of characters spelled by the character."""
     spelled_pieces, start = list(decoded), 0
     while start < len(decoded):
         if as_bytes[start] is None:

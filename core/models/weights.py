@@ -36,7 +36,23 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
     if (folder / WHOLE).is_file():
         return [folder / WHOLE, *extra]
     if (folder / INDEX).is_file():
-        return [*_shards(folder, name), *extra]
+        try:
+            listed = sorted(set(_json(folder / INDEX)["weight_map"].values()))
+            good = all(shard.endswith(".safetensors") and Path(shard).name == shard for shard in listed)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise CheckpointError(
+                f"The index of {name}'s weights cannot be read; save or download it again."
+            ) from error
+        if not good or not listed:
+            raise CheckpointError(
+                f"Weights in parts lie beside their index; that of {name} names files elsewhere or none: save it again."
+            )
+        lacking = [shard for shard in listed if not (folder / shard).is_file()]
+        if lacking:
+            raise CheckpointError(
+                f"Every part of the weights must be there; {name} lacks {lacking[0]}: download it again."
+            )
+        return [*(folder / shard for shard in listed), *extra]
     variants = sorted(file for file in folder.glob("model.*.safetensors") if file.is_file() and variant_of(file))
     if len(variants) == 1:
         return [*variants, *extra]
@@ -79,22 +95,6 @@ def tensors_in(files: Sequence[Path]) -> dict[str, tuple[str, tuple[int, ...]]]:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
     return found
-
-
-def _shards(folder: Path, name: str) -> list[Path]:
-    try:
-        listed = sorted(set(_json(folder / INDEX)["weight_map"].values()))
-        good = all(shard.endswith(".safetensors") and Path(shard).name == shard for shard in listed)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CheckpointError(f"The index of {name}'s weights cannot be read; save or download it again.") from error
-    if not good or not listed:
-        raise CheckpointError(
-            f"Weights in parts lie beside their index; that of {name} names files elsewhere or none: save it again."
-        )
-    lacking = [shard for shard in listed if not (folder / shard).is_file()]
-    if lacking:
-        raise CheckpointError(f"Every part of the weights must be there; {name} lacks {lacking[0]}: download it again.")
-    return [folder / shard for shard in listed]
 
 
 def _json(file: Path) -> Any:

@@ -295,7 +295,11 @@ def _kappa(a: Any, b: Any) -> float:
 
 def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tuple[float, float]:
     """Return an expanded percentile bootstrap of kappa over inputs; NaN for fewer than two inputs."""
-    tables = _tables(a, b, groups)
+    # How often each input got class i from the first and j from the second rater [input, i, j].
+    names, codes = np.unique(np.concatenate([a, b]).astype(str), return_inverse=True)
+    inputs, places = np.unique(groups.astype(str), return_inverse=True)
+    tables = np.zeros((len(inputs), len(names), len(names)))
+    np.add.at(tables, (places, codes[: len(a)], codes[len(a) :]), 1.0)
     if len(tables) < 2:
         return float("nan"), float("nan")
     rng = np.random.default_rng(seed)
@@ -307,15 +311,6 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
         return float("nan"), float("nan")
     low, high = ends(kappas, len(tables))
     return float(low), float(high)
-
-
-def _tables(a: np.ndarray, b: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return how often each input got class i from the first and j from the second rater, float64 [input, i, j]."""
-    names, codes = np.unique(np.concatenate([a, b]).astype(str), return_inverse=True)
-    inputs, places = np.unique(groups.astype(str), return_inverse=True)
-    tables = np.zeros((len(inputs), len(names), len(names)))
-    np.add.at(tables, (places, codes[: len(a)], codes[len(a) :]), 1.0)
-    return tables
 
 
 def _kappas(tables: np.ndarray) -> np.ndarray:

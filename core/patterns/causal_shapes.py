@@ -5,7 +5,7 @@ rows. The first row, which is always 1 on its own key, is ignored. Axes are `map
 """
 
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Float64
 
 MARKS = (0.05, 0.1, 0.2, 0.4)  # thresholds for following a column
 DARK = (0.1, 0.2, 0.3)  # thresholds for a spot
@@ -58,8 +58,15 @@ def causal_shapes(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
 def _measured(weights: Stack) -> Columns:
     rows = weights.copy()
     rows[:, 0] = 0
-    cuts = _cuts(weights.shape[1])
-    back, apart = _looks_back(weights, cuts)
+    # Possible starts of a second sentence.
+    length = weights.shape[1]
+    cuts = np.arange(SMALLEST, length - SMALLEST + 1)
+    cuts = cuts if len(cuts) else np.array([length // 2])
+    # Mean weight of later rows on earlier keys for each cut [map, cut], and how far below that of uniform rows it is.
+    by_key = weights.cumsum(2)  # cumulative weight over keys
+    back = np.stack([by_key[:, cut:, cut - 1].mean(1) for cut in cuts], axis=1)
+    even = np.array([(cut / np.arange(cut + 1, length + 1)).mean() for cut in cuts])
+    apart = even - back
     place = apart.argmax(1)
     maps, cut = np.arange(len(weights)), cuts[place]
     return [
@@ -70,23 +77,6 @@ def _measured(weights: Stack) -> Columns:
         *_steps(rows),
         *_near(rows),
     ]
-
-
-def _cuts(length: int) -> Int[np.ndarray, " cut"]:
-    """Return possible starts of a second sentence."""
-    cuts = np.arange(SMALLEST, length - SMALLEST + 1)
-    return cuts if len(cuts) else np.array([length // 2])
-
-
-def _looks_back(weights: Stack, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean weight of later rows on earlier keys for each cut, and how far below that of uniform rows it is,
-    [map, cut].
-    """
-    length = weights.shape[1]
-    by_key = weights.cumsum(2)  # cumulative weight over keys
-    back = np.stack([by_key[:, cut:, cut - 1].mean(1) for cut in cuts], axis=1)
-    even = np.array([(cut / np.arange(cut + 1, length + 1)).mean() for cut in cuts])
-    return back, even - back
 
 
 def _followed(marks: np.ndarray, cuts: np.ndarray, place: np.ndarray) -> Columns:

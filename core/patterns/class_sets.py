@@ -1,7 +1,7 @@
 """Custom class sets: creating them, changing classes, and handling the labels of a deleted class."""
 
 import colorsys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -77,38 +77,34 @@ def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> Clas
     """
     db.person.must("admin", "change classes")
     with db.write():  # so that only one of two simultaneous creations succeeds
-        return _made(db, wanted, annotator)
-
-
-def _made(db: Database, wanted: NewClassSet, annotator: str) -> ClassSet:
-    name = wanted.name.strip()
-    taken = class_set_names(db)
-    if not looks_like(name) or looks_like(name) in map(looks_like, taken):
-        raise InputError(
-            f"The name of a class set must be unused and not empty; got {name[:60]!r} (in use: "
-            f"{', '.join(taken)[:200]}). Choose another name."
-        )
-    if wanted.describes not in CAUSAL:
-        raise InputError(
-            f"A class set must be for maps that are one of {', '.join(CAUSAL)}; got "
-            f"{wanted.describes[:40]!r}. Choose one of them."
-        )
-    check_classes(wanted.classes)
-    about = ClassChange("set", name, into=wanted.describes, title=wanted.title.strip() or name,
-                        eye=wanted.source.strip() or "made by hand")  # fmt: skip
-    added = [
-        ClassChange(
-            "add",
-            pattern_class.name,
-            title=pattern_class.title,
-            eye=pattern_class.eye,
-            colour=pattern_class.colour,
-            key=pattern_class.key,
-        )
-        for pattern_class in wanted.classes
-    ]
-    labels.change_classes(db, name, [about, *added], annotator=annotator)
-    return known_class_set(db, name)
+        name = wanted.name.strip()
+        taken = class_set_names(db)
+        if not looks_like(name) or looks_like(name) in map(looks_like, taken):
+            raise InputError(
+                f"The name of a class set must be unused and not empty; got {name[:60]!r} (in use: "
+                f"{', '.join(taken)[:200]}). Choose another name."
+            )
+        if wanted.describes not in CAUSAL:
+            raise InputError(
+                f"A class set must be for maps that are one of {', '.join(CAUSAL)}; got "
+                f"{wanted.describes[:40]!r}. Choose one of them."
+            )
+        check_classes(wanted.classes)
+        about = ClassChange("set", name, into=wanted.describes, title=wanted.title.strip() or name,
+                            eye=wanted.source.strip() or "made by hand")  # fmt: skip
+        added = [
+            ClassChange(
+                "add",
+                pattern_class.name,
+                title=pattern_class.title,
+                eye=pattern_class.eye,
+                colour=pattern_class.colour,
+                key=pattern_class.key,
+            )
+            for pattern_class in wanted.classes
+        ]
+        labels.change_classes(db, name, [about, *added], annotator=annotator)
+        return known_class_set(db, name)
 
 
 def check_classes(classes: Sequence[PatternClass]) -> None:
@@ -209,7 +205,14 @@ def _delete(db: Database, classes: ClassSet, name: str, annotator: str, into: st
         labels.change_class(db, classes.name, change, annotator=annotator, taken=classes.names)
         return count
     names = _names_of(db, classes.name, name)
-    _check_projects(db, classes.name, names)
+    for project in projects.projects(db):
+        if project.class_set != classes.name or project.state == "archived":
+            continue
+        if any(entry.given in names for entry in projects.project_maps(db, project.project)):
+            raise InputError(
+                f"A class in use as gold or exemplar must not lose its labels; the project {project.title[:60]!r} "
+                "uses this one. Give its labels to another class instead."
+            )
     retired = 0
     while events := labels.of_classes(db, classes.name, names):
         retired += labels.retire(db, events, annotator=annotator, why=f"its class {name} was deleted").new
@@ -220,14 +223,3 @@ def _delete(db: Database, classes: ClassSet, name: str, annotator: str, into: st
 def _names_of(db: Database, class_set: str, name: str) -> list[str]:
     """Return every name of a class, including classes merged into it."""
     return [name_then for name_then, present in present_names(db, class_set).items() if present == name]
-
-
-def _check_projects(db: Database, class_set: str, names: Collection[str]) -> None:
-    for project in projects.projects(db):
-        if project.class_set != class_set or project.state == "archived":
-            continue
-        if any(entry.given in names for entry in projects.project_maps(db, project.project)):
-            raise InputError(
-                f"A class in use as gold or exemplar must not lose its labels; the project {project.title[:60]!r} "
-                "uses this one. Give its labels to another class instead."
-            )

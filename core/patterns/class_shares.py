@@ -35,7 +35,9 @@ def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed
     """Return the share of each class over all maps (Fig 2), with intervals from resampled inputs."""
     total = counts.sum(0)
     drawn = resampled(counts, seed=seed).astype(np.float64)
-    return _rows(names, total / total.sum(), drawn / drawn.sum(1, keepdims=True), total, len(counts))
+    value = total / total.sum()
+    low, high = ends(drawn / drawn.sum(1, keepdims=True), len(counts))
+    return [Share(name, float(value[k]), float(low[k]), float(high[k]), int(total[k])) for k, name in enumerate(names)]
 
 
 @dataclass(frozen=True)
@@ -224,8 +226,3 @@ class Fit:
             return outside
 
         return end(0.0), end(1.0)
-
-
-def _rows(names: Sequence[str], value: np.ndarray, drawn: np.ndarray, total: np.ndarray, groups: int) -> list[Share]:
-    low, high = ends(drawn, groups)
-    return [Share(name, float(value[k]), float(low[k]), float(high[k]), int(total[k])) for k, name in enumerate(names)]

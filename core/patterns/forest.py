@@ -138,7 +138,10 @@ def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed:
     trees = [(tree.nodes, number) for step in model._predictors for tree, number in zip(step, numbers, strict=True)]
     nodes = _boosting_nodes(trees) | {"base": base}
     if edges is not None:
-        nodes["threshold"] = _of_statistics(nodes, edges)
+        # Thresholds between bins become values of the statistics; 0 for leaves.
+        inner = nodes["left"] != np.arange(len(nodes["left"]))
+        chosen = zip(nodes["feature"], nodes["threshold"], inner, strict=True)
+        nodes["threshold"] = np.array([edges[of][int(place)] if splits else 0.0 for of, place, splits in chosen])
     return {PREFIX + name: values for name, values in nodes.items()}
 
 
@@ -152,13 +155,6 @@ def _binned(measured: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
     """Return the bin of each value: the number of edges below it."""
     columns = [np.searchsorted(of, values) for of, values in zip(edges, measured.T, strict=True)]
     return np.stack(columns, axis=1).astype(np.float32)
-
-
-def _of_statistics(nodes: Arrays, edges: list[np.ndarray]) -> np.ndarray:
-    """Convert thresholds between bins to values of the statistics; 0 for leaves."""
-    inner = nodes["left"] != np.arange(len(nodes["left"]))
-    chosen = zip(nodes["feature"], nodes["threshold"], inner, strict=True)
-    return np.array([edges[of][int(place)] if splits else 0.0 for of, place, splits in chosen])
 
 
 def _boosting_nodes(trees: list[tuple[np.ndarray, int]]) -> Arrays:
@@ -382,12 +378,6 @@ def _at_most(thresholds: np.ndarray) -> np.ndarray:
     return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
 
 
-def _raw(forest: Arrays, measured: np.ndarray) -> Probabilities:
-    """Return probabilities before the temperature: of the forest, averaged with the boosted trees' if there are any."""
-    grown = _of_forest(forest, measured)
-    return (grown + boosted_probabilities(forest, measured)) / 2 if has_boosted(forest) else grown
-
-
 def _of_forest(forest: Arrays, measured: np.ndarray) -> Probabilities:
     places, columns = measured.astype(np.float32), np.arange(len(measured))
     at = np.repeat(forest["root"][:, None], len(measured), axis=1)  # [tree, map]
@@ -493,4 +483,7 @@ def forest_probabilities(
     """
     measured = shapes(maps) if measured is None else measured  # older forests use the first ones
     outside = _distances(forest, measured) > float(forest["farthest"])
-    return _heated(_raw(forest, measured), float(forest["temperature"])), outside
+    raw = _of_forest(forest, measured)
+    if has_boosted(forest):
+        raw = (raw + boosted_probabilities(forest, measured)) / 2
+    return _heated(raw, float(forest["temperature"])), outside

@@ -109,24 +109,19 @@ def _check_directory(file: Path) -> None:
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise _not_an_archive(file) from error
     count, whole = len(entries_there), sum(entry.file_size for entry in entries_there)
-    _check_names(file, entries_there)
+    locked = [entry.filename for entry in entries_there if entry.flag_bits & ENCRYPTED]
+    if locked:
+        raise InputError(
+            f"A map file must not be encrypted; {locked[0][:60]!r} of {file.name} is. Write it with numpy.savez."
+        )
+    names = Counter(entry.filename.removesuffix(".npy") for entry in entries_there)
+    if names and (often := names.most_common(1)[0])[1] > 1:
+        raise InputError(f"Map names must be unique; {file.name} has two called {often[0][:60]!r}. Rename one.")
     if count > MOST_MAPS or whole > MOST_BYTES:
         raise InputError(
             f"A map file must have at most {MOST_MAPS:,} maps and {MOST_BYTES // 2**30} GB; {file.name} has "
             f"{count:,} maps and {whole / 2**30:.1f} GB. Split it into smaller files."
         )
-
-
-def _check_names(file: Path, entries: Collection[zipfile.ZipInfo]) -> None:
-    """Raise InputError for encrypted entries, and for two entries with the same name."""
-    locked = [entry.filename for entry in entries if entry.flag_bits & ENCRYPTED]
-    if locked:
-        raise InputError(
-            f"A map file must not be encrypted; {locked[0][:60]!r} of {file.name} is. Write it with numpy.savez."
-        )
-    names = Counter(entry.filename.removesuffix(".npy") for entry in entries)
-    if names and (often := names.most_common(1)[0])[1] > 1:
-        raise InputError(f"Map names must be unique; {file.name} has two called {often[0][:60]!r}. Rename one.")
 
 
 def _array(file: Path, held: Any, key: str) -> Any:

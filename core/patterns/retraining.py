@@ -168,7 +168,13 @@ def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
     old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
     names = present_names(db, new["class_set"])
     there, here = _held_out(old, names), _held_out(new, names)
-    truth = _judged(new, names)
+    # Class and input of every scored map.
+    stored: dict[str, Any] = new["scores"].get("held_out") or {"map_ids": [], "truth": [], "groups": []}
+    classes = [names.get(name, name) for name in new["classes"]]
+    truth = {
+        name: (classes[number], group)
+        for name, number, group in zip(stored["map_ids"], stored["truth"], stored["groups"], strict=True)
+    }
     changes: list[RetrainingChange] = []
     for on in here:
         shared = [name for name in here[on] if name in there.get(on, {}) and name in truth]
@@ -217,16 +223,6 @@ def _held_out(classifier: Row, names: dict[str, str]) -> dict[str, dict[str, Ans
             if number is not None
         }
         for on, part in stored["on"].items()
-    }
-
-
-def _judged(classifier: Row, names: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """Return class and input of every scored map."""
-    stored: dict[str, Any] = classifier["scores"].get("held_out") or {"map_ids": [], "truth": [], "groups": []}
-    classes = [names.get(name, name) for name in classifier["classes"]]
-    return {
-        name: (classes[number], group)
-        for name, number, group in zip(stored["map_ids"], stored["truth"], stored["groups"], strict=True)
     }
 
 

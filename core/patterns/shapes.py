@@ -77,7 +77,9 @@ def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
 
 def _measured(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
     ordered = np.sort(weights, axis=1)
-    left = _without_columns(weights, _quantile(ordered, 0.5))
+    # Each weight above its key's median, without the first and last key.
+    left = np.clip(weights - _quantile(ordered, 0.5)[:, None], 0, None)
+    left[:, :, [0, -1]] = 0
     mass = left.sum(2)
     left = left / (mass[..., None] + 0.05)
     largest = left.max(2)
@@ -105,13 +107,6 @@ def _quantile(ordered: np.ndarray, share: float) -> np.ndarray:
     low = int(index)
     high = min(low + 1, ordered.shape[1] - 1)
     return ordered[:, low] + (index - low) * (ordered[:, high] - ordered[:, low])
-
-
-def _without_columns(weights: Stack, medians: np.ndarray) -> Stack:
-    """Return each weight above its key's median, without the first and last key."""
-    left = np.clip(weights - medians[:, None], 0, None)
-    left[:, :, [0, -1]] = 0
-    return left
 
 
 def _ordered(values: np.ndarray, count: int) -> Columns:

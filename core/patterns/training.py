@@ -472,9 +472,33 @@ def _train(pictures: _Pictures, classes: int, recipe: ClassifierRecipe, course: 
     for epoch in range(_resume(network, optimizer, state), recipe.epochs):
         for group in optimizer.param_groups:
             group["lr"] = recipe.rate * _rate(epoch, recipe)
-        done = _epoch(network, optimizer, pictures, recipe, epoch)
+        order = torch.from_numpy(np.random.default_rng([recipe.seed, epoch]).permutation(len(pictures.numbers)))
+        numbers, loss_sum, confusion = pictures.numbers, 0.0, None
+        for batch in order.split(recipe.batch):
+            if len(batch) < 2 and len(order) > 1:
+                continue  # batch normalisation needs two maps
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_bfloat16()):
+                logits = network(pictures.inputs[batch]).float()
+            loss = cross_entropy(logits, pictures.targets[batch], weight=pictures.weights)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            loss_sum += float(loss.detach()) * len(batch)
+            pairs = numbers[batch] * logits.shape[1] + logits.argmax(1)
+            counts = torch.bincount(pairs, minlength=logits.shape[1] ** 2)
+            confusion = counts if confusion is None else confusion + counts
+        square = confusion.reshape(logits.shape[1], -1).numpy() if confusion is not None else np.zeros((1, 1), int)
+        done = Epoch(epoch + 1, recipe.epochs, loss_sum / len(numbers), float(macro_f1(square[None])[0]))
         if state:
-            _keep(network, optimizer, state, epoch + 1)
+            # Write the state atomically.
+            tensors = {f"network.{name}": value.contiguous() for name, value in network.state_dict().items()}
+            for index, slots in optimizer.state_dict()["state"].items():
+                tensors |= {
+                    f"optimizer.{index}.{name}": torch.as_tensor(value).contiguous() for name, value in slots.items()
+                }
+            part = state.with_name(state.name + ".part")
+            save_file(tensors | {"epoch": torch.tensor([epoch + 1])}, part)
+            part.replace(state)
         if course.on_epoch and course.on_epoch(done) is False:
             raise CancelledError(f"stopped after epoch {epoch + 1} of {recipe.epochs}")
     return network.eval()
@@ -483,38 +507,6 @@ def _train(pictures: _Pictures, classes: int, recipe: ClassifierRecipe, course: 
 def _rate(epoch: int, recipe: ClassifierRecipe) -> float:
     left = (recipe.epochs - epoch) / recipe.epochs
     return min(1.0, left / recipe.falling) if recipe.falling else 1.0
-
-
-def _epoch(
-    network: nn.Module, optimizer: torch.optim.Optimizer, pictures: _Pictures, recipe: ClassifierRecipe, epoch: int
-) -> Epoch:
-    order = torch.from_numpy(np.random.default_rng([recipe.seed, epoch]).permutation(len(pictures.numbers)))
-    numbers, loss_sum, confusion = pictures.numbers, 0.0, None
-    for batch in order.split(recipe.batch):
-        if len(batch) < 2 and len(order) > 1:
-            continue  # batch normalisation needs two maps
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_bfloat16()):
-            logits = network(pictures.inputs[batch]).float()
-        loss = cross_entropy(logits, pictures.targets[batch], weight=pictures.weights)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        loss_sum += float(loss.detach()) * len(batch)
-        pairs = numbers[batch] * logits.shape[1] + logits.argmax(1)
-        counts = torch.bincount(pairs, minlength=logits.shape[1] ** 2)
-        confusion = counts if confusion is None else confusion + counts
-    square = confusion.reshape(logits.shape[1], -1).numpy() if confusion is not None else np.zeros((1, 1), int)
-    return Epoch(epoch + 1, recipe.epochs, loss_sum / len(numbers), float(macro_f1(square[None])[0]))
-
-
-def _keep(network: nn.Module, optimizer: torch.optim.Optimizer, state: Path, epoch: int) -> None:
-    """Write the state atomically."""
-    tensors = {f"network.{name}": value.contiguous() for name, value in network.state_dict().items()}
-    for index, slots in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value).contiguous() for name, value in slots.items()}
-    part = state.with_name(state.name + ".part")
-    save_file(tensors | {"epoch": torch.tensor([epoch])}, part)
-    part.replace(state)
 
 
 def _resume(network: nn.Module, optimizer: torch.optim.Optimizer, state: Path | None) -> int:

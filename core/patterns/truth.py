@@ -106,7 +106,9 @@ def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
     if method == "majority":
         probabilities = pd.crosstab(votes_of_maps["task"], votes_of_maps["label"], normalize="index")
     elif method == "dawid-skene":
-        probabilities = _dawid_skene(votes_of_maps)
+        from crowdkit.aggregation import DawidSkene  # 1.6 s at start
+
+        probabilities = DawidSkene(n_iter=ROUNDS["dawid-skene"]).fit(votes_of_maps).probas_
     else:
         probabilities, skills = _mace(votes_of_maps)
     probabilities = probabilities.reindex(columns=list(names), fill_value=0.0).sort_index()
@@ -116,26 +118,14 @@ def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
         for name, person_votes in votes_of_maps.groupby("worker")
     ]
     ranked = tuple(sorted(people, key=lambda person: (person.skill, person.name)))
-    return Truth(method, probabilities, ranked, _decisions(labels, names))
-
-
-def _decisions(labels: pd.DataFrame, names: Sequence[str]) -> pd.Series:
-    """Return the class of each map by its newest adjudication."""
     settled = labels[(labels["queue_order"] == "adjudication") & labels["class"].isin(names)]
     newest = settled.drop_duplicates("map_id", keep="last").set_index("map_id")["class"]
-    return newest.sort_index().astype(object)
+    return Truth(method, probabilities, ranked, newest.sort_index().astype(object))
 
 
 def _best(probabilities: pd.DataFrame) -> pd.DataFrame:
     """Return whether each class [map, class] is among the most likely, up to rounding."""
     return probabilities.ge(probabilities.max(axis=1) - 1e-9, axis=0)
-
-
-def _dawid_skene(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
-    """Return posteriors [map, class] by expectation maximisation, starting from vote shares."""
-    from crowdkit.aggregation import DawidSkene  # 1.6 s at start
-
-    return DawidSkene(n_iter=ROUNDS["dawid-skene"]).fit(votes_of_maps).probas_
 
 
 def _mace(votes_of_maps: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:

@@ -188,12 +188,8 @@ def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Fact
     steps: list[ReportStep] = []
     for checkpoint in options.checkpoints:
         planned = _Planned(options, data, checkpoint, facts[checkpoint], tasks)
-        steps += [step for step in planned.steps(db, parts) if _belongs(step, parts)]
+        steps += [step for step in planned.steps(db, parts) if COME_WITH.get(step.part, step.part) in parts]
     return steps
-
-
-def _belongs(step: ReportStep, parts: set[Part]) -> bool:
-    return COME_WITH.get(step.part, step.part) in parts
 
 
 @dataclass(frozen=True)

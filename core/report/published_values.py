@@ -80,23 +80,19 @@ def figures() -> tuple[Figure, ...]:
 
 def _figure(line: Mapping[str, str]) -> Figure:
     value = float(line["value"].removesuffix("%")) / (100 if line["value"].endswith("%") else 1)
+    layer = int(line["layer"]) if line["layer"] else None
+    head = Head.parse(line["head"]) if line["head"] else None
     return Figure(
         line["source"],
         ExhibitId(line["exhibit"]),
         line["task"] or None,
-        _item(line),
+        Item(Quantity(line["quantity"]), line["subject"], layer, LAYERS if layer else None, head),
         Condition(line["condition"]),
         value,
         float(line["error"] or 0),
         GPT2 if line["source"] == REPLICATION else BERT,
         FLAWS[line["flaw"]],
     )
-
-
-def _item(line: Mapping[str, str]) -> Item:
-    layer = int(line["layer"]) if line["layer"] else None
-    head = Head.parse(line["head"]) if line["head"] else None
-    return Item(Quantity(line["quantity"]), line["subject"], layer, LAYERS if layer else None, head)
 
 
 def of_exhibit(exhibit: ExhibitId) -> list[Figure]:

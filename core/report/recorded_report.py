@@ -63,7 +63,18 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
         raise InputError(
             f"The record has reports on {reported or 'nothing'}, but none on {unreported[0]}: choose among them."
         )
-    newest_steps = _newest([*steps, *_beyond_reports()])
+    chosen = []
+    for part, study in BY_COMMAND.items():
+        for run in shipped_record.runs(study).to_dict("records"):
+            checkpoint = _reported(part, run["checkpoint"], options := from_json(run["options"]))
+            if checkpoint:
+                task = None if part == Part.REDUNDANCY else run["task"]  # a report's step of several tasks has none
+                chosen.append(
+                    StepRecord(
+                        part, study, checkpoint, task, run["title"], run["run"], "", options, **vars(Origin.of(run)),
+                    )
+                )  # fmt: skip
+    newest_steps = _newest([*steps, *chosen])
     return [
         _evidence(name, [step for step in newest_steps if step.checkpoint == name], reports.values()) for name in names
     ]
@@ -80,23 +91,6 @@ def about_record(evidence: Sequence[Evidence]) -> About:
     ]
     newest = max((datetime.fromisoformat(date) for date in dates), default=datetime(1970, 1, 1))
     return About(f"Report on {', '.join(names)}, from the record", newest, ReportOptions(checkpoints=names))
-
-
-def _beyond_reports() -> list[StepRecord]:
-    """Runs of the record that a command of a study made, as steps of the report on their checkpoint; those on the
-    classifier that ships, of the encoder that it was."""
-    chosen = []
-    for part, study in BY_COMMAND.items():
-        for run in shipped_record.runs(study).to_dict("records"):
-            checkpoint = _reported(part, run["checkpoint"], options := from_json(run["options"]))
-            if checkpoint:
-                task = None if part == Part.REDUNDANCY else run["task"]  # a report's step of several tasks has none
-                chosen.append(
-                    StepRecord(
-                        part, study, checkpoint, task, run["title"], run["run"], "", options, **vars(Origin.of(run)),
-                    )
-                )  # fmt: skip
-    return chosen
 
 
 def _reported(part: Part, checkpoint: str, options: Mapping[str, Any]) -> str | None:
@@ -134,7 +128,15 @@ def _evidence(name: str, steps: Sequence[StepRecord], reports: Iterable[Records]
     results += tuple(stored_beside(results, tuned, shipped_record.run_rows))
     sources = {value.source for records in reports for value in records.values if value.checkpoint == name}
     own_rows = any(step.options.get("data") for step in steps)
-    return Evidence(name, REPLICATION in sources, _official(results), results, bundled=not own_rows)
+    tuned = [result for result in results if result.step.part == Part.TUNING]
+    sizes = {(score.task, score.dev_rows) for result in tuned for score in TunedScore.among(result.rows)}
+    return Evidence(
+        name,
+        REPLICATION in sources,
+        tuple(key for key, task in TASKS.items() if (key, task.dev_rows) in sizes),
+        results,
+        bundled=not own_rows,
+    )
 
 
 def _result(record: StepRecord) -> StepResult:
@@ -151,10 +153,3 @@ def _result(record: StepRecord) -> StepResult:
 
 def _step(record: StepRecord, options: object) -> ReportStep:
     return ReportStep(Part(record.part), record.study, options, record.checkpoint, record.title, record.task)
-
-
-def _official(results: Sequence[StepResult]) -> tuple[str, ...]:
-    """The tasks whose checkpoints were tested on as many dev rows as GLUE's own has."""
-    tuned = [result for result in results if result.step.part == Part.TUNING]
-    sizes = {(score.task, score.dev_rows) for result in tuned for score in TunedScore.among(result.rows)}
-    return tuple(key for key, task in TASKS.items() if (key, task.dev_rows) in sizes)

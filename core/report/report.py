@@ -60,7 +60,10 @@ def stored_beside(
             run = next((run for run in stored_runs if _is_like(result, run, settings)), None)
             if run is not None and (result.step.checkpoint, part, result.task) not in measured_parts:
                 rows = tuple(row for row in rows_of(run["run"]) if row.get("task") == result.task)
-                beside_results.append(_result(part, run, result, rows))
+                options = finetune.STUDY.read(run["options"])
+                title = f"{part} of {Path(result.step.checkpoint).name}, {result.task}"
+                step = ReportStep(part, finetune.STUDY.name, options, result.step.checkpoint, title, result.task)
+                beside_results.append(StepResult(step, run["run"], rows, "", Origin.of(run | {"seconds": None})))
     return beside_results
 
 
@@ -87,13 +90,6 @@ def _reads_first_token(planned: Mapping[str, Any]) -> bool:
 def _resolved(folder: Any) -> str | None:
     """Where rows come from, as one path."""
     return None if folder is None else str(Path(str(folder)).expanduser().resolve())
-
-
-def _result(part: Part, run: Row, result: StepResult, rows: Sequence[Row]) -> StepResult:
-    options = finetune.STUDY.read(run["options"])
-    title = f"{part} of {Path(result.step.checkpoint).name}, {result.task}"
-    step = ReportStep(part, finetune.STUDY.name, options, result.step.checkpoint, title, result.task)
-    return StepResult(step, run["run"], rows, "", Origin.of(run | {"seconds": None}))
 
 
 STUDY_NAME = "reproduce"
@@ -161,7 +157,8 @@ def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Recor
 
     parts: of the plan, that were asked for; exhibits and claims of others are left out (none: all).
     """
-    chosen = [exhibit for exhibit in exhibits() if not parts or set(exhibit.parts) & _shown(parts)]
+    shown = {*map(Part, parts), *(part for part, first in COME_WITH.items() if first in parts)}
+    chosen = [exhibit for exhibit in exhibits() if not parts or set(exhibit.parts) & shown]
     ids = {exhibit.id for exhibit in chosen}
     return Records(
         [_step(result) for checkpoint_evidence in evidence for result in checkpoint_evidence.results],
@@ -181,10 +178,6 @@ def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Recor
         ],
         [head for checkpoint_evidence in evidence for head in head_maps(checkpoint_evidence)],
     )
-
-
-def _shown(parts: Sequence[str]) -> set[Part]:
-    return {*map(Part, parts), *(part for part, first in COME_WITH.items() if first in parts)}
 
 
 def _step(result: StepResult) -> StepRecord:

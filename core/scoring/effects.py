@@ -80,20 +80,15 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
         named = weights @ (predicted == 1).T + (weights @ (gold == 1))[:, None]
         return np.divide(2 * hits, named, out=np.zeros_like(hits), where=named > 0)
     if name == "pearson":
-        return _correlation(gold, predicted, weights / weights.sum(1, keepdims=True))
+        shares = weights / weights.sum(1, keepdims=True)
+        gold, predicted = gold - gold.mean(), predicted - predicted.mean(1, keepdims=True)
+        first, second = shares @ gold, shares @ predicted.T
+        spread_gold = shares @ gold**2 - first**2
+        spread = shares @ (predicted**2).T - second**2
+        together = shares @ (predicted * gold).T - first[:, None] * second
+        bottom = np.sqrt(np.clip(spread_gold[:, None] * spread, 0, None))
+        return np.divide(together, bottom, out=np.full_like(together, np.nan), where=bottom > 1e-12)
     raise InputError(f'A metric to resample is accuracy, f1 or pearson; "{name}" is none of them.')
-
-
-def _correlation(
-    gold: Shaped[np.ndarray, " row"], predicted: HeadOutcomes, shares: Counts
-) -> Float[np.ndarray, "draw head"]:
-    gold, predicted = gold - gold.mean(), predicted - predicted.mean(1, keepdims=True)
-    first, second = shares @ gold, shares @ predicted.T
-    spread_gold = shares @ gold**2 - first**2
-    spread = shares @ (predicted**2).T - second**2
-    together = shares @ (predicted * gold).T - first[:, None] * second
-    bottom = np.sqrt(np.clip(spread_gold[:, None] * spread, 0, None))
-    return np.divide(together, bottom, out=np.full_like(together, np.nan), where=bottom > 1e-12)
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
@@ -227,7 +222,10 @@ def max_t(
         largest, alone = np.abs(signs @ _scaled(difference).T).max(1), np.zeros(len(difference))
     else:
         counts = generator.multinomial(rows, np.full(rows, 1 / rows), size=permutations).astype(float)
-        largest, alone = _largest_drawn(difference, counts), _alone(difference)
+        # The largest t over heads of each draw, from centred differences.
+        centred = difference - difference.mean(1, keepdims=True)
+        spread = np.sqrt(counts @ (centred**2).T + _unseen(difference))
+        largest, alone = (np.abs(counts @ centred.T) / spread).max(1), _alone(difference)
     reached = (largest[:, None] >= observed[None] - 1e-12).sum(0)
     p = np.maximum((1 + reached) / (1 + permutations), alone if not slack else 0)
     return np.where(changed, p, 1.0)
@@ -271,13 +269,6 @@ def _unseen(difference: HeadOutcomes) -> float:
 def _scaled(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, "head row"]:
     spread = np.sqrt((difference**2).sum(1) + _unseen(difference))[:, None]
     return np.divide(difference, spread, out=np.zeros_like(difference), where=spread > 0)
-
-
-def _largest_drawn(difference: Float[np.ndarray, "head row"], counts: Counts) -> Float[np.ndarray, " draw"]:
-    """The largest t over heads of each draw from the centred differences."""
-    centred = difference - difference.mean(1, keepdims=True)
-    spread = np.sqrt(counts @ (centred**2).T + _unseen(difference))
-    return (np.abs(counts @ centred.T) / spread).max(1)
 
 
 def _alone(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, " head"]:

@@ -63,7 +63,16 @@ def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
     if name == "f1":
         return _f1(gold, predicted)
     if name == "pearson":
-        return _pearson(gold, predicted)
+        # L = zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy; 0 and NaN if r is undefined.
+        x, y = gold - gold.mean(), predicted - predicted.mean(1, keepdims=True)
+        spread = np.sqrt((x**2).mean() * (y**2).mean(1, keepdims=True))
+        defined = spread > 1e-12
+        together = np.divide(x * y, spread, out=np.zeros_like(y), where=defined)
+        squares = np.divide(y**2, (y**2).mean(1, keepdims=True), out=np.zeros_like(y), where=defined)
+        r = together.mean(1, keepdims=True)
+        rows = np.where(defined, together - r * (x**2 / max((x**2).mean(), 1e-300) + squares) / 2, 0.0)
+        none = np.zeros(len(y))
+        return Influence(np.where(defined, r, np.nan)[:, 0], rows, none, none)
     raise InputError(f'A metric with an interval is {", ".join(METRICS[:-1])} or pearson; "{name}" is none of them.')
 
 
@@ -75,19 +84,6 @@ def _f1(gold: Rows, predicted: Runs) -> Influence:
     value = 2 * hit / name
     rows = (2 * hits - value[:, None] * named) / name[:, None]
     return Influence(value, rows, (2 - 2 * value) / name, -value / name)
-
-
-def _pearson(gold: Rows, predicted: Runs) -> Influence:
-    """L = zx zy - r (zx^2 + zy^2) / 2 with standardised zx, zy; 0 and NaN where r is undefined."""
-    x, y = gold - gold.mean(), predicted - predicted.mean(1, keepdims=True)
-    spread = np.sqrt((x**2).mean() * (y**2).mean(1, keepdims=True))
-    defined = spread > 1e-12
-    together = np.divide(x * y, spread, out=np.zeros_like(y), where=defined)
-    squares = np.divide(y**2, (y**2).mean(1, keepdims=True), out=np.zeros_like(y), where=defined)
-    r = together.mean(1, keepdims=True)
-    rows = np.where(defined, together - r * (x**2 / max((x**2).mean(), 1e-300) + squares) / 2, 0.0)
-    none = np.zeros(len(y))
-    return Influence(np.where(defined, r, np.nan)[:, 0], rows, none, none)
 
 
 # ---------------------------------------------------------------- changes

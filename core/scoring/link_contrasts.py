@@ -137,31 +137,6 @@ def hexagons_of_inputs(
     words, sentences = (
         np.stack([getattr(input_pieces, name) for input_pieces in pieces]) for name in ("word", "sentence")
     )
-    start, key, first, alternative = _drawn_places(links, sentences, owner, seeds)
-    second, third = key + first - alternative, key + first - start
-    fits = (first != start) & (alternative != start) & (first != alternative)
-    for positions in (second, third):
-        fits &= (positions >= 0) & (positions < words.shape[1])
-    at = np.flatnonzero(fits)
-    queries, keys = (
-        np.stack([positions.ravel()[at] for positions in three])
-        for three in ((start, first, alternative), (key, second, third))
-    )
-    link = at // TRIED
-    allowed = _allowed(queries, keys, words, sentences, is_taken, (owner[link], link), causal=causal)
-    return _first_draws(queries[:, allowed].T, keys[:, allowed].T, link[allowed], len(start))
-
-
-def _drawn_places(
-    links: Sequence[Links],
-    sentences: Int[np.ndarray, "input piece"],
-    owner: Int[np.ndarray, " link"],
-    seeds: Sequence[Sequence[int]],
-) -> Int[np.ndarray, "four link draw"]:
-    """Places of each link's draws: a piece of either end, and two more of the query's sentence.
-
-    owner: of which input each link is.
-    """
     sides = [side for links_of_input in links for link in links_of_input for side in link]
     sizes = np.array([len(side) for side in sides]).reshape(-1, 2)
     places = np.array([piece for side in sides for piece in side])
@@ -179,7 +154,19 @@ def _drawn_places(
     order = np.argsort(sentences, axis=1, kind="stable")  # of each input its pieces, by sentence
     before = (sentences[owner] < home[:, None]).sum(1)
     drawn[2:] = order[owner[:, None], before[:, None] + drawn[2:]]
-    return drawn
+    start, key, first, alternative = drawn
+    second, third = key + first - alternative, key + first - start
+    fits = (first != start) & (alternative != start) & (first != alternative)
+    for positions in (second, third):
+        fits &= (positions >= 0) & (positions < words.shape[1])
+    at = np.flatnonzero(fits)
+    queries, keys = (
+        np.stack([positions.ravel()[at] for positions in three])
+        for three in ((start, first, alternative), (key, second, third))
+    )
+    link = at // TRIED
+    allowed = _allowed(queries, keys, words, sentences, is_taken, (owner[link], link), causal=causal)
+    return _first_draws(queries[:, allowed].T, keys[:, allowed].T, link[allowed], len(start))
 
 
 def _draw(

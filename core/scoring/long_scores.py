@@ -33,7 +33,9 @@ def long_scores(
     }
     if windows or sink:
         length = sums[0].entropies.shape[1]
-        visible = np.stack([_counts(length, window, causal=causal) + sink for window in _by_layer(windows, len(sums))])
+        visible = np.stack(
+            [_counts(length, window, causal=causal) + sink for window in (windows or (None,) * len(sums))]
+        )
         rows = np.stack([layer_sums.entropies for layer_sums in sums])
         scores["normalised entropy"] = heads.normalised_mean(rows, causal=causal, visible_keys=visible[:, None])
     return scores
@@ -74,10 +76,6 @@ def _even(length: int, at: SpecialPositions, window: int | None, *, causal: bool
         "first": to_keys((at.first,)),
         "separator": to_keys(at.separators),
     }
-
-
-def _by_layer(windows: Sequence[int | None], layers: int) -> Sequence[int | None]:
-    return windows or (None,) * layers
 
 
 def _counts(length: int, window: int | None, *, causal: bool) -> Int[np.ndarray, " query"]:

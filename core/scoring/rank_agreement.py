@@ -153,7 +153,11 @@ def operators_agree(
         for effect in effects
     ]
     observed = [signs_between(effect.mean(1)) for effect in effects]
-    weights = _pair_weights(generator, heads, resamples)
+    # How often each pair of different heads is in each draw of heads; the first draw is the observed heads.
+    counts = generator.multinomial(heads, np.full(heads, 1 / heads), size=resamples)
+    counts = np.concatenate([np.ones((1, heads), dtype=counts.dtype), counts])
+    first, second = np.triu_indices(heads, 1)
+    weights = (counts[:, first] * counts[:, second]).astype(float)
     tau, low, high, agreement = (np.full((operators, operators), np.nan) for _ in range(4))
     for a in range(operators):
         for b in range(a, operators):
@@ -164,14 +168,6 @@ def operators_agree(
                 tau[cell], low[cell], high[cell] = drawn[0], ends[0], ends[1]
                 agreement[cell] = float(tau_b(observed[a], observed[b]))
     return RankAgreement(tau, low, high, agreement, rows)
-
-
-def _pair_weights(generator: np.random.Generator, heads: int, resamples: int) -> Float[np.ndarray, "draw pair"]:
-    """How often each pair of different heads is in a draw of heads; the first draw is the heads as they are."""
-    counts = generator.multinomial(heads, np.full(heads, 1 / heads), size=resamples)
-    counts = np.concatenate([np.ones((1, heads), dtype=counts.dtype), counts])
-    first, second = np.triu_indices(heads, 1)
-    return (counts[:, first] * counts[:, second]).astype(float)
 
 
 def _across(

@@ -112,7 +112,13 @@ def back_up(db: Database, file: str | Path) -> int:
                 copy_held(db.path, part)
                 if (own := db.path.with_name(db.path.name + ".wal")).exists():
                     copy_held(own, log)
-            _fold(part)
+            try:
+                with duckdb.connect(str(part), config=CONFIG) as connection:
+                    connection.execute("CHECKPOINT")
+            except duckdb.Error as error:
+                if re.search(r"Could not (write|sync)|No space left|File too large|Disk quota", str(error)):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+                raise explain(error, part) from error
             _must_be_whole(part, db.path)
         finally:
             log.unlink(missing_ok=True)
@@ -276,17 +282,6 @@ def _must_be_new(target: Path, what: str) -> None:
         raise StoreError(
             f"{what} must be written to a new file; {target} exists. Choose another name, or move that file away."
         )
-
-
-def _fold(part: Path) -> None:
-    """Merge the log into the file. Raises OSError if the disk is full."""
-    try:
-        with duckdb.connect(str(part), config=CONFIG) as connection:
-            connection.execute("CHECKPOINT")
-    except duckdb.Error as error:
-        if re.search(r"Could not (write|sync)|No space left|File too large|Disk quota", str(error)):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
-        raise explain(error, part) from error
 
 
 def schema_of(file: str | Path) -> int:

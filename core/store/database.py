@@ -398,7 +398,10 @@ class Database:
         _make_folder(self.path)
         self.notice = None
         if any(other.path == self.path and not other._opening.stopped for other in list(_OPEN)):
-            return _connect_again(self.path)
+            try:
+                return duckdb.connect(str(self.path), config=CONFIG)
+            except duckdb.Error as error:
+                raise explain(error, self.path) from error
         connection, self.notice = _connect(self.path)
         try:
             missing = migrations.missing(connection, self.path)
@@ -552,16 +555,6 @@ def _make_folder(path: Path) -> None:
             f"The database must be in a folder that can be created; {path.parent} cannot be created "
             f"({error.strerror}). Choose another file with --db or ATLAS_DB."
         ) from error
-
-
-def _connect_again(path: Path) -> duckdb.DuckDBPyConnection:
-    """Connect again in the process that holds the file. Opening and closing the file or its log otherwise would release
-    the lock (POSIX, fcntl).
-    """
-    try:
-        return duckdb.connect(str(path), config=CONFIG)
-    except duckdb.Error as error:
-        raise explain(error, path) from error
 
 
 def _connect(path: Path) -> tuple[duckdb.DuckDBPyConnection, str | None]:

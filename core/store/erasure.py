@@ -62,8 +62,36 @@ def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
         (number,) = cursor.execute("SELECT count(*) + 1 FROM erasure").fetchall()[0]
         pseudonym = f"erased-{number}"
         if kind == "events":
-            _delete(cursor, name)
-        _rename(cursor, name, pseudonym)
+            cursor.execute(
+                "DELETE FROM project_label WHERE event IN (SELECT event FROM label_event WHERE annotator = ?)", [name]
+            )
+            cursor.execute(
+                "DELETE FROM label_event WHERE undoes IN (SELECT event FROM label_event WHERE annotator = ?)", [name]
+            )
+            cursor.execute("DELETE FROM label_event WHERE annotator = ?", [name])
+            cursor.execute("DELETE FROM claim WHERE annotator = ?", [name])
+        # Replace the name in all columns and in the JSON of projects, jobs and runs.
+        for table in ("label_event", "claim", "class_event", "classifier", "classifier_choice", "project",
+                      "project_event", "erasure"):  # fmt: skip
+            cursor.execute(f"UPDATE {quoted(table)} SET annotator = ? WHERE annotator = ?", [pseudonym, name])  # noqa: S608 - quoted
+        cursor.execute("UPDATE project_event SET person = ? WHERE person = ?", [pseudonym, name])
+        cursor.execute("UPDATE label_batch SET owner = ? WHERE owner = ?", [f"name:{pseudonym}", f"name:{name}"])
+        for project, text in cursor.execute("SELECT project, rules FROM project").fetchall():
+            rules = json.loads(text)
+            if name in rules.get("people", []):
+                rules["people"] = [pseudonym if person == name else person for person in rules["people"]]
+                cursor.execute("UPDATE project SET rules = ? WHERE project = ?", [json.dumps(rules), project])
+        for project, text in cursor.execute("SELECT project, recipe FROM project").fetchall():
+            recipe = json.loads(text)
+            if recipe.get("known_from") == name:
+                recipe["known_from"] = pseudonym
+                cursor.execute("UPDATE project SET recipe = ? WHERE project = ?", [json.dumps(recipe), project])
+        for job, text in cursor.execute("SELECT job, options FROM job").fetchall():
+            if (replaced := _without(text, name, pseudonym)) is not None:
+                cursor.execute("UPDATE job SET options = ?, asked = ? WHERE job = ?", [replaced, replaced, job])
+        for run, text in cursor.execute("SELECT run, options FROM run").fetchall():
+            if (replaced := _without(text, name, pseudonym)) is not None:
+                cursor.execute("UPDATE run SET options = ? WHERE run = ?", [replaced, run])
         by = pseudonym if annotator == name else annotator
         cursor.execute(
             "INSERT INTO erasure (kind, pseudonym, events, annotator, stored) VALUES (?, ?, ?, ?, ?)",
@@ -83,42 +111,6 @@ def _count(cursor: Any, name: str) -> int:
         {"name": name},
     ).fetchall()
     return int(rows[0][0])
-
-
-def _delete(cursor: Any, name: str) -> None:
-    cursor.execute(
-        "DELETE FROM project_label WHERE event IN (SELECT event FROM label_event WHERE annotator = ?)", [name]
-    )
-    cursor.execute(
-        "DELETE FROM label_event WHERE undoes IN (SELECT event FROM label_event WHERE annotator = ?)", [name]
-    )
-    cursor.execute("DELETE FROM label_event WHERE annotator = ?", [name])
-    cursor.execute("DELETE FROM claim WHERE annotator = ?", [name])
-
-
-def _rename(cursor: Any, name: str, pseudonym: str) -> None:
-    """Replace a name in all columns and in the JSON of projects, jobs and runs."""
-    for table in ("label_event", "claim", "class_event", "classifier", "classifier_choice", "project", "project_event",
-                  "erasure"):  # fmt: skip
-        cursor.execute(f"UPDATE {quoted(table)} SET annotator = ? WHERE annotator = ?", [pseudonym, name])  # noqa: S608 - quoted
-    cursor.execute("UPDATE project_event SET person = ? WHERE person = ?", [pseudonym, name])
-    cursor.execute("UPDATE label_batch SET owner = ? WHERE owner = ?", [f"name:{pseudonym}", f"name:{name}"])
-    for project, text in cursor.execute("SELECT project, rules FROM project").fetchall():
-        rules = json.loads(text)
-        if name in rules.get("people", []):
-            rules["people"] = [pseudonym if person == name else person for person in rules["people"]]
-            cursor.execute("UPDATE project SET rules = ? WHERE project = ?", [json.dumps(rules), project])
-    for project, text in cursor.execute("SELECT project, recipe FROM project").fetchall():
-        recipe = json.loads(text)
-        if recipe.get("known_from") == name:
-            recipe["known_from"] = pseudonym
-            cursor.execute("UPDATE project SET recipe = ? WHERE project = ?", [json.dumps(recipe), project])
-    for job, text in cursor.execute("SELECT job, options FROM job").fetchall():
-        if (replaced := _without(text, name, pseudonym)) is not None:
-            cursor.execute("UPDATE job SET options = ?, asked = ? WHERE job = ?", [replaced, replaced, job])
-    for run, text in cursor.execute("SELECT run, options FROM run").fetchall():
-        if (replaced := _without(text, name, pseudonym)) is not None:
-            cursor.execute("UPDATE run SET options = ? WHERE run = ?", [replaced, run])
 
 
 def _without(text: str, name: str, pseudonym: str) -> str | None:

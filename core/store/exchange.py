@@ -260,22 +260,19 @@ def export_all(db: Database, folder: str | Path) -> dict[str, int]:
         names = tables(db)
         with db.one_moment() as cursor:
             counts = {name: _write_table(cursor, name, folder / f"{name}.parquet") for name in names}
-        write_whole(folder / MANIFEST, json.dumps(_manifest(counts), indent=1), StoreError)
+        manifest = {
+            "tables": counts,
+            "migrations": [step.number for step in migrations.known()],
+            "code_version": code_version(),
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_whole(folder / MANIFEST, json.dumps(manifest, indent=1), StoreError)
     except OSError as error:
         raise StoreError(
             f"The folder of an export must be writable; {folder} is not ({error.strerror or error}). Free space "
             "there, or choose another folder."
         ) from error
     return counts
-
-
-def _manifest(counts: dict[str, int]) -> Row:
-    return {
-        "tables": counts,
-        "migrations": [step.number for step in migrations.known()],
-        "code_version": code_version(),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
 
 
 def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int:

@@ -166,7 +166,17 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
         raise InputError(
             f"The largest weight of a map must be from 0 to 1; that of {subject} is not. Create the map again."
         )
-    return row | _lists(fields, length, subject) | {"stored": fields.get("stored")}
+    tokens, separators = fields.get("tokens"), fields.get("separators")
+    if not _list_of(tokens, str) or len(tokens) != length or any(map(_broken, tokens)):  # type: ignore[arg-type]
+        raise InputError(
+            f"A map of {length} tokens must have a text for each token; {subject} does not. Create the map again."
+        )
+    if not _list_of(separators, int) or not all(0 <= position < length for position in separators):  # type: ignore[union-attr]
+        raise InputError(
+            f"The separators of a map must be positions from 0 to {length - 1}; those of {subject} "
+            "are not. Create the map again."
+        )
+    return row | {"tokens": list(tokens), "separators": list(separators)} | {"stored": fields.get("stored")}
 
 
 def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
@@ -227,20 +237,6 @@ def check_class(class_set: str, name: str, **shown: str | None) -> None:
             f"A class must have a colour such as #0072B2 and a digit as its key; got {str(colour)[:20]!r} and "
             f"{str(key)[:20]!r} for {name[:40]!r}. Change them."
         )
-
-
-def _lists(fields: Mapping[str, Any], length: int, subject: str) -> Row:
-    tokens, separators = fields.get("tokens"), fields.get("separators")
-    if not _list_of(tokens, str) or len(tokens) != length or any(map(_broken, tokens)):  # type: ignore[arg-type]
-        raise InputError(
-            f"A map of {length} tokens must have a text for each token; {subject} does not. Create the map again."
-        )
-    if not _list_of(separators, int) or not all(0 <= position < length for position in separators):  # type: ignore[union-attr]
-        raise InputError(
-            f"The separators of a map must be positions from 0 to {length - 1}; those of {subject} "
-            "are not. Create the map again."
-        )
-    return {"tokens": list(tokens), "separators": list(separators)}  # type: ignore[arg-type]
 
 
 def _broken(text: str) -> bool:

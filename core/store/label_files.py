@@ -326,7 +326,12 @@ def _stored(
 ) -> Imported:
     try:
         with db.write() as cursor:
-            _add_classes(cursor, rows, refused)
+            for row in rows:
+                if "class_events" in row.row:
+                    try:
+                        add_history(cursor, row.event["class_set"], row.row["class_events"])
+                    except InputError as error:
+                        refused.append((row.number, str(error)))
             maps = _store_their_maps(cursor, rows, refused)
             good = _without(rows, refused)
             why = refusals(cursor, [row.event for row in good])
@@ -357,16 +362,6 @@ def _without(rows: list[_Incoming], refused: list[tuple[int, str]]) -> list[_Inc
     return [row for row in rows if row.number not in bad]
 
 
-def _add_classes(cursor: Any, rows: list[_Incoming], refused: list[tuple[int, str]]) -> None:
-    """Add the history of classes if it continues the stored one."""
-    for row in rows:
-        if "class_events" in row.row:
-            try:
-                add_history(cursor, row.event["class_set"], row.row["class_events"])
-            except InputError as error:
-                refused.append((row.number, str(error)))
-
-
 def _store_their_maps(cursor: Any, rows: list[_Incoming], refused: list[tuple[int, str]]) -> int:
     """Store the maps that rows contain; metadata of stored maps must match."""
     known = stored_facts(cursor, list({row.event["map_id"] for row in rows}))
@@ -379,7 +374,9 @@ def _store_their_maps(cursor: Any, rows: list[_Incoming], refused: list[tuple[in
                     raise InputError(why)
             elif "weights" in row.row:
                 facts = {column.name: row.row.get(column.name) for column in (MAP.field("map_id"), *_FACTS)}
-                new[name] = checked_map(facts | {"stored": _when(row)})
+                given = row.row.get("map_stored")
+                stored = None if given is None else time_of(given, f"the map of row {row.number}")
+                new[name] = checked_map(facts | {"stored": stored})
                 known[name] = new[name]
             else:
                 raise InputError(
@@ -389,11 +386,6 @@ def _store_their_maps(cursor: Any, rows: list[_Incoming], refused: list[tuple[in
         except InputError as error:
             refused.append((row.number, str(error)))
     return add_maps(cursor, list(new.values()))
-
-
-def _when(row: _Incoming) -> datetime | None:
-    given = row.row.get("map_stored")
-    return None if given is None else time_of(given, f"the map of row {row.number}")
 
 
 # ---------------------------------------------------------------- folders of maps with label files

@@ -198,7 +198,14 @@ def _stored_content(cursor: Any, rows: Sequence[Row]) -> _Known:
 def _why_not(row: Row, facts: _Known) -> str | None:
     stored = facts.events.get(row["event"])
     if stored is not None:
-        return _not_again(row, stored)
+        if person_name(stored["annotator"]) != person_name(row["annotator"]):
+            return _belongs(row["event"], stored, row)
+        if any(stored[name] != row[name] for name in _SAID if name != "annotator"):
+            return (
+                f"An event that is sent again must be unchanged; {row['event'][:60]!r} is stored with another "
+                "content. Reload the page to start a new batch."
+            )
+        return None
     if row["kind"] in TAKES_BACK and (why := _not_undone(row, facts.events.get(row["undoes"]))):
         return why
     if row["map_id"] not in facts.maps:
@@ -215,17 +222,6 @@ def _why_not(row: Row, facts: _Known) -> str | None:
         return (
             f"A label must be one of the classes of {row['class_set']!r} ({', '.join(sorted(names))[:200]}); got "
             f"{row['class'][:60]!r}. Correct it, or add the class first."
-        )
-    return None
-
-
-def _not_again(row: Row, stored: Mapping[str, Any]) -> str | None:
-    if person_name(stored["annotator"]) != person_name(row["annotator"]):
-        return _belongs(row["event"], stored, row)
-    if any(stored[name] != row[name] for name in _SAID if name != "annotator"):
-        return (
-            f"An event that is sent again must be unchanged; {row['event'][:60]!r} is stored with another "
-            "content. Reload the page to start a new batch."
         )
     return None
 
@@ -379,7 +375,18 @@ def add_events(cursor: Any, rows: Sequence[Row]) -> int:
     stored = _of_their_maps(cursor, rows)
     there = {row["event"] for row in stored}
     new = list({row["event"]: row for row in rows if row["event"] not in there}.values())
-    _link(stored, new)
+    standing: dict[tuple[Any, ...], list[str]] = {}
+    whose: dict[str, tuple[Any, ...]] = {}
+    for row in [*stored, *new]:
+        opinion = whose.get(row["undoes"], _opinion(row)) if row["kind"] == "retire" else _opinion(row)
+        stack = standing.setdefault(opinion, [])
+        if row["kind"] in TAKES_BACK and row["undoes"] in stack:
+            stack.remove(row["undoes"])
+        elif row["kind"] in ("label", "skip"):
+            if "supersedes" in row:
+                row["supersedes"] = stack[-1] if stack else None
+            stack.append(row["event"])
+            whose[row["event"]] = opinion
     _add(cursor, new)
     return len(new)
 
@@ -422,24 +429,6 @@ def _of_their_maps(cursor: Any, rows: Sequence[Row]) -> list[Row]:
     )
     names = [column[0] for column in stored.description]
     return [dict(zip(names, event, strict=True)) for event in stored.fetchall()]
-
-
-def _link(stored: list[Row], rows: list[Row]) -> None:
-    """Set `supersedes`: the label or skip that was current when the event was made. stored: on the same maps,
-    in order.
-    """
-    standing: dict[tuple[Any, ...], list[str]] = {}
-    whose: dict[str, tuple[Any, ...]] = {}
-    for row in [*stored, *rows]:
-        opinion = whose.get(row["undoes"], _opinion(row)) if row["kind"] == "retire" else _opinion(row)
-        stack = standing.setdefault(opinion, [])
-        if row["kind"] in TAKES_BACK and row["undoes"] in stack:
-            stack.remove(row["undoes"])
-        elif row["kind"] in ("label", "skip"):
-            if "supersedes" in row:
-                row["supersedes"] = stack[-1] if stack else None
-            stack.append(row["event"])
-            whose[row["event"]] = opinion
 
 
 # ---------------------------------------------------------------- queries
@@ -655,7 +644,11 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
     db.person.must("admin", "retract labels of others")
     if not why.strip():
         raise InputError("A reason is required to retract somebody else's label; it is empty. Enter a reason.")
-    facts = _known(db, events)
+    cursor = db.cursor().execute(
+        f"SELECT event, {_ABOUT} FROM label_event WHERE event IN (SELECT unnest(?))",  # noqa: S608 - our columns
+        [list(events)],
+    )
+    facts = {event: tuple(about) for event, *about in cursor.fetchall()}
     batch = f"retired-{uuid.uuid4().hex}"
     rows = []
     for number, event in enumerate(dict.fromkeys(events), start=1):
@@ -678,11 +671,3 @@ def of_classes(db: Database, class_set: str, classes: Sequence[str]) -> list[str
         [class_set, list(classes)],
     )
     return [event for (event,) in cursor.fetchall()]
-
-
-def _known(db: Database, events: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    cursor = db.cursor().execute(
-        f"SELECT event, {_ABOUT} FROM label_event WHERE event IN (SELECT unnest(?))",  # noqa: S608 - our columns
-        [list(events)],
-    )
-    return {event: tuple(about) for event, *about in cursor.fetchall()}

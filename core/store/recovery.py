@@ -145,7 +145,13 @@ def explain(error: BaseException, path: Path) -> StoreError:
             "disk with --db or ATLAS_DB."
         )
     if "lock" in text and "Could not set lock" in text:
-        return _held(text, path)
+        holder = _HELD.search(text)
+        who = f"process {holder['pid']} ({Path(holder['program']).name})" if holder else "another process"
+        return LockedError(
+            f"Only one process can hold the database {path}; {who} holds it now. Stop that process, or choose another "
+            "file with --db or ATLAS_DB.",
+            who,
+        )
     if _QUOTA.search(str(error)):  # also the reason for a stop
         return StoreError(
             f"The database {path} needs space to grow, but its disk is full. Free some space and repeat the last "
@@ -205,16 +211,6 @@ def is_of_file(error: duckdb.Error) -> bool:
     if type(error) in {duckdb.Error, duckdb.TransactionException}:  # a damaged block; a failed commit
         return bool(_TROUBLE.search(str(error)) or ("Failed to commit" in str(error) and _RIGHTS.search(str(error))))
     return bool(re.search(r"Could not (write|read|sync|truncate)|No space left|File too large", str(error)))
-
-
-def _held(text: str, path: Path) -> StoreError:
-    holder = _HELD.search(text)
-    who = f"process {holder['pid']} ({Path(holder['program']).name})" if holder else "another process"
-    return LockedError(
-        f"Only one process can hold the database {path}; {who} holds it now. Stop that process, or choose another "
-        "file with --db or ATLAS_DB.",
-        who,
-    )
 
 
 class LogCopy:

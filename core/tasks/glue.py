@@ -117,27 +117,24 @@ class _Tasks(dict[str, Task]):
     def __missing__(self, key: str) -> Task:
         if not own.is_own(key):
             raise KeyError(key)
-        return _own_task(own.read_own(key))
+        file = own.read_own(key)
+        return Task(
+            key=str(file.path),
+            name=file.path.name,
+            text="sentence",
+            pair="sentence2" if file.paired else None,
+            label="label" if file.labels else "score",
+            labels=file.labels,
+            spelled=file.labels,
+            metrics=("accuracy",) if file.labels else ("pearson", "spearman"),
+            labelled=file.labelled,
+            train_rows=len(file.of("train")),
+            dev_rows=len(file.of("dev")),
+            majority=file.majority,
+        )
 
 
 TASKS = _Tasks({record.key: record for record in _RECORDS})
-
-
-def _own_task(file: own.OwnFile) -> Task:
-    return Task(
-        key=str(file.path),
-        name=file.path.name,
-        text="sentence",
-        pair="sentence2" if file.paired else None,
-        label="label" if file.labels else "score",
-        labels=file.labels,
-        spelled=file.labels,
-        metrics=("accuracy",) if file.labels else ("pearson", "spearman"),
-        labelled=file.labelled,
-        train_rows=len(file.of("train")),
-        dev_rows=len(file.of("dev")),
-        majority=file.majority,
-    )
 
 
 def task_name(task: str | None) -> str:
@@ -224,7 +221,18 @@ def _rows_of(task: Task, split: str, folder: str | Path | None) -> list[TaskRow]
     if own.is_own(task.key):
         return [TaskRow(row.id, row.text, row.pair, row.label) for row in own.read_own(task.key).of(split)]
     if str(folder) == HUB:
-        return _from_hub(task, split)
+        import datasets  # 0.4 s, only with a network
+
+        try:
+            table: Any = datasets.load_dataset(
+                HUB_NAME, task.key, split="train" if split == "train" else task.dev_split
+            )
+        except Exception as error:  # transports raise many kinds of errors, all of which mean "not reachable"
+            raise InputError(
+                f"The examples of {task.name} could not be downloaded from the hub. Connect to a network, give a "
+                "folder with GLUE's TSV files, or use the bundled samples."
+            ) from error
+        return hub_rows(task, split, table)
     file = find_file(task, split, folder)
     seen = file.stat()
     return list(_parsed(task, split, file, seen.st_mtime_ns, seen.st_size))
@@ -310,7 +318,15 @@ def parse_label(task: Task, value: str, place: str) -> int | float:
             "split. Use the dev split."
         )
     if task.is_score:
-        return _score(task, value, place)
+        try:
+            score = float(value)
+        except ValueError:
+            score = float("nan")
+        if not 0 <= score <= 5:
+            raise InputError(
+                f'A score of {task.name} must be from 0 to 5; {place} has "{value[:60]}". Correct or remove it.'
+            )
+        return score
     for known in (task.spelled, task.labels):
         if value in known:
             return known.index(value)
@@ -320,32 +336,7 @@ def parse_label(task: Task, value: str, place: str) -> int | float:
     )
 
 
-def _score(task: Task, value: str, place: str) -> float:
-    try:
-        score = float(value)
-    except ValueError:
-        score = float("nan")
-    if not 0 <= score <= 5:
-        raise InputError(
-            f'A score of {task.name} must be from 0 to 5; {place} has "{value[:60]}". Correct or remove it.'
-        )
-    return score
-
-
 # ---------------------------------------------------------------- the hub
-
-
-def _from_hub(task: Task, split: str) -> list[TaskRow]:
-    import datasets  # 0.4 s, only with a network
-
-    try:
-        table: Any = datasets.load_dataset(HUB_NAME, task.key, split="train" if split == "train" else task.dev_split)
-    except Exception as error:  # transports raise many kinds of errors, all of which mean "not reachable"
-        raise InputError(
-            f"The examples of {task.name} could not be downloaded from the hub. Connect to a network, give a "
-            "folder with GLUE's TSV files, or use the bundled samples."
-        ) from error
-    return hub_rows(task, split, table)
 
 
 def hub_rows(task: Task, split: str, table: Any) -> list[TaskRow]:
@@ -439,21 +430,13 @@ def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
     if task.is_score:
         return (0,)
     if all(_GENERIC.match(name) for name in names):
-        return _generic(task, names)
-    return _named(task, names)
-
-
-def _generic(task: Task, names: list[str]) -> tuple[int, ...]:
-    if len(names) > 2:
-        raise CheckpointError(
-            f"The outputs of a checkpoint for {task.name} must have label names, because their order varies; got "
-            f"{', '.join(names)}. Write {', '.join(task.labels)} into id2label of its config.json in its own "
-            "order."
-        )
-    return tuple(range(len(names)))
-
-
-def _named(task: Task, names: list[str]) -> tuple[int, ...]:
+        if len(names) > 2:
+            raise CheckpointError(
+                f"The outputs of a checkpoint for {task.name} must have label names, because their order varies; got "
+                f"{', '.join(names)}. Write {', '.join(task.labels)} into id2label of its config.json in its own "
+                "order."
+            )
+        return tuple(range(len(names)))
     known = {own.plain_label(name): k for spelled in (task.labels, task.spelled) for k, name in enumerate(spelled)}
     order = tuple(known.get(own.plain_label(name), -1) for name in names)
     if sorted(order) != list(range(len(names))):

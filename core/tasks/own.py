@@ -196,7 +196,20 @@ def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = F
         _row(name, number, cells, _label(name, number, value, labels), all_dev=all_dev)
         for (number, cells), value in zip(table.rows, written, strict=True)
     )
-    return _complete(OwnFile(path or Path(name), labels, PAIR in columns, rows, bool(kind)), name)
+    own = OwnFile(path or Path(name), labels, PAIR in columns, rows, bool(kind))
+    if not own.of("dev"):
+        raise InputError(
+            f"A task must have dev rows; none of the {len(own.rows)} rows of {name} is dev. Add some, or set the "
+            "column split."
+        )
+    known = {row.label for row in own.of("train")}
+    for row in own.of("dev") if own.labels and known else ():
+        if row.label not in known:
+            raise InputError(
+                f'Every label must occur in the train split; "{own.labels[int(row.label)][:40]}" of {name} only '
+                "occurs in the dev split. Move some rows."
+            )
+    return own
 
 
 def _cell(name: str, number: int, cells: dict[str, str], column: str) -> str:
@@ -262,33 +275,12 @@ def _row(name: str, number: int, cells: dict[str, str], label: int | float, *, a
             raise InputError(
                 f'The column split must be train or dev; row {number + 1} of {name} has "{split[:40]}". Correct it.'
             )
+    elif math.isnan(label):
+        split = ""  # rows without labels are in both splits
     else:
-        split = (
-            "" if math.isnan(label) else "dev" if all_dev else _split_of(number)
-        )  # rows without labels are in both splits
+        split = "dev" if all_dev or number % DEV_EVERY == DEV_EVERY - 1 else "train"
     mark = hashlib.sha256(f"{text}\n{pair}\n{label}".encode()).hexdigest()[:8]
     return OwnRow(f"{split or 'list'}-{number}-{mark}", split, text, pair, label)
-
-
-def _split_of(number: int) -> str:
-    return "dev" if number % DEV_EVERY == DEV_EVERY - 1 else "train"
-
-
-def _complete(own: OwnFile, name: str) -> OwnFile:
-    """Return the file. Raises InputError if it has no dev rows, or a dev label that is not in the train split."""
-    if not own.of("dev"):
-        raise InputError(
-            f"A task must have dev rows; none of the {len(own.rows)} rows of {name} is dev. Add some, or set the "
-            "column split."
-        )
-    known = {row.label for row in own.of("train")}
-    for row in own.of("dev") if own.labels and known else ():
-        if row.label not in known:
-            raise InputError(
-                f'Every label must occur in the train split; "{own.labels[int(row.label)][:40]}" of {name} only '
-                "occurs in the dev split. Move some rows."
-            )
-    return own
 
 
 # ---------------------------------------------------------------- saved lists

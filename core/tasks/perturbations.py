@@ -123,7 +123,11 @@ def _other_name(by: str) -> Callable[[Text, np.random.Generator, PerturbationCho
                 "gender have none). Choose another name or perturbation."
             )
         new = partners[int(chance.integers(len(partners)))].name
-        return Perturbed(_everywhere(given, own.name, new), f"{own.name} replaced by {new}")
+        pattern = re.compile(rf"\b{re.escape(own.name)}\b")
+        return Perturbed(
+            Text(pattern.sub(new, given.text), None if given.pair is None else pattern.sub(new, given.pair)),
+            f"{own.name} replaced by {new}",
+        )
 
     return make
 
@@ -146,11 +150,6 @@ def _partner(own: Name, other: Name, by: str) -> bool:
     if by == "gender":
         return own.gender != other.gender and own.origin == other.origin
     return own.gender == other.gender and own.origin != other.origin
-
-
-def _everywhere(given: Text, word: str, new: str) -> Text:
-    pattern = re.compile(rf"\b{re.escape(word)}\b")
-    return Text(pattern.sub(new, given.text), None if given.pair is None else pattern.sub(new, given.pair))
 
 
 # ---------------------------------------------------------------- words

@@ -67,7 +67,13 @@ def links(relation: Relation, words: Sequence[TaggedWord]) -> list[Link]:
     if relation.across:
         return []
     if relation.name == "noun-pronoun":
-        return _pronouns(words)
+        pronouns, last = [], None
+        for k, word in enumerate(words):
+            if word.tag in PRONOUNS and last is not None:
+                pronouns.append((k, last))
+            if word.tag in NOUNS:
+                last = k
+        return pronouns
     if relation.name in _BY_DEPENDENCY:
         labels, governors = _BY_DEPENDENCY[relation.name]
         linked = [(k, word.head) for k, word in enumerate(words) if _is_any(word.dep, labels)]
@@ -94,13 +100,3 @@ def links_across(first: Sequence[TaggedWord], second: Sequence[TaggedWord]) -> l
         if any(character.isalnum() for character in word.text)
         for other in places.get(word.text.casefold(), ())
     ]
-
-
-def _pronouns(words: Sequence[TaggedWord]) -> list[Link]:
-    pronouns, last = [], None
-    for k, word in enumerate(words):
-        if word.tag in PRONOUNS and last is not None:
-            pronouns.append((k, last))
-        if word.tag in NOUNS:
-            last = k
-    return pronouns

@@ -66,11 +66,21 @@ def read_table(text: str, name: str = PASTED) -> SentenceTable:
     first = next((line for line in lines if line.strip()), "")
     must_be_table = Path(name).suffix.lower() in ENDINGS
     if Path(name).suffix.lower() == ".jsonl" or (not must_be_table and _is_object(first)):
-        table = _json_table(lines, name)
+        numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+        objects = [_object(line, f"line {number} of {name}") for number, line in numbered]
+        columns = list(dict.fromkeys(key for row in objects for key in row))
+        names = _places(columns, name) if objects else {}
+        rows = tuple((k, {key: row.get(columns[at], "").strip() for key, at in names.items()}) for k, row in
+                     enumerate(objects))  # fmt: skip
+        read = tuple(columns[at] for at in names.values())
+        table = SentenceTable(name, "JSON lines", read, tuple(key for key in columns if key not in read), rows)
     elif must_be_table or _names_columns(first):
         table = _table(text, name)
     else:
-        table = _list(lines, name)
+        parts = [_parts(line, number, name) for number, line in enumerate(lines, 1) if line.strip()]
+        columns = (SENTENCE, PAIR) if any(len(row) > 1 for row in parts) else (SENTENCE,)
+        rows = tuple((k, dict(zip(columns, [*row, ""], strict=False))) for k, row in enumerate(parts))
+        table = SentenceTable(name, "list", columns, (), rows)
     if not table.rows:
         where = "" if table.form == "list" else " below the first line"
         raise InputError(
@@ -97,7 +107,16 @@ def _table(text: str, name: str) -> SentenceTable:
     filled = (record for record in records if len(record) > 1 or "".join(record).strip())
     for number, record in enumerate(filled):
         if any(cell.strip() for cell in record):
-            _check(record, len(columns), number, name, is_text=not quoted)
+            if len(record) > len(columns):
+                raise InputError(
+                    f"A row must not have more columns than the first line; row {number + 1} of {name} does. Put "
+                    "quotation marks around a cell that contains the separator, or remove the separator."
+                )
+            if not quoted and (escaped := next((cell for cell in record if _is_escaped(cell.strip())), None)):
+                raise InputError(
+                    f"Quotation marks are text in a table with tabs; row {number + 1} of {name} has a cell quoted as "
+                    f"in CSV ({escaped.strip()[:40]}). Remove the quotation marks, or save the table as CSV."
+                )
             cells = {key: record[k].strip() if k < len(record) else "" for key, k in names.items()}
             rows.append((number, cells))
     read = tuple(columns[k] for k in names.values())
@@ -170,19 +189,6 @@ def _records(lines: Sequence[str], start: int, delimiter: str, name: str) -> Ite
             ) from error
 
 
-def _check(record: Sequence[str], columns: int, number: int, name: str, *, is_text: bool) -> None:
-    if len(record) > columns:
-        raise InputError(
-            f"A row must not have more columns than the first line; row {number + 1} of {name} does. Put "
-            "quotation marks around a cell that contains the separator, or remove the separator."
-        )
-    if is_text and (escaped := next((cell for cell in record if _is_escaped(cell.strip())), None)):
-        raise InputError(
-            f"Quotation marks are text in a table with tabs; row {number + 1} of {name} has a cell quoted as in "
-            f"CSV ({escaped.strip()[:40]}). Remove the quotation marks, or save the table as CSV."
-        )
-
-
 def _is_escaped(cell: str) -> bool:
     """Return whether a cell was quoted by a program: all quotation marks inside are doubled."""
     inner = cell[1:-1]
@@ -204,17 +210,6 @@ def _is_object(line: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(row, dict) and bool({str(key).strip().lower() for key in row} & set(_PAIRS))
-
-
-def _json_table(lines: Sequence[str], name: str) -> SentenceTable:
-    numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-    objects = [_object(line, f"line {number} of {name}") for number, line in numbered]
-    columns = list(dict.fromkeys(key for row in objects for key in row))
-    names = _places(columns, name) if objects else {}
-    rows = tuple((k, {key: row.get(columns[at], "").strip() for key, at in names.items()}) for k, row in
-                 enumerate(objects))  # fmt: skip
-    read = tuple(columns[at] for at in names.values())
-    return SentenceTable(name, "JSON lines", read, tuple(key for key in columns if key not in read), rows)
 
 
 def _object(line: str, where: str) -> dict[str, str]:
@@ -241,13 +236,6 @@ def _written(value: Any, key: str, where: str) -> str:
             "Correct it."
         ) from error
     return plain_ends(text)
-
-
-def _list(lines: Sequence[str], name: str) -> SentenceTable:
-    parts = [_parts(line, number, name) for number, line in enumerate(lines, 1) if line.strip()]
-    columns = (SENTENCE, PAIR) if any(len(row) > 1 for row in parts) else (SENTENCE,)
-    rows = tuple((k, dict(zip(columns, [*row, ""], strict=False))) for k, row in enumerate(parts))
-    return SentenceTable(name, "list", columns, (), rows)
 
 
 def _parts(line: str, number: int, name: str) -> list[str]:

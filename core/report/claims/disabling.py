@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from ...studies.ablation.records import LinkContrast, SweptVariant
-from ...studies.attention.records import Score
 from ...studies.estimate import Estimate
 from ...studies.records import picked
 from ...tasks.relations import SAME_WORD
@@ -63,17 +62,15 @@ def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome
         words.setdefault(score.name, []).append(beyond_both.word)
     sure = sum(HOLDS in head_words for head_words in words.values())
     never = sum(all(word == FAILS for word in head_words) for head_words in words.values())
-    above = sum(any(_above(score) for score in picked(scores, name=name)) for name in words)
+    above = sum(
+        any(score.effect is not None and score.effect > 0 for score in picked(scores, name=name)) for name in words
+    )
     if not words:
         return Outcome(UNTESTED, "no row has a word twice", task)
     share = Estimate(above / len(words), sure / len(words), 1 - never / len(words))
     sentence = f"{sure} of the {len(words)} heads that both tasks share ({', '.join(sorted(words))}) look there, "
     sentence += f"{len(words) - sure - never} may"
     return found_by(result, decided(share, MOST_HEADS), sentence, len(words), task)
-
-
-def _above(score: Score) -> bool:
-    return score.effect is not None and score.effect > 0
 
 
 @for_each(Part.WORD_LINKS, "sst2")

@@ -216,7 +216,8 @@ def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Dec
     words = [decision.word for decision in decisions]
     required = share * len(words) - 1e-9
     above, below = words.count(HOLDS), words.count(FAILS)
-    counted = _counted(weights, bound, above, below)
+    heads = max(1, len(weights))
+    counted = Estimate(sum(weight.value > bound for weight in weights) / heads, above / heads, 1 - below / heads)
     if above >= required:
         return Decision(HOLDS, None, counted, share)
     if len(words) - below < required:
@@ -230,12 +231,6 @@ def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Dec
     return Decision(UNDECIDED, open_times[needed - 1] if len(open_times) >= needed else None, counted, share)
 
 
-def _counted(weights: Sequence[Estimate], bound: float, above: int, below: int) -> Estimate:
-    """The share of heads above a bound: between those that surely are and those that may be."""
-    heads = max(1, len(weights))
-    return Estimate(sum(weight.value > bound for weight in weights) / heads, above / heads, 1 - below / heads)
-
-
 def within(changes: Sequence[Estimate], margin: float) -> Decision:
     """HOLDS where every interval lies inside -`margin` to `margin`, FAILS where one lies outside, else UNDECIDED."""
     if not changes:
@@ -246,7 +241,7 @@ def within(changes: Sequence[Estimate], margin: float) -> Decision:
 def _within(change: Estimate, margin: float) -> Decision:
     if change.low is None or change.high is None:
         return Decision(UNDECIDED, None, change, margin)
-    size = _size(change.value, change.low, change.high)
+    size = Estimate(abs(change.value), max(0.0, change.low, -change.high), max(abs(change.low), abs(change.high)))
     if change.low >= -margin and change.high <= margin:
         return Decision(HOLDS, None, size, margin)
     if change.low > margin or change.high < -margin:
@@ -255,11 +250,6 @@ def _within(change: Estimate, margin: float) -> Decision:
     if abs(change.value) > margin:
         return Decision(UNDECIDED, ends[0] if change.value > 0 else ends[1], size, margin)
     return Decision(UNDECIDED, None if None in ends else max(ends), size, margin)  # type: ignore[type-var]
-
-
-def _size(value: float, low: float, high: float) -> Estimate:
-    """A change without its sign."""
-    return Estimate(abs(value), max(0.0, low, -high), max(abs(low), abs(high)))
 
 
 def all_of(decisions: Iterable[Decision]) -> Decision:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from ..ids import ExhibitId
 from . import changes, class_shares, disabling, head_rankings, heads_and_layers, maps, probes, scores
@@ -138,16 +137,15 @@ def claims() -> tuple[Claim, ...]:
     """All claims, in the report's order."""
     declared = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
     corrections = {name: Correction(**correction) for name, correction in declared["correction"].items()}
-    return tuple(Claim(**claim_table | _objects(claim_table, corrections)) for claim_table in declared["claim"])
-
-
-def _objects(claim_table: dict[str, Any], corrections: dict[str, Correction]) -> dict[str, Any]:
-    """What a claim's names lead to."""
-    return {
-        "exhibit": ExhibitId(claim_table["exhibit"]),
-        "test": TESTS[claim_table["id"]],
-        "correction": corrections[claim_table["correction"]],
-    }
+    made = []
+    for claim_table in declared["claim"]:
+        objects = {
+            "exhibit": ExhibitId(claim_table["exhibit"]),
+            "test": TESTS[claim_table["id"]],
+            "correction": corrections[claim_table["correction"]],
+        }
+        made.append(Claim(**claim_table | objects))
+    return tuple(made)
 
 
 def claim(id: str) -> Claim | None:

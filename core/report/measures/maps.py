@@ -9,7 +9,6 @@ from dataclasses import replace
 from ...attention import Head
 from ...studies.attention.records import DependencyScore, LengthCorrelation, Score
 from ...studies.estimate import Estimate
-from ...studies.frames.records import FrameHead
 from ...studies.records import picked
 from .. import readings
 from ..evidence import Evidence, StepResult
@@ -66,7 +65,8 @@ def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> lis
         measured(
             Item(Quantity.HEAD, head=Head.parse(frame_head.name)),
             frame_head.estimate,
-            _nulls(frame_head, frames.summary.nulls),
+            f"{'survives' if frame_head.survives else 'does not survive'} {frames.summary.nulls} nulls, "
+            f"baseline {frame_head.baseline:.3f}",
         )
         for frame_head in ranked
         if frame_head.name in head_names
@@ -75,11 +75,6 @@ def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> lis
     values.append(measured(Item(Quantity.PERCENTILE), Estimate(frames.summary.line_99)))
     mean = over_heads(frames.heads)
     return values if mean is None else [*values, measured(Item(Quantity.MEAN_OVER_HEADS), mean)]
-
-
-def _nulls(head: FrameHead, nulls: str) -> str:
-    """What the permutation nulls say of a head."""
-    return f"{'survives' if head.survives else 'does not survive'} {nulls} nulls, baseline {head.baseline:.3f}"
 
 
 def frames(evidence: Evidence) -> list[Measured]:

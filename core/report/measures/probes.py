@@ -20,7 +20,9 @@ def probes(evidence: Evidence) -> list[Measured]:
     values = []
     for result in evidence.of(Part.SYNTAX):
         note = "" if result.step.options.treebank else "trees parsed by machine"
-        for name, score in _uas(result):
+        parsers = [(f"UAS, {score.name}", score) for score in ParsedScore.defined(result.rows)]
+        heads = [(f"undirected UAS, best head {score.name}", score) for score in BestHeadTree.defined(result.rows)]
+        for name, score in [*parsers, *heads]:
             values.append(_measured(result, ExhibitId.PROBES, name, score, "words", note))
     for result in evidence.of(Part.PROBE):
         layers = [layer for layer in ProbedLayer.defined(result.rows) if layer.probe == LINEAR]
@@ -34,13 +36,6 @@ def probes(evidence: Evidence) -> list[Measured]:
             subject = f"{best.reading}: layer {best.layer} of {best.layers} less the last"
             values.append(_measured(result, ExhibitId.PROBES, subject, best, "dev rows", best.note or ""))
     return values
-
-
-def _uas(result: StepResult) -> list[tuple[str, Valued]]:
-    """Probes and baselines, and the best head, each with what it is called; in the study's order."""
-    parsers = [(f"UAS, {score.name}", score) for score in ParsedScore.defined(result.rows)]
-    heads = [(f"undirected UAS, best head {score.name}", score) for score in BestHeadTree.defined(result.rows)]
-    return [*parsers, *heads]
 
 
 def subnetworks(evidence: Evidence) -> list[Measured]:

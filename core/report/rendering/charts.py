@@ -47,7 +47,10 @@ def chart_of(item: Exhibit, records: Records) -> alt.TopLevelMixin | None:
     """The exhibit's picture, or None where there is nothing to draw. records: about this exhibit."""
     if item.chart == "heads":
         return _heads(records.heads)
-    marks = _marks(records.values)
+    first: dict[tuple[Any, ...], Mark] = {}
+    for mark in (mark for value in records.values for mark in (_measured(value), _printed(value)) if mark is not None):
+        first.setdefault((mark.series, mark.task, mark.item, mark.condition, mark.ours, mark.value), mark)
+    marks = list(first.values())
     if not any(mark.ours for mark in marks):
         return None
     return {"stacked": _stacked, "layers": _layers, "lengths": _lengths, "dots": _dots}[item.chart](item, marks)
@@ -57,14 +60,6 @@ def series_of(value: ValueRecord, *, printed: bool) -> str:
     """ "atlas-encoder, fine-tuned", or "printed: Kovaleva et al. 2019, fine-tuned"."""
     who = f"{PRINTED}{value.source}" if printed else short(value.checkpoint)
     return ", ".join(part for part in (who, value.condition) if part)
-
-
-def _marks(values: Sequence[ValueRecord]) -> list[Mark]:
-    """One a measured and one a printed number (a printed one that stands beside several of ours, once)."""
-    first: dict[tuple[Any, ...], Mark] = {}
-    for mark in (mark for value in values for mark in (_measured(value), _printed(value)) if mark is not None):
-        first.setdefault((mark.series, mark.task, mark.item, mark.condition, mark.ours, mark.value), mark)
-    return list(first.values())
 
 
 def _measured(value: ValueRecord) -> Mark | None:
@@ -147,7 +142,8 @@ def _lines(marks: Sequence[Mark], x_title: str, y_title: str) -> alt.TopLevelMix
 
 
 def _dots(exhibit: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
-    arranged, columns = _arranged(exhibit, marks)
+    arrange, columns = ARRANGED.get(exhibit.id, (_by_task, 2))
+    arranged = [placed for mark in marks if (placed := arrange(mark)) is not None]
     panels = {mark.panel for mark in arranged if mark.ours}
     base = alt.Chart(_table([mark for mark in arranged if mark.panel in panels])).encode(
         y=alt.Y("line:N", title=None, sort=None, axis=alt.Axis(labelLimit=260)),
@@ -165,12 +161,6 @@ def _dots(exhibit: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     if panels == {""}:  # all of it is one panel, which needs no name
         return drawn
     return drawn.facet(facet=_facet("panel"), columns=columns).resolve_scale(x="independent", y="independent")
-
-
-def _arranged(exhibit: Exhibit, marks: Sequence[Mark]) -> tuple[list[Mark], int]:
-    """The marks in their panels and lines, and how many panels stand side by side."""
-    arrange, columns = ARRANGED.get(exhibit.id, (_by_task, 2))
-    return [placed for mark in marks if (placed := arrange(mark)) is not None], columns
 
 
 def _by_task(mark: Mark) -> Mark:
@@ -221,8 +211,10 @@ def _heads(heads: Sequence[HeadRecord]) -> alt.TopLevelMixin | None:
     for checkpoint, task in dict.fromkeys((head.checkpoint, head.task) for head in heads):
         task_heads = [head for head in heads if (head.checkpoint, head.task) == (checkpoint, task)]
         title = ", ".join(part for part in (short(checkpoint), task_name(task)) if part)
+        numbers = [asdict(replace(head, layer=head.layer + 1, head=head.head + 1)) for head in task_heads]
+        table = pd.DataFrame(numbers).assign(name=[str(Head(head.layer, head.head)) for head in task_heads])
         charts.append(
-            alt.Chart(_head_table(task_heads), title=alt.TitleParams(title, fontSize=12))
+            alt.Chart(table, title=alt.TitleParams(title, fontSize=12))
             .mark_rect(stroke="gray", strokeOpacity=0.25)
             .encode(
                 x=alt.X("head:O", title="head", axis=alt.Axis(labelAngle=0)),
@@ -234,12 +226,6 @@ def _heads(heads: Sequence[HeadRecord]) -> alt.TopLevelMixin | None:
             .properties(width=alt.Step(CELL), height=alt.Step(CELL))
         )  # fmt: skip
     return alt.concat(*charts, columns=4).resolve_scale(color="shared")
-
-
-def _head_table(heads: Sequence[HeadRecord]) -> pd.DataFrame:
-    """Heads with their names, counted from 1."""
-    numbers = [asdict(replace(head, layer=head.layer + 1, head=head.head + 1)) for head in heads]
-    return pd.DataFrame(numbers).assign(name=[str(Head(head.layer, head.head)) for head in heads])
 
 
 # ---------------------------------------------------------------- behind them

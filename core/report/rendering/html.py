@@ -168,6 +168,15 @@ def html_of(about: About, records: Records, shelf: GridTabs = NO_MAPS) -> str:
     figures = {"specs": {id: chart.to_dict() for id, chart in charts.items()}, "ranges": theme.ranges()}
     scripts = scripts_of(maps=bool(shelf.grids), charts=True)
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
+    light, dark = (
+        theme.variables(theme.PAGE, mode) + ";" + theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")
+    )
+    outcomes = (
+        "--o0:#00694d;--o1:#a94400;--o2:#7a6200;--o3:#666",
+        "--o0:#4cc79f;--o1:#ff9b66;--o2:#e0c04a;--o3:#a0a6ad",
+    )
+    report_css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    both = colours(f"{light};{outcomes[0]}", f"{dark};{outcomes[1]}")
     return _template().render(
         title=about.title, names=", ".join(map(short, about.options.checkpoints)),
         data=about.options.data or "the bundled samples", created=about.day,
@@ -177,7 +186,7 @@ def html_of(about: About, records: Records, shelf: GridTabs = NO_MAPS) -> str:
         checkpoints=list(dict.fromkeys(outcome.checkpoint for outcome in records.claims)), by_claim=records.by_claim(),
         together=together(records.claims),
         parts=[_part(exhibit, exhibit_records) for exhibit, exhibit_records in shown],
-        drawn=set(charts), steps=records.steps, style=_style(),
+        drawn=set(charts), steps=records.steps, style=f"{both}\n{report_css}\n{controls_style()}",
         shelf=shelf, maps=[picture.text for picture in pack_together(list(shelf.grids.values()), MOST_MAPS)],
         workbench=workbench_style(),
         figures=as_script_data(figures), scripts=scripts, policy=policy(scripts, charts=True),
@@ -204,15 +213,3 @@ def _part(exhibit: Exhibit, records: Records) -> _Part:
         [value for value in records.values if value.value is not None],
         [value for value in records.values if value.value is None],
     )
-
-
-def _style() -> str:
-    light, dark = (
-        theme.variables(theme.PAGE, mode) + ";" + theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")
-    )
-    outcomes = (
-        "--o0:#00694d;--o1:#a94400;--o2:#7a6200;--o3:#666",
-        "--o0:#4cc79f;--o1:#ff9b66;--o2:#e0c04a;--o3:#a0a6ad",
-    )
-    report_css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    return f"{colours(f'{light};{outcomes[0]}', f'{dark};{outcomes[1]}')}\n{report_css}\n{controls_style()}"
