@@ -4,6 +4,7 @@
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -11,9 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import config
+from .. import capture, config, models
 from ..attention import AttentionMaps
+from ..drawing.packing import Grid
+from ..drawing.page import GridTabs, MapsSource, grid_of
+from ..drawing.panes import scored_pane, telling_head
+from ..errors import AtlasError, CheckpointError, InputError
 from ..models.encoding import Encoding
+from ..models.parts import parts_of
 from .shipped_scores import file_hash
 
 # ---------------------------------------------------------------- the example of the maps page
@@ -64,3 +70,58 @@ def _read(file: Path, modified: int, weights_hash: str) -> Example | None:
 
 def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+# -------------------- The example pair's maps of any checkpoint on this disk
+
+
+def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> Grid:
+    """All heads on the example pair, one of them enlarged.
+
+    The maps of the bundled encoder are stored; those of another checkpoint are captured now.
+
+    Args:
+        weights_hash: what the checkpoint's weights must be; "" where that is not known.
+        head: the enlarged one by name, as "L2H5"; "" for the most telling one.
+
+    Raises:
+        CheckpointError: the checkpoint is not on this disk, or has other weights by now.
+        InputError: it is an encoder-decoder, whose heads lie in three sets.
+    """
+    shown = stored(checkpoint, TEXT, PAIR) or _captured(checkpoint, weights_hash)
+    encoding = shown.encoding
+    pane = scored_pane(checkpoint, shown.maps, first=encoding.first, separators=encoding.separators)
+    source = MapsSource(checkpoint, TEXT, PAIR)
+    note = f"All heads of {checkpoint} on an example: {source.input}"
+    return grid_of([pane], source, head=head or telling_head(pane.scores or {}), note=note)
+
+
+def example_grids(checkpoints: Sequence[str]) -> GridTabs:
+    """The grid of `example_grid` for each of several checkpoints; its caption says of which there are none, and why."""
+    grids, left_out = {}, []
+    for name in dict.fromkeys(checkpoints):
+        try:
+            grids[Path(name).name] = example_grid(name)
+        except AtlasError as error:
+            left_out.append(str(error))
+    return GridTabs(grids, caption="\n".join(left_out))
+
+
+def _captured(checkpoint: str, weights_hash: str) -> Example:
+    if len(parts_of(checkpoint)) > 1:
+        raise InputError(f"{checkpoint} has three sets of heads: save its maps from the page Attention maps.")
+    if not _on_disk(checkpoint):
+        raise CheckpointError(f"{checkpoint} is not on this disk, so its maps are not shown here.")
+
+    opened = models.opening.open_checkpoint(checkpoint)
+    if weights_hash and opened.weights_hash != weights_hash:
+        raise CheckpointError(f"{checkpoint} has other weights than those of this result, so its maps are left out.")
+    encoding = opened.encode(TEXT, PAIR)
+    return Example(encoding, capture.running.capture(opened, encoding))
+
+
+def _on_disk(checkpoint: str) -> bool:
+    try:
+        return (config.BUNDLED_MODELS / checkpoint).is_dir() or Path(checkpoint).expanduser().is_dir()
+    except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of somebody unknown
+        return False

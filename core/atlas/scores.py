@@ -18,8 +18,7 @@ import pandas as pd
 
 from .. import config
 from ..errors import AtlasError, JobError
-from ..models.bundled_checkpoints import bundled_names
-from ..models.present import present_weights
+from ..models.present import bundled_names, present_weights
 from ..store import shipped_record
 from ..store.database import Database
 from ..store.rows import Row

@@ -20,9 +20,7 @@ from .blocks import writer
 from .components import Component, LayerBlock, every_part
 from .importance import check_labels, gradients, importance, loss_of
 from .pruning import output_projections
-from .running import batches, model_inputs, prepared
-
-BATCH_TOKENS = 2048
+from .running import BATCH_TOKENS, batches, model_inputs, prepared
 
 
 def every_component(checkpoint: Checkpoint) -> list[Component]:
@@ -103,7 +101,7 @@ def block_gradients(
     """
     check_labels(checkpoint, encodings, labels)
     total = torch.zeros(checkpoint.layers, dtype=torch.float64)
-    for chosen in batches(encodings, BATCH_TOKENS):
+    for chosen in batches(encodings, BATCH_TOKENS // 2):
         batch = [encodings[k] for k in chosen]
         gates = torch.ones(checkpoint.layers, len(batch), device=checkpoint.device, requires_grad=True)
         with torch.enable_grad(), prepared(checkpoint), ExitStack() as stack:

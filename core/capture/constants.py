@@ -17,12 +17,11 @@ from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .outputs import ByClass, classes_of, mean_outputs
-from .running import batches
+from .running import BATCH_TOKENS, batches
 from .stacks import Block, Stack, stack_of
 
 STEPS = 20
 STEP_SIZE = 0.1  # of the standard deviation of the layer's mean outputs
-BATCH_TOKENS = 4096
 
 
 @dataclass(frozen=True)

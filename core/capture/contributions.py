@@ -26,7 +26,7 @@ from .contributors import BIAS, LAST_BIAS, Component
 from .function import BEYOND_SDPA, AttentionRun
 from .interventions import visible_keys
 from .reach import is_interceptable
-from .running import batches, model_inputs, prepared
+from .running import BATCH_TOKENS, batches, model_inputs, prepared
 from .sums import FixedPart, FrozenNorm, HeldNorm, Role, Sum, fixed_part
 
 # -------------------- Tensors that are sums of named contributions, carried through a forward pass by every
@@ -253,7 +253,6 @@ def _flat(values: Sequence[Any]) -> Iterator[Any]:
             yield value
 
 
-BATCH_TOKENS = 1024  # every contribution is as large as the stream
 EXACT_DTYPES = ("float32", "float64")
 TOLERANCE = 1e-4  # of a row's largest |score|; beyond it a family is not exact (rounding is a hundredth of it)
 
@@ -352,7 +351,7 @@ def take_head_inputs(
         )
     heads = checkpoint.head_set(part)
     wanted = frozenset(range(heads.layers) if layers is None else layers)
-    for inputs in batches(encodings, BATCH_TOKENS):
+    for inputs in batches(encodings, BATCH_TOKENS // 4):
         batch = [encodings[k] for k in inputs]
         reading = _Reading(checkpoint, heads, wanted, by_head, norms, partial(_hand_over, take, inputs))
         reading.carrying.spares = by_difference

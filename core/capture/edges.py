@@ -11,22 +11,130 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
 
 from ..errors import InterventionError
-from ..models.arithmetic import arithmetic
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
+from ..models.memory import arithmetic
 from .edge_names import Edge, Graph
-from .head_replacement import single_position
-from .layer_runs import LayerRun, after_feed, attend, contributions, feed, run_all
 from .logits import answers
 from .outputs import Alignment, check_pairs
-from .running import predict
-from .stacks import Stack, stack_of
+from .running import BATCH_TOKENS, predict
+from .stacks import Block, Stack, stack_of
+from .standins import single_position
 
-BATCH_TOKENS = 4096
+# ---------------------------------------------------------------- the layers of a stack as they run
+
+
+@dataclass(frozen=True)
+class LayerRun:
+    """A layer as it ran."""
+
+    x: Float[Tensor, "pair position hidden"]
+    query: Float[Tensor, "pair head position dim"]
+    key: Float[Tensor, "pair head position dim"]
+    value: Float[Tensor, "pair head position dim"]
+    mixed: Float[Tensor, "pair position head dim"]
+    joined: Float[Tensor, "pair position hidden"]
+    middle: Float[Tensor, "pair position hidden"]
+    fed: Float[Tensor, "pair position hidden"]
+
+
+def attend(
+    stack: Stack,
+    query: Float[Tensor, "batch head position dim"],
+    key: Float[Tensor, "batch head position dim"],
+    value: Float[Tensor, "batch head position dim"],
+) -> Float[Tensor, "batch head position dim"]:
+    """The heads' outputs, by softmax attention over all positions, or of a causal stack over earlier ones and the own.
+
+    Args:
+        stack: says whether queries see later keys.
+        query: not scaled yet; the scale is 1 / sqrt(dim).
+    """
+    return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=stack.causal)
+
+
+def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden"]) -> LayerRun:
+    """One layer, with what it computed on the way."""
+    batch, length, hidden = x.shape
+    shared = block.qkv(block.seen(x)).view(batch, length, 3, block.heads, hidden // block.heads)
+    query, key, value = shared.permute(2, 0, 3, 1, 4)
+    mixed = attend(stack, query, key, value).transpose(1, 2)
+    joined = block.joined(mixed, x)
+    middle, fed = fed_forward(block, joined)
+    return LayerRun(x, query, key, value, mixed, joined, middle, fed)
+
+
+def fed_forward(
+    block: Block, joined: Float[Tensor, "*rows hidden"]
+) -> tuple[Float[Tensor, "*rows hidden"], Float[Tensor, "*rows hidden"]]:
+    """The feed-forward half of a layer, in its two parts.
+
+    Returns:
+        What the feed-forward block's output is added to (BERT: behind the first LayerNorm), and that output.
+    """
+    middle = joined if block.norm_first else block.norms[0](joined)
+    return middle, feed(block, block.norms[1](middle) if block.norm_first else middle)
+
+
+def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
+    """The feed-forward block alone, without LayerNorms and residual."""
+    return block.narrow(block.wide(states, activation=block.activation))
+
+
+def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
+    """The layer's output: the residual sum, in BERT's order behind its LayerNorm.
+
+    Args:
+        middle: what the output is added to. *Shape:* (..., hidden), which may broadcast over the axes before it.
+    """
+    return middle + fed if block.norm_first else block.norms[1](middle + fed)
+
+
+def run_all(
+    stack: Stack, x: Float[Tensor, "pair position hidden"]
+) -> tuple[tuple[LayerRun, ...], Float[Tensor, "pair position hidden"]]:
+    """Every layer as it ran, and the stream behind the last.
+
+    Returns:
+        The layers in order, and the last one's output.
+    """
+    layers = []
+    for block in stack.blocks:
+        layers.append(run_layer(stack, block, x))
+        x = after_feed(block, layers[-1].middle, layers[-1].fed)
+    return tuple(layers), x
+
+
+def added_by_heads(
+    block: Block, mixed: Float[Tensor, "pair position head dim"]
+) -> Float[Tensor, "head pair position hidden"]:
+    """What each head adds to the stream; the bias of W_O is no head's.
+
+    Returns:
+        Their sum and the bias are what the attention block adds.
+    """
+    return torch.einsum("blhd,hdi->hbli", mixed, block.separate["out"])
+
+
+def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "sender pair position hidden"]:
+    """What every sender adds to the stream, in the order of the graph.
+
+    Returns:
+        The embeddings, then of each layer its heads and its feed-forward block.
+    """
+    parts = [layers[0].x[None]]
+    for block, layer in zip(stack.blocks, layers, strict=True):
+        parts += [added_by_heads(block, layer.mixed), layer.fed[None]]
+    return torch.cat(parts)
+
+
+# ----------------------------------------------------------------
+
+
 SENDERS_AT_ONCE = 16
 AGREEMENT = 1e-3  # of the largest logit
 Difference = Callable[[Float[Tensor, "*variant pair choice"]], Float[Tensor, "*variant pair"]]
@@ -284,3 +392,157 @@ def checked_stack(
         f"Edges are followed through classifiers like BERT, RoBERTa, ELECTRA and GPT-2 as published; this "
         f"{kind} gives other logits when it is taken apart (another family, pooling or option): choose another."
     )
+
+
+# -------------------- Edges' effects to first order, all from a few passes
+
+
+POINTS = 5
+
+
+def edge_attributions(
+    run: PairRun, slopes_of: Stack, edges: Sequence[Edge], difference: Difference, *, points: int = POINTS
+) -> Float[Tensor, "edge pair"]:
+    """The first-order effect of every edge on every pair.
+
+    Args:
+        difference: m of logits [..., pair, choice].
+        points: on the way from B to A at which gradients are taken; 1 or more.
+
+    Returns:
+        Float64, in units of m, on the CPU; above 0 the edge carries what speaks for A's answer. Edges into the output
+        are exact.
+    """
+    graph, moved = run.graph, run.other[0] - run.own[0]
+    estimates = torch.zeros(graph.receivers, graph.senders, run.last.shape[0], dtype=torch.float64)
+    sums: list[tuple[Tensor, Tensor]] = []
+    for k in range(points):
+        # Gradients of m by every layer's queries, keys and values, and by the input of its feed-forward sublayer.
+        x = run.layers[0].x + moved * (1 - (k + 0.5) / points)
+        kept: list[Tensor] = []
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            for block in slopes_of.blocks:
+                batch, length = x.shape[:2]
+                shared = block.qkv(block.seen(x))
+                query, key, value = shared.view(batch, length, 3, block.heads, -1).permute(2, 0, 3, 1, 4)
+                joined = block.joined(attend(slopes_of, query, key, value).transpose(1, 2), x)
+                middle = joined if block.norm_first else block.norms[0](joined)
+                read = (block.norms[1](middle) if block.norm_first else middle) + 0.0  # a node of its own
+                kept += [shared, read]
+                x = after_feed(block, middle, feed(block, read))
+            m = difference(slopes_of.logits(x))
+            slopes = torch.autograd.grad(m.sum(), kept)
+        there = list(zip(slopes[::2], slopes[1::2], strict=True))
+        sums = [(a + b, c + d) for (a, c), (b, d) in zip(sums, there, strict=True)] if sums else there
+    whole = difference(run.logits())
+    with torch.no_grad():
+        for number, layer_streams in enumerate(streams(run)):
+            if isinstance(layer_streams, Tensor):
+                estimates[graph.block_receiver(number)] = (
+                    (whole - difference(run.stack.logits(layer_streams))).double().cpu()
+                )
+                continue
+            into_heads, into_block = _edge_attribution_of_layer(run, number, layer_streams, sums[number])
+            first = graph.receiver(number, 0, 0)
+            estimates[first : first + 3 * graph.heads, : into_heads.shape[1]] = -into_heads.double().cpu() / points
+            estimates[graph.block_receiver(number), : into_block.shape[0]] = -into_block.double().cpu() / points
+    return torch.stack([estimates[edge.receiver, edge.sender] for edge in edges])
+
+
+def _edge_attribution_of_layer(
+    run: PairRun, number: int, layer_streams: Streams, slopes: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Into a layer's heads [receiver, sender, pair] and its feed-forward block [sender, pair], signs as they are."""
+    block, layer_run = run.stack.blocks[number], run.layers[number]
+    senders, pairs, length, hidden = layer_streams.attention.shape
+    split = (3, block.heads, hidden // block.heads)
+    shared = block.qkv(layer_streams.attention.flatten(0, 1)).view(senders, pairs, length, *split)
+    plain = torch.stack([layer_run.query, layer_run.key, layer_run.value]).permute(1, 3, 0, 2, 4)
+    into_heads = torch.einsum("sblchd,blchd->hcsb", shared - plain, slopes[0].view(pairs, length, *split))
+    read = block.norms[1](layer_run.middle) if block.norm_first else layer_run.middle
+    into_block = torch.einsum("sbli,bli->sb", layer_streams.feed_forward - read, slopes[1])
+    return into_heads.flatten(0, 1), into_block
+
+
+# ---------------------------------------------------------------- a model run as a circuit
+
+
+def circuit_logits(
+    run: PairRun, circuits: Bool[Tensor, "circuit receiver sender"], *, batch_tokens: int = BATCH_TOKENS
+) -> Float[Tensor, "circuit pair choice"]:
+    """Logits of A under every circuit, each of which runs as a model of its own.
+
+    Each receiver reads a stream of its own: from senders in the circuit what they add in this very run, from all others
+    what they add in B. With every edge it is A's logits; with none, and B as long as A, B's.
+
+    Args:
+        circuits: True where the receiver reads the sender from A's side (`Graph.mask`).
+        batch_tokens: tokens of circuits and pairs run together; one circuit at least.
+
+    Returns:
+        On the CPU, in the stack's dtype, float32 at least.
+    """
+    pairs, length = run.last.shape[:2]
+    at_once = max(1, batch_tokens // (pairs * length))
+    with torch.no_grad():
+        parts = [_Circuits(run, batch).logits() for batch in circuits.to(run.last.device).split(at_once)]
+    return torch.cat(parts).cpu()
+
+
+@dataclass
+class _Circuits:
+    """Circuits side by side; `added` grows as senders run."""
+
+    run: PairRun
+    circuits: Bool[Tensor, "circuit receiver sender"]
+
+    def logits(self) -> Float[Tensor, "circuit pair choice"]:
+        """From the embeddings to the output."""
+        run, graph = self.run, self.run.graph
+        count = len(self.circuits)
+        self.added = run.own[:1].unsqueeze(1).expand(-1, count, *run.own.shape[1:])  # [sender, circuit, pair, ...]
+        for layer, block in enumerate(run.stack.blocks):
+            first = graph.receiver(layer, 0, 0)
+            read = block.seen(self.streams(list(range(first, first + 3 * graph.heads)), layer, with_heads=False))
+            states = [self._projected(read[kind::3], layer, kind) for kind in range(3)]
+            mixed = attend(run.stack, *states)
+            mixed = mixed.unflatten(0, (count, -1)).transpose(2, 3)  # [circuit, pair, position, head, dim]
+            heads = torch.einsum("cblhd,hdi->hcbli", mixed, block.separate["out"])
+            self.added = torch.cat([self.added, heads])
+            middle = self.streams([graph.block_receiver(layer)], layer, with_heads=True)[0]
+            fed = feed(block, block.norms[1](middle) if block.norm_first else middle)
+            self.added = torch.cat([self.added, fed[None]])
+        last = self.streams([graph.block_receiver(graph.layers)], graph.layers, with_heads=False)[0]
+        return run.stack.logits(last)
+
+    def streams(self, receivers: Sequence[int], layer: int, *, with_heads: bool) -> Tensor:
+        """The stream that each receiver reads. *Shape:* (receiver, circuit, pair, position, hidden).
+
+        layer: whose input it is; with_heads: behind its heads, where the feed-forward block reads.
+        """
+        run, graph = self.run, self.run.graph
+        stream = self._heard(receivers, 0, 1)
+        for number in range(layer + with_heads):
+            block, layer_run, start = run.stack.blocks[number], run.layers[number], graph.before_head(number)
+            constant = layer_run.joined - layer_run.x - run.own[start : start + graph.heads].sum(0)
+            stream = stream + self._heard(receivers, start, start + graph.heads) + constant
+            if not block.norm_first:
+                stream = block.norms[0](stream)
+            if number < layer:
+                stream = stream + self._heard(receivers, start + graph.heads, start + graph.heads + 1)
+                if not block.norm_first:
+                    stream = block.norms[1](stream)
+        return stream
+
+    def _heard(self, receivers: Sequence[int], start: int, stop: int) -> Tensor:
+        """What these senders add for each receiver, summed."""
+        other, chosen = self.run.other[start:stop], self.circuits[:, receivers, start:stop].to(self.run.own)
+        moved = self.added[start:stop] - other[:, None]
+        return torch.einsum("crs,scbli->rcbli", chosen, moved) + other.sum(0)
+
+    def _projected(self, read: Float[Tensor, "head circuit pair position hidden"], layer: int, kind: int) -> Tensor:
+        """Each head's queries, keys or values. *Shape:* (circuit x pair, head, position, dim)."""
+        raw, name = self.run.stack.blocks[layer].separate, ("query", "key", "value")[kind]
+        states = torch.einsum("hcbli,hdi->cbhld", read, raw[name]) + raw[f"{name}_bias"][:, None]
+        return states.flatten(0, 1)

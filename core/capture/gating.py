@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .importance import check_labels
-from .running import batches, model_inputs, prepared
+from .running import BATCH_TOKENS, batches, model_inputs, prepared
 
-BATCH_TOKENS = 4096
 STEPS, RATE = 30, 0.4  # of Adam, on the gates' logits
 
 

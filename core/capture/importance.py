@@ -16,11 +16,10 @@ from torch import Tensor, nn
 from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
-from .running import batches, model_inputs, prepared
+from .running import BATCH_TOKENS, batches, model_inputs, prepared
 
 Reading = Literal["example", "token"]
 READINGS: tuple[str, ...] = ("example", "token")
-BATCH_TOKENS = 2048
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def gradients(
     shape = (checkpoint.layers, checkpoint.heads)
     sums = Gradients(torch.zeros(shape).double(), torch.zeros(shape).double(), 0, 0)
     gates = torch.ones(shape) if zeroed is None else zeroed
-    for inputs in batches(encodings, BATCH_TOKENS):
+    for inputs in batches(encodings, BATCH_TOKENS // 2):
         some = [encodings[k] for k in inputs]
         length = len(some[0])
         xi = gates.to(checkpoint.device)[:, None, :, None].repeat(1, len(some), 1, length).requires_grad_()

@@ -18,8 +18,8 @@ from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .interventions import Given, StandInSource, operator_of, pointing, uniform, visible_keys
-from .running import batches, model_inputs, prepared
-from .sweeping import BATCH_TOKENS, Computing, Variant, heads_of, sweep
+from .running import BATCH_TOKENS, batches, model_inputs, prepared
+from .sweeping import Computing, Variant, heads_of, sweep
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def first_order(
     if not encodings or len(encodings) != len(labels):
         raise InputError(f"Every row needs one label; seen {len(encodings)} rows and {len(labels)} labels.")
     slopes = torch.zeros(checkpoint.layers, checkpoint.heads, len(encodings), dtype=torch.float64)
-    for inputs in batches(encodings, BATCH_TOKENS):
+    for inputs in batches(encodings, BATCH_TOKENS // 2):
         some = [encodings[k] for k in inputs]
         given = _Change(operator, None if source is None else source.given(some, inputs))
         slopes[:, :, inputs] = _of_batch(checkpoint, some, [labels[k] for k in inputs], given)

@@ -23,6 +23,35 @@ from ..models.memory import maps_bytes, refuse_whole_maps
 from .projections import output_modules
 from .running import Observer, batches, model_inputs, prepared
 
+# -------------------- How much of what attention adds comes from separators
+
+
+def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Float[Tensor, "layer input"]:
+    """Of each query's norms |alpha f(x)| the share on all separators together, mean over heads and queries.
+
+    Returns:
+        Float64. *Range:* 0 to 1. NaN for inputs without separators, and everywhere in families whose values cannot be
+        reached.
+    """
+    shares = torch.full((checkpoint.layers, len(encodings)), float("nan"), dtype=torch.float64)
+
+    class Separators:
+        def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
+            for row, k in enumerate(inputs):
+                if encodings[k].separators:
+                    on = weights[row][..., list(encodings[k].separators)].double().sum(-1)
+                    shares[layer, k] = on.mean().cpu()
+
+    try:
+        run_norms(checkpoint, encodings, [Separators()])
+    except InputError:
+        return torch.full_like(shares, float("nan"))
+    return shares
+
+
+# ----------------------------------------------------------------
+
+
 LAYERS_MAPS = 4  # of a layer that are held at once: weights, in their exact type, their norms, these over their sums
 
 

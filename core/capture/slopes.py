@@ -14,9 +14,7 @@ from torch import Tensor
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .importance import check_labels, loss_of
-from .running import batches, by_layer, model_inputs, prepared
-
-BATCH_TOKENS = 1024
+from .running import BATCH_TOKENS, batches, by_layer, model_inputs, prepared
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ def separator_slopes(
     """
     check_labels(checkpoint, encodings, labels)
     figures = torch.full((3, checkpoint.layers, len(encodings)), float("nan"), dtype=torch.float64)
-    for inputs in batches(encodings, BATCH_TOKENS):
+    for inputs in batches(encodings, BATCH_TOKENS // 4):
         slopes, weights = weight_slopes(checkpoint, [encodings[k] for k in inputs], [labels[k] for k in inputs])
         visible = torch.ones(slopes.shape[-2:], dtype=torch.bool, device=slopes.device)
         visible = visible.tril() if checkpoint.causal else visible

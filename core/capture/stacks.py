@@ -14,10 +14,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ..models.arithmetic import has_bfloat16
 from ..models.checkpoint import Checkpoint
 from ..models.classifier import POOLING_KEY
 from ..models.encoding import Encoding
+from ..models.memory import has_bfloat16
 from .running import model_inputs
 
 # -------------------- A frozen linear layer with its weights laid out once for this CPU

@@ -17,10 +17,8 @@ from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .generating import ends_of
-from .running import Change, batches, model_inputs, prepared
+from .running import BATCH_TOKENS, Change, batches, model_inputs, prepared
 from .words import words_of
-
-BATCH_TOKENS = 2048
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterab
     """
     changes = tuple(changes)
     exact, share = np.zeros(len(encodings), dtype=bool), np.zeros(len(encodings))
-    for inputs in batches(encodings, BATCH_TOKENS):
+    for inputs in batches(encodings, BATCH_TOKENS // 2):
         batch = [encodings[k] for k in inputs]
         with torch.no_grad(), prepared(checkpoint, changes, some=batch, inputs=inputs):
             logits = checkpoint.model(**model_inputs(checkpoint, batch)).logits
@@ -96,7 +94,7 @@ def part_importance(
         One array a set, in the order of the checkpoint's sets, float64. *Range:* 0 and up; 0 to 1 when normalized.
     """
     sums = [np.zeros((head_set.layers, head_set.heads)) for head_set in checkpoint.sets]
-    for inputs in batches(encodings, BATCH_TOKENS):
+    for inputs in batches(encodings, BATCH_TOKENS // 2):
         batch = [encodings[k] for k in inputs]
         gates = _gates(checkpoint, batch)
         with torch.enable_grad(), prepared(checkpoint, gates=gates):
@@ -128,7 +126,7 @@ def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list
     """
     words: list[np.ndarray] = [np.empty(0)] * len(encodings)
     cross = checkpoint.head_set("cross")
-    for inputs in batches(encodings, BATCH_TOKENS):
+    for inputs in batches(encodings, BATCH_TOKENS // 2):
         batch = [encodings[k] for k in inputs]
         maps: dict[int, torch.Tensor] = {}
         with (

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..atlas.example_grid import example_grid
+from ..atlas.example import example_grid
 from ..drawing.page import Part, Words
 from ..errors import AtlasError
 from ..store.database import Database

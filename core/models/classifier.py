@@ -7,6 +7,7 @@ beside it in head.safetensors, and `atlas_pooling` in config.json says where the
 """
 
 import copy
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,43 @@ from torch import Tensor, nn
 
 from ..errors import CheckpointError
 from .checkpoint import Checkpoint
+from .encoding import POOLINGS
 from .family import family_of
-from .poolings import POOLINGS
 from .weights import HEAD_FILE
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+
+# -------------------- A checkpoint's architecture with weights as they are before training
+
+
+RANDOM = "random weights"
+
+
+def random_copy(checkpoint: Checkpoint, *, seed: int = 0, classifier: bool = False) -> Checkpoint:
+    """A checkpoint of the same family, sizes and tokenizer, with fresh weights as the family draws them.
+
+    Equal seeds give equal weights. classifier: with a fresh head too, of a checkpoint that was opened with one.
+    """
+    how = "sdpa" if checkpoint.family.interceptable else "eager"
+    config = copy.deepcopy(checkpoint.model.config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if classifier and isinstance(checkpoint.model, transformers.PreTrainedModel):
+            model = type(checkpoint.model)._from_config(config, attn_implementation=how, dtype=torch.float32)
+        else:
+            model = transformers.AutoModel.from_config(config, attn_implementation=how, dtype=torch.float32)
+            if classifier:
+                known = checkpoint.model
+                model = PooledForSequenceClassification(model, known.head.out_features, known.separator)
+    mark = hashlib.sha256(f"{RANDOM} {seed} {config.to_json_string()}".encode()).hexdigest()
+    model = model.to(checkpoint.device).eval().requires_grad_(requires_grad=False)
+    return Checkpoint(f"{checkpoint.name}, {RANDOM}", model, checkpoint.tokenizer, mark)
+
+
+# ----------------------------------------------------------------
+
 
 POOLING_KEY = "atlas_pooling"
 

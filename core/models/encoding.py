@@ -7,6 +7,15 @@ from functools import cached_property
 
 from ..errors import InputError
 
+# ---------------------------------------------------------------- where a classification head may read
+
+
+POOLINGS = ("auto", "cls", "sep", "mean", "last")
+
+
+# ----------------------------------------------------------------
+
+
 Span = tuple[int, int]
 UNKNOWN = frozenset({"[UNK]", "<unk>"})
 

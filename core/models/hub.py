@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 
 from .. import config
 from ..errors import CheckpointError
-from .bundled_checkpoints import bundled_names
+from .present import bundled_names
 
 WANTED = ("*.json", "*.safetensors", "*.txt", "*.model", "tokenizer*")
 BROKEN_OFF = {"ReadTimeout", "RemoteProtocolError", "ReadError"}  # of the library's transport, in the middle of a file

@@ -15,6 +15,23 @@ import torch
 from ..errors import CheckpointError, InputError
 from .weights import tensors_in
 
+# ---------------------------------------------------------------- which arithmetic this machine does fast
+
+
+def has_bfloat16() -> bool:
+    """Whether the CPU computes in bfloat16 itself; PyTorch emulates it elsewhere, ten times slower than float32."""
+    return torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:
+    """The dtype to compute in where `dtype` is asked for: float32 on a CPU that would only emulate it."""
+    native = dtype == torch.float64 or (dtype == torch.bfloat16 and has_bfloat16())
+    return dtype if device.type != "cpu" or native else torch.float32
+
+
+# ----------------------------------------------------------------
+
+
 LARGE = 500_000_000  # parameters; from here on "auto" keeps half precision, whose weights are half as many bytes
 HEADROOM = 300_000_000  # bytes for activations and buffers of one input, beside weights
 WHOLE = 256  # tokens of an input whose maps are kept whole; longer ones are kept as block maxima

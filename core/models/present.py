@@ -1,6 +1,7 @@
 """Which weights a checkpoint's name leads to now, without opening it, a network or torch: stored results are joined on
 them, because a name stays when the weights behind it change."""
 
+import json
 import re
 from pathlib import Path
 
@@ -8,6 +9,21 @@ from .. import config
 from ..errors import CheckpointError
 from .adapters import adapter_in
 from .weights import HEAD_FILE, hash_of_files, marks_of, weight_files
+
+# ---------------------------------------------------------------- which checkpoints come with the project
+
+
+def bundled_names() -> list[str]:
+    """The checkpoints that come with the project or with an installed package, as `open_checkpoint` takes them."""
+    folders = sorted(config.BUNDLED_MODELS.glob("*/config.json"))
+    bundled = [
+        folder.parent.name for folder in folders if "model_type" in json.loads(folder.read_text(encoding="utf-8"))
+    ]
+    return bundled + list(config.packaged_checkpoints())
+
+
+# ----------------------------------------------------------------
+
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import config
 from ..errors import CheckpointError, InputError
-from .bundled_checkpoints import bundled_names
+from .present import bundled_names
 
 _RANGE = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)@(?P<first>[\w.-]*?\d[\w-]*)\.\.(?P<last>[\w.-]+)")
 _HUB_ID = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")

@@ -190,8 +190,8 @@ def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
             "open(model, tokenizer)."
         )
     name = str(getattr(model.config, "_name_or_path", "") or kind)
-    models.refusals.refuse_no_text(model.config, name)
-    models.refusals.refuse_other_vocabulary(model, tokenizer, name)
+    models.opening.refuse_no_text(model.config, name)
+    models.opening.refuse_other_vocabulary(model, tokenizer, name)
     shared = _sharing_weights(model, name).eval()
     if hasattr(shared.config, POOLING_KEY):  # of a folder of ours: a head of transformers does not read it
         delattr(shared.config, POOLING_KEY)

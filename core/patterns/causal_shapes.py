@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 MARKS = (0.05, 0.1, 0.2, 0.4)  # thresholds for following a column
-DARK = (0.1, 0.2, 0.3)  # thresholds for a spot
+SPOTS = (0.1, 0.2, 0.3)  # thresholds for a spot
 SMALLEST = 3  # least tokens of a sentence
 FAR, ROW = 10, 12  # steps back that count as far
 SHORT = 3  # least spots of a column
@@ -25,7 +25,7 @@ NAMES = (
     *("causal: steps back to length", "causal: steps back"),
     *(
         f"causal: {what} above {dark}"
-        for dark in DARK
+        for dark in SPOTS
         for what in (
             *("spots a row", "steps back to length", "steps back", "spots within 2", "spots in one go"),
             *("longest column to length", "columns of three to length"),
@@ -119,7 +119,7 @@ def _steps(rows: Stack) -> Columns:
     inner[:, :, 0] = 0
     mass = inner.sum((1, 2)) + 1e-9
     found = [(inner * steps).sum((1, 2)) / mass / length, (inner * np.minimum(steps, FAR)).sum((1, 2)) / mass]
-    for dark in DARK:
+    for dark in SPOTS:
         spots = inner >= dark
         count, by_key = spots.sum((1, 2)), spots.sum(1)
         some = np.maximum(count, 1)

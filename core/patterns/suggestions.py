@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Float32, Int
 
 from ..codebook.classes import TOO_SMALL as TOO_SMALL
 from ..errors import InputError
-from ..models.arithmetic import arithmetic
+from ..models.memory import arithmetic
 from .evaluation import accuracy_interval, calibration, calibration_interval, scores, sure_errors
 from .forest import forest_probabilities
 from .raster import rasterize

@@ -26,7 +26,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from ..errors import InputError
-from ..models.arithmetic import has_bfloat16
+from ..models.memory import has_bfloat16
 from .evaluation import macro_f1
 from .forest import Growth, Parts, fit_forest, parts
 from .raster import SMALLEST, rasterize, training_size

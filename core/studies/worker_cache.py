@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import capture, config, scoring, unit_progress
 from ..models.checkpoint import Checkpoint
-from ..models.fresh import random_copy
+from ..models.classifier import random_copy
 from ..models.opening import HeadKind, open_checkpoint
 from ..models.present import stamp_of
 from ..tasks.glue import read_rows

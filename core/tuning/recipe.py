@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import config
 from ..errors import InputError
-from ..models.poolings import POOLINGS
+from ..models.encoding import POOLINGS
 
 INITIALISATIONS = {
     "pretrained": "pre-trained, fine-tuned",

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from ..config import code_version
 from ..errors import AtlasError, InputError
-from ..models.arithmetic import arithmetic
 from ..models.checkpoint import Checkpoint
 from ..models.classifier import padding_id
+from ..models.memory import arithmetic
 from ..tasks.glue import Task
 from ..tasks.metrics import is_constant, metrics
 from .batches import Example, batches, collate

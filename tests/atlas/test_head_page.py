@@ -8,7 +8,7 @@ import pytest
 
 from core import config
 from core.atlas import example
-from core.atlas.example_grid import example_grid, example_grids
+from core.atlas.example import example_grid, example_grids
 from core.atlas.head import Gallery, Shelved, head_page
 from core.attention import Head
 from core.capture.running import capture

@@ -17,7 +17,7 @@ from transformers import BertConfig, BertModel
 from core.capture.common_rows import common_tokens, drawn_queries
 from core.capture.running import run
 from core.models.checkpoint import Checkpoint
-from core.models.fresh import random_copy
+from core.models.classifier import random_copy
 from core.models.opening import open_checkpoint
 from core.scoring.counterparts import matching
 from core.studies.comparison.counterparts import STUDY

@@ -19,8 +19,7 @@ import numpy as np
 from scipy.stats import t
 
 from core.capture.losses import LabelledRows, effects, first_order
-from core.capture.packed_rows import PACK_TOKENS, cost_of
-from core.capture.sweeping import Computing, every_head, sweep
+from core.capture.sweeping import PACK_TOKENS, Computing, cost_of, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.scoring.sequential_test import Rules, Standings, next_step, standings

@@ -341,7 +341,7 @@ class LeakySums(why.ShareSums):
 
 @pytest.mark.parametrize("by_head", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_memory_does_not_grow_with_rows(monkeypatch, by_head):
-    monkeypatch.setattr(contributions, "BATCH_TOKENS", 32)
+    monkeypatch.setattr(contributions, "BATCH_TOKENS", 128)
     checkpoint = opened("bert")
     encodings = [checkpoint.encode(tiny.TEXT[0], None)]
     few, many, held = (

@@ -6,10 +6,17 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from core.capture.circuit_runs import circuit_logits
-from core.capture.edge_attribution import edge_attributions
 from core.capture.edge_names import Edge, Graph
-from core.capture.edges import AlignedPairs, checked_stack, edge_effects, head_changes, run_pairs, streams
+from core.capture.edges import (
+    AlignedPairs,
+    checked_stack,
+    circuit_logits,
+    edge_attributions,
+    edge_effects,
+    head_changes,
+    run_pairs,
+    streams,
+)
 from core.capture.outputs import Alignment
 from core.capture.patching import everywhere
 from core.capture.running import model_inputs

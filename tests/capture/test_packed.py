@@ -8,9 +8,9 @@ import torch
 from core.attention import Head
 from core.capture.interventions import Intervention
 from core.capture.outputs import Donors
-from core.capture.packed_rows import packed_logits, packs
 from core.capture.running import predict
 from core.capture.stacks import stack_of
+from core.capture.sweeping import packed_logits, packs
 from tests.capture.test_interventions import classifier
 from tests.capture.test_sweeping import KINDS, encodings, one_by_one
 

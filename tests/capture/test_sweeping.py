@@ -10,7 +10,7 @@ from core.capture.running import predict
 from core.capture.stacks import Linear
 from core.capture.sweeping import Computing, every_head, sweep
 from core.errors import CheckpointError, InputError, InterventionError
-from core.models import arithmetic
+from core.models import memory
 from tests.capture.conftest import TEXT, tiny
 from tests.capture.test_interventions import INTERCEPTABLE, classifier
 
@@ -160,7 +160,7 @@ def test_bfloat16_is_near_and_says_so(monkeypatch):
 def test_a_cpu_without_bfloat16_computes_in_float32_and_says_so(monkeypatch):
     checkpoint = classifier("bert")
     some = encodings(checkpoint)
-    monkeypatch.setattr(arithmetic, "has_bfloat16", lambda: False)
+    monkeypatch.setattr(memory, "has_bfloat16", lambda: False)
     exact = sweep(checkpoint, some, GROUPS)
     found = sweep(checkpoint, some, GROUPS, computing=Computing(dtype="bfloat16"))
     assert found.dtype == "float32"

@@ -26,8 +26,7 @@ from core.capture.streaming import Streamer
 from core.errors import AtlasError, CheckpointError
 from core.map_sums import Needs
 from core.models.checkpoint import Checkpoint
-from core.models.opening import open_checkpoint
-from core.models.refusals import refuse_no_text
+from core.models.opening import open_checkpoint, refuse_no_text
 from tests.families.tiny import architectures, is_composite, tiny_config, tiny_of, tokenizer_of
 
 TABLE = Path(__file__).parents[2] / "docs" / "reference" / "families-table.md"

@@ -8,8 +8,7 @@ import pytest
 from core import config
 from core.capture.running import capture
 from core.errors import AtlasError
-from core.models.kinds import saved_head
-from core.models.opening import open_checkpoint, weights_taken
+from core.models.opening import open_checkpoint, saved_head, weights_taken
 from core.models.parts import parts_of
 from core.report.data import facts_of
 from core.studies.ablation import disabling

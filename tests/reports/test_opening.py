@@ -32,8 +32,7 @@ from core.capture.selfcheck import self_check
 from core.errors import AtlasError, CheckpointError
 from core.frames.records import place, places
 from core.models.checkpoint import Checkpoint
-from core.models.kinds import saved_head
-from core.models.opening import open_checkpoint
+from core.models.opening import open_checkpoint, saved_head
 from core.models.present import present_weights, stamp_of
 from pages.parts.widgets import context_bar
 from tests.capture.conftest import SHARED, SIZES, TEXT, built, byte_level, tiny, wordpiece, writer

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from core import scoring
 from core.models.checkpoint import Checkpoint
-from core.models.fresh import random_copy
+from core.models.classifier import random_copy
 from core.models.opening import open_checkpoint
 from core.studies.attention.inputs import SourceText
 from core.studies.comparison.head_similarity import beside_random, common_inputs, compared

@@ -14,7 +14,7 @@ import numpy as np
 
 from core.attention import Head
 from core.models.checkpoint import Checkpoint
-from core.models.fresh import random_copy
+from core.models.classifier import random_copy
 from core.scoring.corrections import batch_level, holm
 from core.studies.attention.inputs import SourceText
 from core.studies.attention.measures import FeatureMeasure, features_again

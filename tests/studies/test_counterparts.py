@@ -9,8 +9,8 @@ import torch
 
 from core.capture.running import capture, model_inputs
 from core.errors import InputError
+from core.models.classifier import random_copy
 from core.models.family import FAMILIES as RECORDS
-from core.models.fresh import random_copy
 from core.scoring.counterparts import matching
 from core.studies.attention.inputs import SourceText
 from core.studies.comparison import counterparts

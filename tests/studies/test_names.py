@@ -37,7 +37,7 @@ def tables(folder: str) -> dict[str, list[str]]:
 
 # The same words said of something else.
 HOMONYMS = {
-    "core/capture/head_replacement.py": "disable is an operator",
+    "core/capture/standins.py": "disable is an operator",
     "core/capture/interventions.py": "disable is an operator",
     "core/capture/knockout.py": "separators are a kind of edge",
     "core/capture/losses.py": "disable is an operator",

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from core.capture.running import run
-from core.models.fresh import random_copy
+from core.models.classifier import random_copy
 from core.scoring.counterparts import mean_entropy
 from core.studies import worker_cache
 from tests.capture.conftest import tiny, translator

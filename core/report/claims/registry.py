@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from ..ids import ExhibitId
-from . import changes, class_shares, disabling, head_rankings, heads_and_layers, maps, probes, scores
+from . import changes, class_shares, disabling, heads_and_layers, maps, probes, scores
 from .outcomes import Test
 
 # ---------------------------------------------------------------- claims
@@ -119,11 +119,11 @@ TESTS: dict[str, Test] = {
     "late-stripes": maps.late_stripes,
     "classified-by-separator": scores.by_separator,
     "fresh-last-layers": scores.fresh_last_layers,
-    "gradient-and-effect": head_rankings.gradient_and_effect,
-    "gradient-and-shapley": head_rankings.gradient_and_shapley,
-    "gradient-and-gate": head_rankings.gradient_and_gate,
-    "greedy-by-gradient": head_rankings.greedy_by_gradient,
-    "all-combinations": head_rankings.all_combinations,
+    "gradient-and-effect": disabling.gradient_and_effect,
+    "gradient-and-shapley": disabling.gradient_and_shapley,
+    "gradient-and-gate": disabling.gradient_and_gate,
+    "greedy-by-gradient": disabling.greedy_by_gradient,
+    "all-combinations": disabling.all_combinations,
     "first-and-last": heads_and_layers.first_and_last,
     "words-of-both": disabling.words_of_both,
     "repeated-patterns": maps.repeated_patterns,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...atlas.example_grid import example_grids
+from ...atlas.example import example_grids
 from ...drawing import conversion, theme
 from ...drawing.packing import pack_together
 from ...drawing.page import GridTabs, as_script_data, colours, controls_style, page_template, policy, scripts_of

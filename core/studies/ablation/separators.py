@@ -98,7 +98,7 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
         ]
         partial = Slopes(
             np.array(unit.arguments.rows), checkpoint.layers, slopes.to_separator.numpy(), slopes.to_other.numpy(),
-            slopes.weight.numpy(), capture.separators.separator_norms(checkpoint, encodings).numpy(),
+            slopes.weight.numpy(), capture.norms.separator_norms(checkpoint, encodings).numpy(),
             np.array([len(encoding.separators) / len(encoding) for encoding in encodings]),
             np.array([row.label for row in rows]),
             opened.predicted(capture.running.predict(checkpoint, encodings)), np.array(changed), checkpoint.attending,

@@ -356,7 +356,7 @@ class SequentialTestState:
         """What a row's effect of each variant costs, in passes of a row; the untouched pass is left out."""
         layers = self.taken.layers
         return np.array([
-            capture.packed_rows.cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants
+            capture.sweeping.cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants
         ])  # fmt: skip
 
     @cached_property

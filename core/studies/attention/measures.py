@@ -11,8 +11,8 @@ from ...capture.running import Observer, run
 from ...capture.values import maps_and_values
 from ...capture.words import groups_of
 from ...models.checkpoint import Checkpoint
+from ...models.classifier import random_copy
 from ...models.encoding import Encoding
-from ...models.fresh import random_copy
 from ...scoring.definitions import TYPES
 from ...scoring.distances import HeadDistances
 from ...scoring.effective import correlation, effective_attention, mass_by_type

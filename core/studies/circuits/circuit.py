@@ -956,7 +956,7 @@ def measured(options: CircuitOptions, opened: disabling.Opened, pairs: PairSet, 
         stack, slopes = (_reading(options, opened, one, some.firsts[0]) for one in (whole, sloping))
         run, difference = capture.edges.run_pairs(stack, some), differences(pairs, numbers[places])
         if wanted.what == "attribution":
-            part = capture.edge_attribution.edge_attributions(run, slopes, every, difference).numpy()
+            part = capture.edges.edge_attributions(run, slopes, every, difference).numpy()
         elif wanted.what == "circuits":
             part = circuit_values(options, run, wanted, difference)
         else:
@@ -1002,5 +1002,5 @@ def circuit_values(options: CircuitOptions, run: object, wanted: Wanted, differe
 
     graph = run.graph  # type: ignore[attr-defined]
     masks = masks_of(graph, wanted.edges, seed=options.seed)
-    logits = capture.circuit_runs.circuit_logits(run, torch.from_numpy(masks))  # type: ignore[arg-type]
+    logits = capture.edges.circuit_logits(run, torch.from_numpy(masks))  # type: ignore[arg-type]
     return difference(logits.double()).numpy()  # type: ignore[operator]

@@ -15,7 +15,7 @@ import pydantic.dataclasses
 
 from ... import config, models, patterns, scoring, studies
 from ...errors import InputError
-from ...models.bundled_checkpoints import bundled_names
+from ...models.present import bundled_names
 from ...scoring.definitions import BOUNDS, CLASS_SHARE, STATISTICS, bound_of
 from ...store.rows import Row
 from ...tasks.glue import task_of

@@ -20,8 +20,8 @@ from ...capture.common_rows import (
 )
 from ...errors import InputError
 from ...models.checkpoint import Checkpoint
+from ...models.classifier import random_copy
 from ...models.encoding import Encoding
-from ...models.fresh import random_copy
 from ...scoring.counterparts import (
     SimilaritySums,
     entropy_factors,

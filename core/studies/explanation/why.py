@@ -162,7 +162,7 @@ class Why(Study[WhyOptions, WhyPartial]):
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows[: max(chunk.stop, options.removal)]]
         has_few = checkpoint.layers * checkpoint.heads <= MOST_SINGLE_HEADS
         by_head = has_few if options.single_heads is None else options.single_heads
-        untrained = models.fresh.random_copy(checkpoint, seed=options.seed)
+        untrained = models.classifier.random_copy(checkpoint, seed=options.seed)
         inputs = encodings[chunk.start : chunk.stop]
         layers = (
             *layer_moments(TRAINED, checkpoint, inputs, by_head=by_head),

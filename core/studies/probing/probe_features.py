@@ -16,12 +16,12 @@ import numpy as np
 from torch import Tensor
 
 from ... import config
+from ...capture.outputs import input_embeddings, layer_outputs
 from ...capture.running import run
-from ...capture.states import input_embeddings, layer_outputs
 from ...capture.words import shares
 from ...models.checkpoint import Checkpoint
+from ...models.classifier import random_copy
 from ...models.encoding import Encoding
-from ...models.fresh import random_copy
 from ...probing.ragged import Ragged
 from ...tasks.conllu import GoldSentence, LeftOut
 from .. import worker_cache

@@ -331,7 +331,7 @@ def _pooled(checkpoint: "models.checkpoint.Checkpoint", encodings: Sequence[Enco
 
     def compute(folder: object) -> None:
         stored = Ragged.create(folder, "pooled", shapes)  # type: ignore[arg-type]
-        for chosen, states in capture.states.layer_outputs(checkpoint, encodings):
+        for chosen, states in capture.outputs.layer_outputs(checkpoint, encodings):
             for row, number in enumerate(chosen):
                 own, encoding = states[:, row].numpy(), encodings[number]
                 at = studies.attention.measures.classifying(encoding, causal=checkpoint.causal)

@@ -11,8 +11,7 @@ from core.atlas.proposals import proposals
 from core.attention import Head
 from core.errors import StoreError
 from core.findings import hypothesis_crate
-from core.models.bundled_checkpoints import bundled_names
-from core.models.present import present_weights
+from core.models.present import bundled_names, present_weights
 from core.scoring.corrections import CONTROLLED
 from core.store import hypotheses as store
 from core.store.hypotheses import StoredBatch, StoredHypothesis

@@ -103,7 +103,7 @@ def _compared(live_change: LiveChange) -> None:
 def opened(name: str) -> Any:
     """The checkpoint with the head it was saved with: classes, words, or none."""
     plain_name, revision = resources.split_revision(name)
-    return resources.checkpoint(name, models.kinds.saved_head(plain_name, revision=revision))
+    return resources.checkpoint(name, models.opening.saved_head(plain_name, revision=revision))
 
 
 def _picture(moved: Any, heads: list[Head]) -> None:

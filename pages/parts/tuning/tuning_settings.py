@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from core.config import settings
-from core.models.poolings import POOLINGS
+from core.models.encoding import POOLINGS
 from core.tuning.recipe import PRESETS
 from pages.parts.shell import url
 

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import capture, studies
-from core.atlas.example_grid import example_grid
+from core.atlas.example import example_grid
 from core.atlas.head import Gallery, Shelved, command_of, facts, head_page, scores_beside, sentence
 from core.attention import Head
 from core.drawing.packing import Grid

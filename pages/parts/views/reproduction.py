@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.atlas.example_grid import example_grids
+from core.atlas.example import example_grids
 from core.config import command_line, settings
 from core.jobs import chain
 from core.jobs.duration_estimate import estimate_duration
