@@ -1,7 +1,7 @@
-"""Blocks and layers changed in a whole model: off, or with outputs taken from another input.
+"""Turn sublayers and layers of a model off, or replace their outputs.
 
-Forward hooks on the modules that write to the residual stream, for the length of one forward and only in the thread
-that asked, so that sessions go on sharing one model. Families without a record here are refused in a sentence.
+Forward hooks on the modules that write to the residual stream do it for one forward pass and in the calling thread
+only, so that sessions can share a model. Families without a record here raise an InterventionError.
 """
 
 import threading
@@ -33,13 +33,12 @@ _WRITERS = {  # of a layer: the last linear module of its attention block and of
 
 @dataclass(frozen=True)
 class PartChange:
-    """A block or layer that is off, or whose output is taken from elsewhere.
+    """A sublayer or layer that is turned off, or whose output is replaced.
 
     Attributes:
-        outputs: for each input of the run what the block adds to the residual stream, or the layer hands on. None: the
-            part is off, so that a block adds nothing and a layer is the identity.
-        places: for each input the positions where `outputs` hold; elsewhere the part's own output stays. None:
-            everywhere.
+        outputs: for each input of the run, what the sublayer adds to the residual stream, or the output of the layer.
+            None turns it off: a sublayer adds nothing, and a layer is the identity.
+        places: for each input, the positions where `outputs` replaces the output. None: everywhere.
     """
 
     part: LayerBlock
@@ -48,7 +47,7 @@ class PartChange:
 
 
 def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
-    """The layers, in order. Raises InterventionError where parts of the family cannot be reached."""
+    """Return the layers in order. Raises InterventionError if the layers of the family cannot be reached."""
     kind = checkpoint.family.model_type
     paths = _WRITERS.get(kind)
     for module in checkpoint.model.modules() if paths else ():
@@ -68,7 +67,7 @@ def _has(layer: nn.Module, path: str) -> bool:
 
 
 def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
-    """The module whose output a block adds to the residual stream, or the layer itself, whose output it hands on."""
+    """Return the module whose output a sublayer adds to the residual stream, or the layer itself."""
     layer = layers_of(checkpoint)[part.within(checkpoint.layers, checkpoint.heads).layer]
     if part.kind == "layer":
         return layer
@@ -77,9 +76,9 @@ def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
 
 @contextmanager
 def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs: Sequence[int]) -> Iterator[None]:
-    """Parts are changed in forwards of this thread until the block ends.
+    """Apply the changes to all forward passes of this thread within the context.
 
-    inputs: the batch's inputs by their numbers in the run, which say whose `outputs` belong to its rows.
+    inputs: indices of the batch's inputs within the run.
     """
     thread = threading.get_ident()
 
@@ -118,14 +117,10 @@ def _placed(change: PartChange, inputs: list[int], outputs: Float[Tensor, "batch
 def parts_kept(
     checkpoint: Checkpoint, parts: Sequence[LayerBlock]
 ) -> Iterator[dict[LayerBlock, Float[Tensor, "batch position hidden"]]]:
-    """The outputs of these parts in forwards of this thread are kept until the block ends.
+    """Record the outputs of sublayers and layers in the forward passes of this thread within the context.
 
-    Yields:
-        What each block adds to the residual stream, or the layer hands on, in the model's dtype; empty before a
-        forward, then of the last one.
-
-    Raises:
-        InterventionError: parts of this family cannot be reached.
+    Yields what each sublayer adds to the residual stream, or the output of the layer, in the model's dtype. It is empty
+    before a forward pass and holds the last one afterwards. Raises InterventionError if the family cannot be reached.
     """
     thread, kept = threading.get_ident(), {}
 

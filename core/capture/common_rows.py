@@ -1,8 +1,8 @@
-"""The rows of two checkpoints' maps that can be compared: the same queries over the same keys, input by input.
+"""Rows of two checkpoints' maps that can be compared: the same queries over the same keys, input by input.
 
-Where both split a text into the same tokens the keys are tokens; else words, and special tokens that both have. A key
-that only one of them has is left out and the row scaled to 1; where one of them cannot look ahead, so are keys behind
-the query.
+Keys are tokens if both checkpoints split a text into the same tokens; otherwise words, and special tokens that both
+have. Keys that only one of them has are left out, and rows are normalised to 1. If one of them is causal, keys after
+the query are left out as well.
 """
 
 from collections.abc import Sequence
@@ -23,31 +23,27 @@ Group = tuple[int, ...]  # positions that together are a token or a word
 
 @dataclass(frozen=True)
 class CommonInput:
-    """An input as both checkpoints have it: the positions of each token or word that they share, in order.
-
-    Attributes:
-        other: positions in the other's, of the same tokens or words.
-    """
+    """The positions of each shared token or word of an input in both checkpoints, in order."""
 
     first: tuple[Group, ...]
     other: tuple[Group, ...]
 
 
 def split_alike(first: Encoding, other: Encoding) -> bool:
-    """Whether both split a text into the same tokens."""
+    """Return whether both checkpoints split a text into the same tokens."""
     return first.tokens == other.tokens and first.offsets == other.offsets
 
 
 def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
-    """Every position, of inputs that are split alike."""
+    """Return every position, for inputs that are split alike."""
     groups = tuple((position,) for position in range(len(first)))
     return CommonInput(groups, groups)
 
 
 def common_words(first: Encoding, other: Encoding) -> CommonInput:
-    """The keys of an input that two checkpoints split differently.
+    """Return the shared keys of an input that two checkpoints split differently.
 
-    These are the words that both have whole, [CLS] or the start token, and separators that both have as many of.
+    These are the words that both have whole, [CLS] or the start token, and the separators if both have the same number.
     """
     mine, theirs = (_by_place(encoding) for encoding in (first, other))
     shared = [position for position in mine if position in theirs]
@@ -57,7 +53,7 @@ def common_words(first: Encoding, other: Encoding) -> CommonInput:
 
 
 def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
-    """Words by sentence and characters, special tokens by what they are."""
+    """Words by sentence and characters, special tokens by kind."""
     groups: dict[tuple[object, ...], Group] = {}
     for word in words_of(encoding):
         if word.span is not None:
@@ -70,15 +66,12 @@ def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
 
 
 def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequence[int]) -> list[int]:
-    """Which tokens or words of an input are compared as queries, in order.
+    """Return the sorted indices of the tokens or words of an input that are compared as queries.
 
     Args:
-        queries: how many are drawn at most; None takes all.
-        backward: whether no query looks ahead; the first then sees itself alone and is none of them.
-        seed: numbers that decide the draw; equal ones draw the same.
-
-    Returns:
-        Their numbers from 0, rising; empty where there is none.
+        queries: largest number; None takes all.
+        backward: whether queries are causal; the first query, which attends only to itself, is then left out.
+        seed: numbers that seed the draw.
     """
     candidates = np.arange(1 if backward else 0, units)
     if queries is None or len(candidates) <= queries:
@@ -88,11 +81,11 @@ def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequ
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Rows of inputs of about the same length, one after another.
+    """Rows of inputs of about the same length.
 
     Attributes:
-        rows: weights of every head, layer by layer; shorter inputs are padded with 0 to the longest one's keys.
-        inputs: the number of the input that each row is of, from 0.
+        rows: weights of every head, layer by layer; shorter inputs are padded with 0.
+        inputs: index of the input of each row.
     """
 
     rows: Float[Tensor, "head row key"]
@@ -100,12 +93,12 @@ class RowBlock:
 
 
 class CommonRows:
-    """Observer: the drawn rows of every head of one checkpoint over what both have, in `rows`, one entry an input.
+    """Observer that collects the drawn rows of every head over the shared keys in `rows`, one entry for each input.
 
     Args:
-        groups: of each input the positions of every common token or word.
-        queries: of each input the numbers of tokens or words whose rows are kept.
-        backward: whether keys behind the query are left out.
+        groups: for each input, the positions of every shared token or word.
+        queries: for each input, the indices of the tokens or words whose rows are stored.
+        backward: whether keys after the query are left out.
     """
 
     takes_sinks = True
@@ -129,7 +122,7 @@ class CommonRows:
         ]
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Keep the drawn rows of one layer; each sums to 1 over the common keys."""
+        """Store the drawn rows of one layer, each normalised to 1 over the shared keys."""
         for row, number in enumerate(inputs):
             keys, queries = self.keys[number], self.queries[number]
             maps = weights[row, :, :, : weights.shape[2]].float().cpu()  # a sink is no token
@@ -153,7 +146,7 @@ class CommonRows:
 
 
 def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
-    """1 where a position is of a token or word; None where each position is one, in order."""
+    """1 if a position belongs to a token or word; None if every position is one, in order."""
     if groups == tuple((position,) for position in range(length)):
         return None
     membership = torch.zeros(length, len(groups))
@@ -165,26 +158,18 @@ def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
 def take_rows(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows
 ) -> list[Float[Tensor, "head _ _"]]:
-    """The drawn rows of every input, from one pass.
+    """Return the drawn rows of every input from one pass, float32; they sum to 1.
 
-    Args:
-        checkpoint: the one that `observer` was made for.
-        encodings: the inputs, as many and as long as the observer expects.
-
-    Returns:
-        One tensor an input, over its drawn queries and common keys; float32, rows sum to 1. Heads are in the order of
-        `Checkpoint.all_heads`.
+    Heads are in the order of `Checkpoint.all_heads`.
     """
     run(checkpoint, encodings, [observer], layers=observer.layers)
     return observer.rows
 
 
 def blocks(rows: Sequence[Tensor], *, most: int = 192) -> list[RowBlock]:
-    """The rows of all inputs in blocks, the longest inputs first, so that little is padding.
+    """Group the rows [head, row, key] of all inputs into blocks with little padding, the longest inputs first.
 
-    Args:
-        rows: of each input. *Shape:* (head, row, key) each.
-        most: rows that a block has at most; an input with more of them is a block of its own.
+    most: largest number of rows in a block. An input with more rows is a block by itself.
     """
     order = sorted(range(len(rows)), key=lambda number: (-rows[number].shape[-1], number))
     made, start = [], 0

@@ -1,4 +1,4 @@
-"""One input with and without an intervention: what the model says, and how far the maps of each head move."""
+"""One input with and without an intervention: its predictions, and how far the map of each head moves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,13 +19,11 @@ SHOWN_WORDS = 10
 
 @dataclass(frozen=True)
 class OutputChange:
-    """One class or word of the vocabulary, before and after a change.
+    """One class or vocabulary entry before and after a change.
 
     Attributes:
-        logit_before: without the change; NaN where that run predicts nothing.
-        logit_after: with it; NaN likewise.
-        before: probability without the change, 0 to 1; 0 of a score, which has none.
-        after: probability with it, likewise.
+        logit_before: logit without the change; NaN if that run predicts nothing. `logit_after` likewise.
+        before: probability without the change, 0 to 1; 0 for regression scores. `after` likewise.
     """
 
     name: str
@@ -37,13 +35,12 @@ class OutputChange:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One input's maps and predictions, without and with a change.
+    """Maps and predictions of one input without and with a change.
 
     Attributes:
-        maps_before: all maps without it.
-        moved: half the sum over keys of |after - before|, mean over queries. *Range:* 0 (the same) to 1.
-        choices: every class, or the likeliest words of either run; empty where nothing is predicted.
-        place: the position whose word is predicted; None for classes.
+        moved: total variation distance, half the sum over keys of |after - before|, mean over queries. *Range:* 0 to 1.
+        choices: every class, or the most likely tokens of either run; empty if nothing is predicted.
+        place: the position whose token is predicted; None for classes.
     """
 
     maps_before: AttentionMaps
@@ -56,14 +53,9 @@ class Comparison:
 def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[Change]) -> Comparison:
     """Run one input without and with changes.
 
-    A classifier gives its classes, a causal language model the next piece, a masked one the piece at the first mask.
-
-    Returns:
-        Both runs; without choices where a masked language model's input has no mask, or the model predicts nothing.
-
-    Raises:
-        InputError: the model computes no maps.
-        InterventionError: as `run` does.
+    Classifiers predict their classes, causal language models the next token, and masked ones the token at the first
+    mask. `choices` is empty if the input of a masked language model has no mask. Raises InputError if the model
+    computes no maps, and InterventionError as `run` does.
     """
     maps_before, logits_before = _observed(checkpoint, encoding, ())
     maps_after, logits_after = _observed(checkpoint, encoding, tuple(interventions))
@@ -80,16 +72,14 @@ ChangedInput = tuple[Encoding, Sequence[Change]]
 
 
 def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[OutputChange, ...]:
-    """What two inputs predict as they are: `predictions` without changes."""
+    """Return the predictions for two inputs without changes."""
     return predictions(checkpoint, (first, ()), (second, ()))
 
 
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
-    """What two runs predict, without looking at maps.
+    """Return the predictions of two runs without capturing maps, as in `Comparison.choices`.
 
-    Returns:
-        As of `Comparison.choices`. The logits and probabilities of an input without a mask are NaN; empty where neither
-        run predicts anything.
+    Values are NaN for an input without a mask. Empty if neither run predicts anything.
     """
     both: list[Tensor | None] = []
     for encoding, changes in (before, after):
@@ -105,13 +95,9 @@ def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInpu
 
 
 def answer_positions(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[int, int] | None:
-    """The positions where two inputs are predicted, each one's mask or last piece.
+    """Return the position whose token is predicted in each input: its mask or its last token. None for a classifier.
 
-    Returns:
-        A position of each; None for a classifier.
-
-    Raises:
-        InputError: an input of a masked language model has no mask.
+    Raises InputError if an input of a masked language model has no mask.
     """
     if checkpoint.labels is not None:
         return None
@@ -171,7 +157,7 @@ def _mask_or_end(checkpoint: Checkpoint, encoding: Encoding) -> int | None:
 def _choices(
     checkpoint: Checkpoint, before: Float[Tensor, " choice"], after: Float[Tensor, " choice"]
 ) -> tuple[OutputChange, ...]:
-    """Every class; or the likeliest pieces of either run, most likely before first. A score has no probability."""
+    """Return every class, or the most likely tokens of either run, sorted by probability before the change."""
     names = checkpoint.labels
     single = len(before) == 1
     shares = (before * 0, after * 0) if single else (torch.softmax(before, -1), torch.softmax(after, -1))

@@ -1,8 +1,8 @@
-"""Heads and feed-forward blocks as parts of a model's weights, and how much each matters to the loss.
+"""Heads and feed-forward sublayers as parts of a model's weights, and their importance for the loss.
 
-A head is gone where the rows of its layer's output projection that read it are 0; a feed-forward block where its
-last matrix and bias are. So whoever masks weights can take away both. Importance is |d loss / d xi| with xi = 1 a
-gate on the head's output, or on what the block adds (Michel et al. 2019; Prasanna et al. 2020).
+A head is removed by setting the rows of the output projection that read it to 0, a feed-forward sublayer by setting its
+last matrix and bias to 0. Importance is |d loss / d xi|, where xi = 1 is a gate on the output of the head or sublayer
+(Michel et al. 2019; Prasanna et al. 2020).
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,19 +24,16 @@ from .running import BATCH_TOKENS, batches, model_inputs, prepared
 
 
 def every_component(checkpoint: Checkpoint) -> list[Component]:
-    """All heads, layer by layer, then all feed-forward blocks."""
+    """Return all heads, layer by layer, then all feed-forward sublayers."""
     heads = checkpoint.all_heads
     return [*heads, *every_part(checkpoint.layers, ["feedforward"])]
 
 
 def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Bool[Tensor, "..."]]:
-    """Masks of a model's parameters under which these components add nothing.
+    """Return a mask by parameter name, True where a weight stays, that removes these components.
 
-    Returns:
-        By the parameter's name in the model: True where a weight stays. Parameters that are not named stay whole.
-
-    Raises:
-        InterventionError: layers share an output projection, or blocks of this family cannot be reached.
+    Parameters that are not named stay whole. Raises InterventionError if layers share an output projection, or if the
+    sublayers of this family cannot be reached.
     """
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     projections, masks = output_projections(checkpoint), {}
@@ -58,20 +55,11 @@ def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str
 def component_importance(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> dict[Component, float]:
-    """Importance of every head and feed-forward block, 0 to 1.
+    """Return the importance of every head and feed-forward sublayer, 0 to 1, in the order of `every_component`.
 
-    A head's is divided by the l2 norm of its layer's (as Michel et al.), a block's by that of all blocks.
-
-    Args:
-        labels: one an input, as in `gradients`.
-
-    Returns:
-        By component, in the order of `every_component`.
-
-    Raises:
-        CheckpointError: without a classifier.
-        InputError: inputs and labels do not go together.
-        InterventionError: heads or blocks of this family cannot be reached.
+    Importance is divided by the l2 norm over the heads of the layer (as Michel et al.), or over all feed-forward
+    sublayers. Raises CheckpointError without a classifier, InputError if inputs and labels do not match, and
+    InterventionError if heads or sublayers cannot be reached.
     """
     heads = importance(gradients(checkpoint, encodings, labels))
     blocks = block_gradients(checkpoint, encodings, labels)
@@ -86,18 +74,9 @@ def component_importance(
 def block_gradients(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> Float[Tensor, " layer"]:
-    """Mean over inputs of |d loss / d xi| of every feed-forward block, where xi = 1 is a gate on what it adds.
+    """Return the mean over inputs of |d loss / d xi| for every feed-forward sublayer, float64, in units of the loss.
 
-    Args:
-        labels: one an input, as in `gradients`.
-
-    Returns:
-        Float64, in units of the loss. *Range:* 0 and up.
-
-    Raises:
-        CheckpointError: without a classifier.
-        InputError: inputs and labels do not go together.
-        InterventionError: blocks of this family cannot be reached.
+    Raises the errors of `component_importance`.
     """
     check_labels(checkpoint, encodings, labels)
     total = torch.zeros(checkpoint.layers, dtype=torch.float64)

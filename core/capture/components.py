@@ -1,8 +1,7 @@
-"""What can be taken away from a model besides a head: a layer's attention block, its feed-forward block, the layer.
+"""Components of a model that can be ablated besides heads: attention sublayers, feed-forward sublayers, and layers.
 
-A head is `core.attention.Head`; a `LayerBlock` is one of the others. "Off" leaves the residual stream as it came, so a
-block adds nothing and a whole layer is the identity. In families with the LayerNorm behind a block (BERT) that
-LayerNorm stays when the block is off; a layer that is off has none.
+An ablated sublayer adds nothing to the residual stream; an ablated layer is the identity. In families with the
+LayerNorm after a sublayer (BERT), that LayerNorm remains when the sublayer is ablated.
 """
 
 import re
@@ -20,7 +19,7 @@ _NAME = re.compile(r"^L(\d{1,9})[ -]?(attention|feedforward|layer)$", re.IGNOREC
 
 
 class LayerBlock(NamedTuple):
-    """A block of one layer (zero-based), or all of it. `str(LayerBlock(2, "attention"))` is "L3-attention"."""
+    """A sublayer of one layer (zero-based), or the whole layer. `str(LayerBlock(2, "attention"))` is "L3-attention"."""
 
     layer: int
     kind: PartKind
@@ -30,7 +29,7 @@ class LayerBlock(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> "LayerBlock":
-        """Read "L3-attention" (one-based, any case)."""
+        """Parse a name such as "L3-attention" (one-based, any case)."""
         read = _NAME.match(name.strip())
         if not read or int(read[1]) == 0:
             raise InputError(
@@ -39,7 +38,7 @@ class LayerBlock(NamedTuple):
         return cls(int(read[1]) - 1, cast(PartKind, read[2].lower()))
 
     def within(self, layers: int, heads: int) -> "LayerBlock":
-        """The block itself. Raises InputError where a model of `layers` layers has none such."""
+        """Return itself. Raises InputError if a model of this size does not have it."""
         if not 0 <= self.layer < layers:
             raise InputError(f"This checkpoint has {layers} layers, so there is no {self}: choose L1 to L{layers}.")
         return self
@@ -49,13 +48,13 @@ Component = Head | LayerBlock
 
 
 def parse_components(names: str) -> list[Component]:
-    """Read "L1H2,L3-attention"; an empty text is none."""
+    """Parse names such as "L1H2,L3-attention". An empty text gives an empty list."""
     parts = [name.strip() for name in names.split(",") if name.strip()]
     return [LayerBlock.parse(name) if "-" in name else Head.parse(name) for name in parts]
 
 
 def every_part(layers: int, kinds: Iterable[str]) -> list[LayerBlock]:
-    """The blocks of these kinds, layer by layer. Raises InputError for an unknown kind."""
+    """Return the sublayers or layers of these kinds, layer by layer. Raises InputError for an unknown kind."""
     wanted = list(kinds)
     if unknown := [kind for kind in wanted if kind not in PART_KINDS]:
         raise InputError(f'A part of a layer is one of {", ".join(PART_KINDS)}; "{unknown[0]}" is none of them.')

@@ -1,8 +1,8 @@
-"""Optimal constants: the output that a head could always give with the least harm (Li and Janson 2024, 2409.09951).
+"""Optimal constants: the constant output of a head that harms the loss least (Li and Janson 2024, 2409.09951).
 
-For each head on its own, a constant per class of position (first, separator, other) that minimises the mean loss on
-train rows, by gradient descent from the mean output, or from zero where that is the better start. All heads of a layer
-are fitted together from that layer's inputs, which are computed once.
+For each head alone, gradient descent fits one constant per class of position (first, separator, other) to minimise the
+mean loss on train examples. It starts from the mean output, or from zero if that is better. All heads of a layer are
+fitted together from the inputs of the layer, which are computed once.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -26,15 +26,14 @@ STEP_SIZE = 0.1  # of the standard deviation of the layer's mean outputs
 
 @dataclass(frozen=True)
 class Fitted:
-    """The constants of every head, and mean losses on the rows that fitted them.
+    """The constants of every head, and mean losses on the examples that fitted them.
 
-    A loss is cross-entropy in nats or squared error; NaN for heads that were not fitted.
+    Losses are cross-entropy in nats or squared errors; NaN for heads that were not fitted.
 
     Attributes:
-        mean: the loss with the head alone at its mean output.
-        zero: the loss with the head alone at 0.
-        fitted: the loss with the head alone at its constant; at most the smaller of the others, since the descent
-            starts there and its best step is kept.
+        mean: loss with only this head set to its mean output.
+        zero: loss with only this head set to 0.
+        fitted: loss with only this head set to its constant; never above `mean` and `zero`.
     """
 
     source: ByClass
@@ -43,14 +42,14 @@ class Fitted:
     fitted: Float[Tensor, "layer head"]
 
     def stuck(self) -> list[tuple[int, int]]:
-        """Heads (layer, head) whose descent found nothing better than its start."""
+        """Return the heads (layer, head) for which gradient descent did not improve on its start."""
         start = torch.minimum(self.mean, self.zero)
         return [(int(layer), int(head)) for layer, head in (self.fitted >= start).nonzero().tolist()]
 
 
 @dataclass(frozen=True)
 class _Bucket:
-    """Inputs of one length at a layer: what came in, and what does not depend on the constants."""
+    """Inputs of one length at a layer: the input of the layer, and what does not depend on the constants."""
 
     x: Float[Tensor, "batch length hidden"]
     classes: Int[Tensor, "batch length"]
@@ -66,20 +65,16 @@ def optimal_constants(
     heads: Collection[Head] | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> Fitted:
-    """Fit the constant of every head, or of some: each alone, by gradient descent on the mean loss.
+    """Fit the constant of each head by gradient descent on the mean loss.
 
     Args:
         checkpoint: a BERT- or GPT-2-like classifier.
-        labels: one a row, as in `gradients`.
-        heads: only these; the others keep their mean, and their losses are NaN. None: all.
-        on_progress: called after each layer with the share of layers that are done, up to 1.
-
-    Returns:
-        The constants, by head and class of position, and their losses.
+        heads: fit only these; other heads get their mean, and NaN as losses. None: all.
+        on_progress: called after each layer with the fraction of layers done.
 
     Raises:
-        InputError: there are no rows, or not one label a row.
-        CheckpointError: the family's layers cannot be taken apart.
+        InputError: there are no examples, or not one label for each.
+        CheckpointError: the layers of the family cannot be computed separately.
     """
     if not encodings or len(encodings) != len(labels):
         raise InputError(f"Every row needs one label; seen {len(encodings)} rows and {len(labels)} labels.")
@@ -139,7 +134,7 @@ def _descend(
     steps: int,
     wanted: list[int],
 ) -> tuple[Float[Tensor, "class some dim"], Float[Tensor, "three some"]]:
-    """The best constants of some of a layer's heads, and the losses of mean, zero and best."""
+    """Return the best constants of some heads of a layer, and the losses of mean, zero and best."""
     means = every[:, wanted]
     mean, zero = (
         _losses(stack, layer, buckets, values, wanted, slopes=False) for values in (means, torch.zeros_like(means))
@@ -169,7 +164,7 @@ def _losses(
     *,
     slopes: bool,
 ) -> Float[Tensor, " some"]:
-    """Mean loss over all rows with each head alone at its constant; slopes: add its gradient to the constants."""
+    """Return the mean loss over all examples with each head alone at its constant; `slopes` adds the gradient."""
     rows, total = sum(len(group.labels) for group in buckets), torch.zeros(constants.shape[1], dtype=torch.float64)
     with torch.set_grad_enabled(slopes):
         for bucket in buckets:
@@ -189,7 +184,7 @@ def _losses(
 def _of_rows(
     stack: Stack, layer: int, bucket: _Bucket, constants: Tensor, some: list[int]
 ) -> Float[Tensor, "some row"]:
-    """Losses of some rows with each of these heads of the layer in turn at its constant."""
+    """Return the losses of some examples with each of these heads in turn at its constant."""
     block, x, labels = stack.blocks[layer], bucket.x, bucket.labels
     with torch.no_grad():
         mixed = block.mixed_of(x, stack.causal)[0]

@@ -1,9 +1,9 @@
-"""What reaches every head's queries and keys, as a sum of named contributions: embeddings, heads, feed-forward blocks.
+"""Queries and keys of every head as sums of named contributions: embeddings, heads and feed-forward sublayers.
 
-With the scale of every LayerNorm held as the run has it, a Transformer's residual stream is a sum of what each
-component wrote, also in BERT's order, where LayerNorms stand in the stream (Elhage et al. 2021). No table of families
-says where the stream is: `Carrying` follows it through the forward pass. A sum that does not add up to
-what the head really saw belongs to a family that cannot be taken apart; it is refused.
+With the scale of every LayerNorm fixed to its value in the run, the residual stream is a sum of what each component
+wrote, also for BERT, whose LayerNorms are in the stream (Elhage et al. 2021). `Carrying` follows the stream through the
+forward pass, so no table of families is needed. If the contributions do not add up to the actual queries and keys, the
+family is refused.
 """
 
 import math
@@ -37,19 +37,12 @@ FEW = 8  # rows of a table whose rows are carried as they stand
 
 
 def sum_of(value: object) -> Sum | None:
-    """The contributions that a tensor carries; None where it carries none."""
+    """Return the contributions that a tensor carries, or None."""
     return getattr(value, "contributions", None) if isinstance(value, Tensor) else None
 
 
 def carry(value: Float[Tensor, "*axes"], carried: Sum) -> Float[Tensor, "*axes"]:
-    """Mark a tensor as the sum of these contributions, until they are replaced.
-
-    Args:
-        value: the tensor, which is marked in place; its numbers stay.
-
-    Returns:
-        `value` itself.
-    """
+    """Mark a tensor in place as the sum of these contributions and return it."""
     value.contributions = carried  # type: ignore[attr-defined]
     return value
 
@@ -63,7 +56,9 @@ def _fixed(parts: FixedPart, role: Role) -> Sum:
 
 
 def _embedded(ids: Tensor, weight: Tensor, value: Tensor, component: Component) -> Sum:
-    """What a table of embeddings adds: places are the same in every row of a batch, segments are few."""
+    """Return the contribution of an embedding table. Positions are the same in every row of a batch, and segments are
+    few.
+    """
     if ids.dim() == 2 and component.kind == "position" and bool((ids == ids[:1]).all()):
         return _fixed(FixedPart(component, value[None, :1]), "stream")
     if ids.dim() == 2 and component.kind == "segment" and len(weight) <= FEW:
@@ -102,14 +97,14 @@ _ADDITIONS = frozenset(("add", "__add__", "__radd__"))
 
 
 class Carrying(TorchFunctionMode):
-    """Watches a forward pass and carries contributions along.
+    """Torch function mode that propagates contributions through a forward pass.
 
     Attributes:
-        tables: whose rows a table of embeddings holds, by the id of its weights.
-        writer: who writes the next addition that carries nothing: the feed-forward block after the last attention;
-            None before any.
-        keeps_norms: whether sums keep the LayerNorm they passed.
-        spares: one contribution to each branch is computed for the first input alone, to be told by difference.
+        tables: the component of each embedding table, by the id of its weights.
+        writer: the component of the next addend without contributions: the feed-forward sublayer after the last
+            attention; None before the first.
+        keeps_norms: whether sums store the LayerNorm that they passed.
+        spares: compute one contribution to each branch for the first input only; for other inputs it is the remainder.
     """
 
     def __init__(self, tables: dict[int, Component], *, keeps_norms: bool = False) -> None:
@@ -121,7 +116,7 @@ class Carrying(TorchFunctionMode):
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """The function's own value; it carries contributions where those follow."""
+        """Return the value of the function, with contributions attached if they can be propagated."""
         kwargs = kwargs or {}
         value = function(*args, **kwargs)
         name = getattr(function, "__name__", "")
@@ -180,7 +175,7 @@ class Carrying(TorchFunctionMode):
         carry(value, whole)
 
     def _written(self, addend: Any, carried: Sum, value: Tensor) -> Sum:
-        """What an addend that carries nothing is: a constant, or what the block that ran last wrote."""
+        """Return the contribution of an addend that carries none: a constant, or the output of the last sublayer."""
         plain = torch.as_tensor(addend, dtype=value.dtype, device=value.device).detach()
         if carried.role == "branch":
             return _constant(plain.expand(value.shape), LAST_BIAS, "branch")
@@ -193,7 +188,9 @@ class Carrying(TorchFunctionMode):
         return _constant(plain.expand(value.shape), component, carried.role)
 
     def _project(self, states: Sum, whole: Tensor, weight: Tensor, value: Tensor, bias: Tensor | None) -> None:
-        """A matrix times the stream is a branch; before the first attention, and of heads' outputs, the stream."""
+        """A matrix product of the stream is a branch. Before the first attention and for heads' outputs, it is the
+        stream.
+        """
         role: Role = "branch" if states.role == "branch" or (states.role == "stream" and self.writer) else "stream"
         component = LAST_BIAS if role == "branch" else BIAS
         added = None if bias is None else fixed_part(component, bias.detach(), value.dim())
@@ -210,7 +207,9 @@ class Carrying(TorchFunctionMode):
         carry(value, projected if added is None else projected.with_fixed((*projected.fixed, added)))
 
     def _normalise(self, name: str, states: Sum, args: tuple[Any, ...], kwargs: dict[str, Any], value: Tensor) -> None:
-        """Its scale held, a norm is linear in the stream. Its bias is the last one; the one before joins the others."""
+        """A norm with fixed scale is linear. Its bias becomes the last bias; the previous one joins the other
+        constants.
+        """
         is_centred = name == "layer_norm"
         order = ("input", "shape", "weight", "bias", "eps") if is_centred else ("input", "shape", "weight", "eps")
         arguments = dict(zip(order, args, strict=False)) | kwargs
@@ -241,7 +240,7 @@ def _join(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: T
 
 
 def _fits(factor: Tensor, value: Tensor) -> bool:
-    """Whether contributions stand before all axes of the product, so that none meets another axis."""
+    """Return whether the contribution axis precedes all axes of the product."""
     return factor.dim() == value.dim()
 
 
@@ -259,19 +258,18 @@ TOLERANCE = 1e-4  # of a row's largest |score|; beyond it a family is not exact 
 
 @dataclass(frozen=True)
 class HeadInputs:
-    """One layer's queries and keys as sums of contributions, for a batch of inputs of one length.
+    """Queries and keys of one layer as sums of contributions, for a batch of inputs of equal length.
 
     Attributes:
-        layer: zero-based, in its stack.
-        part: the set of heads; "" where there is one.
-        query: before the scores' scale. *Shape:* (component, batch, head, query, dim).
-        key: shared key heads are repeated for each head. *Shape:* (component, batch, head, key, dim).
-            Both hold, in the place of `left_over`, the whole query and key instead of its contribution.
-        bias: added to the scores by place alone (T5). *Shape:* (batch or 1, head, query, key), or None.
-        visible: which keys a query sees. *Shape:* (batch or 1, head or 1, query, key).
-        query_norm, key_norm: the LayerNorm before the projection, where asked for and there is one.
-        left_over: the places of the contributions to queries and to keys that are the whole less all others, which
-            saves their products; None where every contribution was computed.
+        part: the set of heads; "" if there is only one.
+        query: before scaling. *Shape:* (component, batch, head, query, dim).
+        key: key heads that are shared are repeated for each head. At index `left_over`, `query` and `key` hold the
+            whole query or key instead of a contribution.
+        bias: position bias added to the scores (T5). *Shape:* (batch or 1, head, query, key), or None.
+        visible: which keys a query may attend to. *Shape:* (batch or 1, head or 1, query, key).
+        query_norm, key_norm: the LayerNorm before the projection, if requested and present.
+        left_over: index of the contributions to queries and to keys that are the remainder after all others; None if
+            every contribution was computed.
     """
 
     layer: int
@@ -289,23 +287,23 @@ class HeadInputs:
 
     @cached_property
     def whole_query(self) -> Float[Tensor, "batch head query dim"]:
-        """The queries as the head has them."""
+        """Return the complete queries."""
         return self.query.sum(0) if self.left_over is None else self.query[self.left_over[0]]
 
     @cached_property
     def whole_key(self) -> Float[Tensor, "batch head key dim"]:
-        """The keys as the head has them."""
+        """Return the complete keys."""
         return self.key.sum(0) if self.left_over is None else self.key[self.left_over[1]]
 
     @cached_property
     def scores(self) -> Float[Tensor, "batch head query key"]:
-        """The head's scores before the softmax, as the contributions add up; of invisible keys too."""
+        """Return the scores before the softmax as the sum of contributions, including masked keys."""
         products = self.whole_query @ self.whole_key.mT * self.scaling
         return products if self.bias is None else products + self.bias
 
     @cached_property
     def weights(self) -> Float[Tensor, "batch head query key"]:
-        """The attention weights that these scores give; rows sum to 1 over tokens, without a sink."""
+        """Return the attention weights of these scores; rows sum to 1 over tokens, without a sink."""
         return torch.softmax(self.scores.masked_fill(~self.visible, -math.inf), -1)
 
 
@@ -323,20 +321,20 @@ def take_head_inputs(
     norms: bool = False,
     by_difference: bool = False,
 ) -> None:
-    """Hand every layer's queries and keys, as sums of contributions, to `take`, batch by batch.
+    """Call `take` with the queries and keys of every layer as sums of contributions, batch by batch.
 
     Args:
-        checkpoint: of a family whose attention goes through transformers' interface, in float32 or float64.
-        take: called with one layer of one batch, and which inputs the batch holds. Nothing is kept afterwards.
-        layers: only these, zero-based; what comes after the last is not taken apart.
-        part: which set of heads of an encoder-decoder; "" is the first.
-        by_head: whether each earlier head is a contribution of its own, or an attention block's heads together.
-        norms: whether the LayerNorm before the projections is kept, for what holding its scale hides.
-        by_difference: whether one contribution on each side is `HeadInputs.left_over`; that of each batch's first input
-            is computed all the same, so that a family that is not exact is refused.
+        checkpoint: must use transformers' attention interface, in float32 or float64.
+        take: called with one layer of one batch, and the indices of the batch's inputs.
+        layers: only these layers, zero-based.
+        part: the set of heads of an encoder-decoder; "" is the first.
+        by_head: one contribution for each earlier head; otherwise one for each attention sublayer.
+        norms: store the LayerNorm before the projections.
+        by_difference: compute one contribution as the remainder (`HeadInputs.left_over`), except for the first input of
+            each batch, on which exactness is checked.
 
     Raises:
-        InterventionError: the family or its arithmetic cannot be taken apart exactly.
+        InterventionError: the contributions of this family or dtype do not add up exactly.
     """
     kind = checkpoint.family.model_type
     if not is_interceptable(checkpoint):
@@ -372,11 +370,11 @@ def _hand_over(take: Take, numbers: list[int], inputs: HeadInputs) -> None:
 
 
 class _Enough(Exception):  # noqa: N818 - an end, not an error
-    """No layer above is wanted: the pass need not go on."""
+    """No later layer is needed; ends the forward pass."""
 
 
 class _Reading:
-    """Reads queries and keys of one forward pass, and says whose outputs follow."""
+    """Reads queries and keys of one forward pass, and marks heads' outputs as contributions."""
 
     def __init__(
         self, checkpoint: Checkpoint, heads: HeadSet, layers: frozenset[int], by_head: bool, norms: bool,
@@ -389,7 +387,7 @@ class _Reading:
         self.run = AttentionRun(checkpoint.calls)  # that of the pass, once there is one
 
     def open(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
-        """Called before a layer's scores are computed."""
+        """Called before the scores of a layer are computed."""
         with torch._C.DisableTorchFunction():
             if call in self.wanted:
                 self.take(self._inputs(call, query, key, mask, about))
@@ -398,7 +396,7 @@ class _Reading:
             raise _Enough
 
     def split(self, call: int, output: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        """Called with the heads' outputs [batch, query, head, dim] of a layer, which are contributions from here on."""
+        """Mark the heads' outputs [batch, query, head, dim] of a layer as contributions."""
         heads = next(head_set for head_set in self.checkpoint.sets if call in head_set.calls)
         layer = heads.layer_of(call)
         stack = "decoder" if heads.part == "cross" else heads.part
@@ -436,14 +434,14 @@ class _Reading:
         )  # fmt: skip
 
     def _check(self, query_parts: Tensor, key_parts: Tensor, query: Tensor, key: Tensor) -> None:
-        """Whether contributions add up to these inputs' scores. Raises InterventionError where they do not."""
+        """Raise InterventionError if the contributions do not add up to the scores."""
         scores = query @ key.mT
         gap = (query_parts.sum(0) @ key_parts.sum(0).mT - scores).abs().amax(-1) / scores.abs().amax(-1).clamp(min=1e-9)
         if not float(gap.max()) <= TOLERANCE:
             raise self._not_exact()
 
     def _is_whole(self, states: Sum | None) -> TypeGuard[Sum]:
-        """Whether every block that wrote before is told apart (where a block narrows the stream, it is not)."""
+        """Return whether every earlier sublayer is separate; a sublayer that narrows the stream is not."""
         if states is None:
             return False
         components = [part for part in states.components if part.part == states.components[0].part]
@@ -464,7 +462,7 @@ def _names(states: Sum) -> tuple[Component, ...]:
 
 
 def _left_over(states: Sum) -> int:
-    """Which contribution is told by difference: the one that was spared, or any."""
+    """Return the index of the contribution that is the remainder."""
     return next((number for number, part in enumerate(states.components) if part.is_spared), 0)
 
 
@@ -477,7 +475,7 @@ def _one_by_one(output: Float[Tensor, "batch query head dim"]) -> Float[Tensor, 
 
 
 def _tables(checkpoint: Checkpoint) -> dict[int, Component]:
-    """Whose rows each table of embeddings holds, by the id of its weights: told by the names that families use."""
+    """Return the component of each embedding table by the id of its weights, recognised by its name in the model."""
     tables = {}
     words = checkpoint.model.get_input_embeddings()
     for name, module in checkpoint.model.named_modules():
@@ -490,7 +488,7 @@ def _tables(checkpoint: Checkpoint) -> dict[int, Component]:
 
 
 def has_position_embeddings(checkpoint: Checkpoint) -> bool:
-    """Whether positions are added to the words as embeddings, and so are a contribution of their own."""
+    """Return whether positions are added to the words as embeddings, and so are a separate contribution."""
     return any(table.kind == "position" for table in _tables(checkpoint).values())
 
 

@@ -1,4 +1,4 @@
-"""Who writes contributions to the residual stream: embeddings, heads, feed-forward blocks, constants."""
+"""The components that write to the residual stream: embeddings, heads, sublayers, constants."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,16 +9,15 @@ KINDS: tuple[Kind, ...] = ("position", "token", "segment", "head", "attention", 
 
 @dataclass(frozen=True)
 class Component:
-    """Who wrote a contribution.
+    """The component that wrote a contribution.
 
     Attributes:
-        kind: "token", "position" and "segment" embeddings, a "head", an "attention" block (its heads together), a
-            "feed-forward" block, "bias" (every constant but the last) or "last bias" (of the head's own projection and
-            of the LayerNorm before it).
-        layer: of heads and blocks, zero-based; None for what has none.
-        head: of a head, zero-based.
-        part: which stack of an encoder-decoder; "" where there is one.
-        is_spared: whether it was computed for a batch's first input alone, because the rest is told by difference.
+        kind: "token", "position" and "segment" embeddings, a "head", an "attention" sublayer (all its heads), a
+            "feed-forward" sublayer, "bias" (every constant but the last) or "last bias" (of the projection to queries
+            or keys and of the LayerNorm before it).
+        layer: zero-based; None for embeddings and biases.
+        part: the stack of an encoder-decoder; "" if there is only one.
+        is_spared: computed for the first input of a batch only; for other inputs it is the remainder.
     """
 
     kind: Kind
@@ -29,26 +28,26 @@ class Component:
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """A key to sort by: embeddings first, then layer by layer, biases last."""
+        """Sort key: embeddings first, then layer by layer, biases last."""
         is_bias = self.kind in ("bias", "last bias")
         return is_bias, -1 if self.layer is None else self.layer, KINDS.index(self.kind), self.part, self.head or 0
 
     @property
     def group(self) -> str:
-        """What people call it together with its like: "position", "heads of L2", "feed-forward of L3", "rest"."""
+        """The name of its group: "position", "heads of L2", "feed-forward of L3", "rest"."""
         if self.kind in ("head", "attention"):
             return f"heads of {self.part} L{(self.layer or 0) + 1}".replace("  ", " ")
         return "rest" if self.kind in ("bias", "last bias") else self.label
 
     @property
     def sort(self) -> str:
-        """What kind pages group it under: "position", "token", "segment", "earlier heads", "feed-forward" or "rest"."""
+        """The kind that pages show: "position", "token", "segment", "earlier heads", "feed-forward" or "rest"."""
         names = {"head": "earlier heads", "attention": "earlier heads", "bias": "rest", "last bias": "rest"}
         return names.get(self.kind, self.kind)
 
     @property
     def label(self) -> str:
-        """As pages name it, layers and heads from 1: "L2H5", "feed-forward of L3", "position"."""
+        """The name that pages show, with layers and heads from 1: "L2H5", "feed-forward of L3", "position"."""
         stack = f"{self.part} " if self.part and self.layer is not None else ""
         if self.kind == "head":
             return f"{stack}L{(self.layer or 0) + 1}H{(self.head or 0) + 1}"

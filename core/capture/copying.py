@@ -1,8 +1,8 @@
-"""OV copying: whether what a head reads from a token makes that same token more likely (Elhage et al. 2021).
+"""OV copying: whether attending to a token makes that same token more likely (Elhage et al. 2021).
 
-The circuit W_E W_V W_O W_U maps a token that is attended to onto the vocabulary; where its eigenvalues are positive,
-tokens raise themselves. Only the weights are looked at: positions, LayerNorms, biases and feed-forward blocks are left
-out, and so is the transformation before a masked-word head. Needs an unembedding that is the embedding transposed.
+The circuit W_E W_V W_O W_U maps an attended token to logits of the vocabulary. Tokens raise their own logit if its
+eigenvalues are positive. Positions, LayerNorms, biases, feed-forward sublayers and the transformation before a
+masked-language-model head are ignored. The unembedding must be the transposed embedding.
 """
 
 import numpy as np
@@ -16,14 +16,13 @@ from .values import value_weights
 
 
 def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
-    """How much each head's OV circuit raises the token that it reads: sum(lambda) / sum(|lambda|).
+    """Return sum(lambda) / sum(|lambda|) over the eigenvalues of each head's OV circuit W_E W_V W_O W_U.
 
-    lambda are the eigenvalues of W_E W_V W_O W_U; those that are not 0 are those of W_O (W_E^T W_E) W_V, as large as a
-    head.
+    The nonzero eigenvalues are those of the matrix W_O (W_E^T W_E) W_V, whose size is the head dimension.
 
     Returns:
-        *Range:* -1 to 1; 1: every token raises itself; NaN in layers without attention. None where the family hands
-        over no value or output weights, or the checkpoint's embeddings are not tied.
+        *Range:* -1 to 1; 1: every token raises its own logit. NaN in layers without attention. None if value or output
+            weights cannot be reached, or if the embeddings are not tied.
     """
     model = checkpoint.model
     if not getattr(model.config, "tie_word_embeddings", False):
@@ -48,10 +47,8 @@ def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
 
 
 def share(circuit: Float[np.ndarray, "dim _"]) -> float:
-    """The sum of a matrix's eigenvalues over the sum of their absolute values.
-
-    Returns:
-        *Range:* -1 to 1; 0 for a circuit that does nothing.
+    """Return the sum of a matrix's eigenvalues divided by the sum of their absolute values, -1 to 1; 0 for a zero
+    matrix.
     """
     eigenvalues = np.linalg.eigvals(circuit)
     size = float(np.abs(eigenvalues).sum())

@@ -1,8 +1,8 @@
-"""The nodes and edges of a Transformer as a graph: who writes to the residual stream, and who reads what it wrote.
+"""The nodes and edges of a Transformer as a graph of components that write to and read from the residual stream.
 
-Senders are the embeddings, every head and every feed-forward block; receivers are every head's query, key and value,
-every feed-forward block and the output. An edge goes from a sender to a receiver that runs after it. Numbers of
-senders and receivers are their places in the order in which they run.
+Senders are the embeddings, every head and every feed-forward sublayer. Receivers are the query, key and value of every
+head, every feed-forward sublayer and the output. Edges go from a sender to a later receiver. Senders and receivers are
+numbered in execution order.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ EMBEDDINGS, OUTPUT = "embeddings", "output"
 
 
 class Edge(NamedTuple):
-    """An edge of the graph: the numbers of its sender and its receiver."""
+    """An edge of the graph: the indices of its sender and its receiver."""
 
     sender: int
     receiver: int
@@ -29,35 +29,35 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """The nodes and edges of a model with so many layers and so many heads in each."""
+    """The nodes and edges of a model with `layers` layers of `heads` heads."""
 
     layers: int
     heads: int
 
     @property
     def senders(self) -> int:
-        """How many senders there are."""
+        """The number of senders."""
         return 1 + self.layers * (self.heads + 1)
 
     @property
     def receivers(self) -> int:
-        """How many receivers there are; a head is three."""
+        """The number of receivers; each head counts three."""
         return self.layers * (3 * self.heads + 1) + 1
 
     def receiver(self, layer: int, head: int, kind: int) -> int:
-        """The number of a head's input: kind 0 query, 1 key, 2 value."""
+        """Return the index of the input of a head: kind 0 query, 1 key, 2 value."""
         return layer * (3 * self.heads + 1) + 3 * head + kind
 
     def block_receiver(self, layer: int) -> int:
-        """The number of a feed-forward block's input; the output's where `layer` is one past the last."""
+        """Return the index of a feed-forward sublayer's input, or of the output if `layer` is one past the last."""
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
-        """How many senders run before the heads of a layer."""
+        """Return the number of senders before the heads of a layer."""
         return 1 + layer * (self.heads + 1)
 
     def before(self, receiver: int) -> int:
-        """How many senders run before a receiver."""
+        """Return the number of senders before a receiver."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return self.senders
@@ -65,20 +65,20 @@ class Graph:
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """Every edge, receivers in their order, then senders."""
+        """Every edge, sorted by receiver, then sender."""
         return tuple(
             Edge(sender, receiver) for receiver in range(self.receivers) for sender in range(self.before(receiver))
         )
 
     def sender_name(self, sender: int) -> str:
-        """The name of a sender: "embeddings", "L1H2" or "L1-feedforward"."""
+        """Return the name of a sender: "embeddings", "L1H2" or "L1-feedforward"."""
         if sender == 0:
             return EMBEDDINGS
         layer, index = divmod(sender - 1, self.heads + 1)
         return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
-        """The name of a receiver, "L1H2", "L1-feedforward" or "output", and which input of a head it is, else ""."""
+        """Return the name of a receiver ("L1H2", "L1-feedforward", "output") and the input of a head, otherwise ""."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""
@@ -87,11 +87,11 @@ class Graph:
         return str(Head(layer, index // 3)), INPUTS[index % 3]
 
     def layer_of(self, receiver: int) -> int:
-        """The layer of a receiver; of the output the number of layers."""
+        """Return the layer of a receiver, or the number of layers for the output."""
         return receiver // (3 * self.heads + 1)
 
     def kind(self, edge: Edge) -> str:
-        """The kind of an edge: "embeddings", "head" or "feed-forward" to "head", "feed-forward" or "output"."""
+        """Return the kind of an edge: "embeddings", "head" or "feed-forward" to "head", "feed-forward" or "output"."""
         sender = "embeddings" if edge.sender == 0 else "head"
         if edge.sender and (edge.sender - 1) % (self.heads + 1) == self.heads:
             sender = "feed-forward"
@@ -99,11 +99,7 @@ class Graph:
         return f"{sender} to {'head' if kind else name if name == OUTPUT else 'feed-forward'}"
 
     def mask(self, edges: list[Edge]) -> Bool[np.ndarray, "receiver sender"]:
-        """Which senders each receiver hears in a circuit.
-
-        Returns:
-            True where an edge is.
-        """
+        """Return which senders each receiver reads in a circuit: True for each of these edges."""
         chosen = np.zeros((self.receivers, self.senders), dtype=bool)
         for edge in edges:
             chosen[edge.receiver, edge.sender] = True
@@ -111,7 +107,7 @@ class Graph:
 
 
 def ends_of(name: str) -> tuple[Head, Head, str]:
-    """The sender, the reader and which of its inputs a name like "L1H2>L3H4.q" says. Raises InputError for others."""
+    """Parse the name of an edge between heads, such as "L1H2>L3H4.q". Raises InputError for other names."""
     sender, arrow, rest = name.partition(">")
     reader, dot, kind = rest.partition(".")
     if not arrow or not dot or kind not in INPUTS:
@@ -125,5 +121,5 @@ def ends_of(name: str) -> tuple[Head, Head, str]:
 
 
 def edge_name(sender: Head, reader: str, kind: str) -> str:
-    """The name of an edge, as `ends_of` reads it: "L1H2>L3H4.q"."""
+    """Return the name of an edge between heads, such as "L1H2>L3H4.q"."""
     return f"{sender}>{reader}.{kind}"

@@ -1,10 +1,10 @@
-"""Effects of edges: a receiver's own input with one sender's contribution taken from another input, exactly.
+"""Effects of edges: a receiver's input with the contribution of one sender taken from another input, computed exactly.
 
-A run of A is kept with what every sender added to its residual stream; so is what they add in a run of B, at the
-positions of A that stand for positions of B. In the run of A one receiver's input is then computed with one sender's
-contribution taken from B, all else as in A, and everything after the receiver runs on freely. Where LayerNorms stand in
-the stream (BERT) they are computed again along it, for this receiver only. Senders' changed streams are shared by all
-receivers above them, and what lies below a receiver is not run again.
+The contributions of every sender in a run of A and in a run of B (at the aligned positions) are stored. The input of
+one receiver in A is then computed with the contribution of one sender taken from B, and everything after that receiver
+runs normally. LayerNorms in the stream (BERT) are recomputed for this receiver only. The changed streams of senders are
+shared by all later receivers, and nothing before a receiver runs twice. The module also has first-order estimates of
+these effects, and runs of whole circuits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ from .standins import single_position
 
 @dataclass(frozen=True)
 class LayerRun:
-    """A layer as it ran."""
+    """The intermediate results of one layer."""
 
     x: Float[Tensor, "pair position hidden"]
     query: Float[Tensor, "pair head position dim"]
@@ -48,17 +48,14 @@ def attend(
     key: Float[Tensor, "batch head position dim"],
     value: Float[Tensor, "batch head position dim"],
 ) -> Float[Tensor, "batch head position dim"]:
-    """The heads' outputs, by softmax attention over all positions, or of a causal stack over earlier ones and the own.
-
-    Args:
-        stack: says whether queries see later keys.
-        query: not scaled yet; the scale is 1 / sqrt(dim).
+    """Return the heads' outputs of softmax attention, causal if the stack is. query: before scaling by 1 /
+    sqrt(dim).
     """
     return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=stack.causal)
 
 
 def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden"]) -> LayerRun:
-    """One layer, with what it computed on the way."""
+    """Run one layer and return its intermediate results."""
     batch, length, hidden = x.shape
     shared = block.qkv(block.seen(x)).view(batch, length, 3, block.heads, hidden // block.heads)
     query, key, value = shared.permute(2, 0, 3, 1, 4)
@@ -71,25 +68,20 @@ def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden
 def fed_forward(
     block: Block, joined: Float[Tensor, "*rows hidden"]
 ) -> tuple[Float[Tensor, "*rows hidden"], Float[Tensor, "*rows hidden"]]:
-    """The feed-forward half of a layer, in its two parts.
-
-    Returns:
-        What the feed-forward block's output is added to (BERT: behind the first LayerNorm), and that output.
-    """
+    """Return what the feed-forward output is added to (for BERT after the first LayerNorm), and that output."""
     middle = joined if block.norm_first else block.norms[0](joined)
     return middle, feed(block, block.norms[1](middle) if block.norm_first else middle)
 
 
 def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """The feed-forward block alone, without LayerNorms and residual."""
+    """Return the output of the feed-forward sublayer without LayerNorms and residual."""
     return block.narrow(block.wide(states, activation=block.activation))
 
 
 def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """The layer's output: the residual sum, in BERT's order behind its LayerNorm.
+    """Return the output of the layer: the residual sum, for BERT after its LayerNorm.
 
-    Args:
-        middle: what the output is added to. *Shape:* (..., hidden), which may broadcast over the axes before it.
+    middle: what `fed` is added to. *Shape:* (..., hidden), which may broadcast over leading axes.
     """
     return middle + fed if block.norm_first else block.norms[1](middle + fed)
 
@@ -97,11 +89,7 @@ def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"])
 def run_all(
     stack: Stack, x: Float[Tensor, "pair position hidden"]
 ) -> tuple[tuple[LayerRun, ...], Float[Tensor, "pair position hidden"]]:
-    """Every layer as it ran, and the stream behind the last.
-
-    Returns:
-        The layers in order, and the last one's output.
-    """
+    """Run every layer and return the intermediate results, and the output of the last layer."""
     layers = []
     for block in stack.blocks:
         layers.append(run_layer(stack, block, x))
@@ -112,19 +100,13 @@ def run_all(
 def added_by_heads(
     block: Block, mixed: Float[Tensor, "pair position head dim"]
 ) -> Float[Tensor, "head pair position hidden"]:
-    """What each head adds to the stream; the bias of W_O is no head's.
-
-    Returns:
-        Their sum and the bias are what the attention block adds.
-    """
+    """Return what each head adds to the stream, without the bias of W_O."""
     return torch.einsum("blhd,hdi->hbli", mixed, block.separate["out"])
 
 
 def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "sender pair position hidden"]:
-    """What every sender adds to the stream, in the order of the graph.
-
-    Returns:
-        The embeddings, then of each layer its heads and its feed-forward block.
+    """Return what every sender adds to the stream, in the order of the graph: embeddings, then heads and feed-forward
+    of each layer.
     """
     parts = [layers[0].x[None]]
     for block, layer in zip(stack.blocks, layers, strict=True):
@@ -142,13 +124,13 @@ Difference = Callable[[Float[Tensor, "*variant pair choice"]], Float[Tensor, "*v
 
 @dataclass(frozen=True)
 class AlignedPairs:
-    """Inputs A of one length, and their Bs.
+    """Inputs A of equal length, and inputs B.
 
     Attributes:
-        alignments: which positions stand for each other: (of A, of B).
+        alignments: pairs of aligned positions (of A, of B).
 
     Raises:
-        InputError: unequal numbers, or a pair that shares no position or names one outside.
+        InputError: the numbers of inputs differ, or a pair has no aligned position or one outside the input.
     """
 
     firsts: Sequence[Encoding]
@@ -161,10 +143,10 @@ class AlignedPairs:
 
 @dataclass(frozen=True)
 class PairRun:
-    """A run of A, and who adds what to the stream in A and (at A's positions) in B.
+    """A run of A, and what each sender adds to the stream in A and in B (at the positions of A).
 
     Attributes:
-        other: what it adds in B; at positions of A that stand for none of B, what it adds in A.
+        other: what the sender adds in B; at positions of A that are not aligned, what it adds in A.
     """
 
     stack: Stack
@@ -175,16 +157,16 @@ class PairRun:
 
     @property
     def graph(self) -> Graph:
-        """The nodes and edges of its model."""
+        """The graph of the model."""
         return Graph(len(self.stack.blocks), self.stack.blocks[0].heads)
 
     def logits(self) -> Float[Tensor, "pair choice"]:
-        """Logits of A."""
+        """Return the logits of A."""
         return self.stack.logits(self.last)
 
 
 def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
-    """The runs of As of one length and of their Bs, which may have others."""
+    """Run inputs A of one length and their inputs B of any lengths."""
     layers, last = run_all(stack, stack.embed(pairs.firsts))
     outputs = contributions(stack, layers)
     other = outputs.clone()
@@ -200,11 +182,11 @@ def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
 
 @dataclass(frozen=True)
 class Streams:
-    """The stream at a layer with each earlier sender's contribution taken from B.
+    """The stream at a layer with the contribution of each earlier sender taken from B.
 
     Attributes:
-        attention: what the layer's attention reads, for every sender before its heads.
-        feed_forward: what its feed-forward block reads, for these senders and the layer's heads.
+        attention: the input of the attention sublayer, for every sender before its heads.
+        feed_forward: the input of the feed-forward sublayer, for these senders and the heads of the layer.
     """
 
     attention: Float[Tensor, "earlier pair position hidden"]
@@ -212,14 +194,10 @@ class Streams:
 
 
 def streams(run: PairRun, *, held: bool = False) -> Iterator[Streams | Float[Tensor, "sender pair position hidden"]]:
-    """The stream with one sender's contribution taken from B, for every sender, layer by layer.
+    """Yield the stream with the contribution of one sender taken from B, for every sender, layer by layer.
 
-    Args:
-        held: whether LayerNorms keep the scale that they have in A, so that contributions only add up (and are an
-            approximation).
-
-    Yields:
-        What each layer reads; at last the stream that the output reads, for all senders.
+    The last value is the input of the output layer. held: keep the scales of LayerNorms from A, so that contributions
+    add up linearly (an approximation).
     """
     moved, graph = run.other - run.own, run.graph
     stream = (run.layers[0].x + moved[0])[None]
@@ -240,7 +218,7 @@ def streams(run: PairRun, *, held: bool = False) -> Iterator[Streams | Float[Ten
 
 
 def _normed(norm: Callable[[Tensor], Tensor], held: bool) -> Callable[[Tensor, Tensor], Tensor]:
-    """A LayerNorm of a changed stream beside the one of A."""
+    """Return a function that normalises a changed stream, given that of A."""
     if held:
         return lambda x, own: norm.held(x, own)  # type: ignore[attr-defined]
     return lambda x, own: norm(x)
@@ -252,14 +230,14 @@ def _normed(norm: Callable[[Tensor], Tensor], held: bool) -> Callable[[Tensor, T
 def edge_effects(
     run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "edge pair"]:
-    """m(A) less m with the edge's contribution taken from B, of every edge and pair.
+    """Return m(A) minus m with the contribution along the edge taken from B, for every edge and pair.
 
     Args:
-        difference: m of logits [..., pair, choice].
-        batch_tokens: tokens of edges and pairs run together; one edge at least.
+        difference: m as a function of logits [..., pair, choice].
+        batch_tokens: tokens of edges and pairs that run together; at least one edge.
 
     Returns:
-        Float64, in units of m, on the CPU. Above 0 the edge carries what speaks for A's answer.
+        Float64, in units of m. Positive if the edge supports the answer of A.
     """
     graph, effects = run.graph, torch.zeros(len(edges), run.last.shape[0], dtype=torch.float64)
     wanted: dict[int, dict[int, list[tuple[int, int]]]] = {}  # by layer, by receiver's place: sender, number
@@ -286,7 +264,7 @@ Found = Iterator[tuple[list[int], Float[Tensor, "some pair choice"]]]
 def _of_layer(
     run: PairRun, layer: int, layer_streams: Streams, here: dict[int, list[tuple[int, int]]], batch_tokens: int
 ) -> Found:
-    """Logits of the edges into one layer."""
+    """Return the logits for the edges into one layer."""
     graph, pairs, length = run.graph, *run.last.shape[:2]
     at_once = max(1, batch_tokens // (pairs * length))
     blocks = here.pop(3 * graph.heads, [])
@@ -312,14 +290,10 @@ def _of_layer(
 def head_changes(
     run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
-    """How each head's output moves when its query, its key, or its value is that of a changed stream.
+    """Return how each head's output (before W_O) changes if its query, key or value is computed from a changed stream.
 
     Args:
-        layer: whose heads, from 0.
-        changed_streams: what the layer's attention reads, one stream for each sender.
-
-    Returns:
-        The changed output less A's, before W_O; inputs are query, key and value in this order.
+        changed_streams: inputs of the attention sublayer, one stream for each sender.
     """
     block, own = run.stack.blocks[layer], run.layers[layer]
     senders, pairs, length, hidden = changed_streams.shape
@@ -335,7 +309,7 @@ def head_changes(
 
 
 def _joined(run: PairRun, layer: int, moved: Tensor, part: Sequence[tuple[int, int, int]]) -> Tensor:
-    """Logits of edges into heads: (place among the senders, place of the receiver, number)."""
+    """Return the logits for edges into heads, given as (index among the senders, index of the receiver, number)."""
     block, last = run.stack.blocks[layer], layer + 1 == len(run.stack.blocks)
     rows, places = [row for row, _, _ in part], [place for _, place, _ in part]
     heads, kinds = [place // 3 for place in places], [place % 3 for place in places]
@@ -350,7 +324,7 @@ def _joined(run: PairRun, layer: int, moved: Tensor, part: Sequence[tuple[int, i
 
 
 def _finish(run: PairRun, out: Float[Tensor, "variant pair position hidden"], layer: int) -> Tensor:
-    """Logits of every variant from the inputs of `layer` on."""
+    """Return the logits of every variant from the inputs of `layer` on."""
     stack, y, position = run.stack, out.flatten(0, 1), run.stack.position(out.shape[2])
     for block in stack.blocks[layer:] if position is None else stack.blocks[layer:-1]:
         y = block.after(block.joined(block.mixed_of(y, stack.causal)[0], y))
@@ -366,18 +340,15 @@ def _finish(run: PairRun, out: Float[Tensor, "variant pair position hidden"], la
 def checked_stack(
     checkpoint: Checkpoint, encoding: Encoding, *, place: int | None = None, gradients: bool = False
 ) -> Stack:
-    """The checkpoint's layers taken apart, which must give its own logits.
+    """Return the layers of the checkpoint as a stack, after checking that it reproduces the model's logits.
 
     Args:
-        encoding: an input on which logits are compared; they may differ by AGREEMENT of the largest.
+        encoding: the input that is compared; logits may differ by AGREEMENT of the largest.
         place: the position where a language model is read; None for classifiers.
-        gradients: whether something flows back through the layers.
-
-    Returns:
-        The stack, read at `place`.
+        gradients: whether gradients flow through the layers.
 
     Raises:
-        InterventionError: its family, its classifier or an option of it cannot be taken apart.
+        InterventionError: the family, its classifier or an option is not supported.
     """
     stack = stack_of(checkpoint, arithmetic(checkpoint.device, getattr(torch, checkpoint.dtype)), gradients=gradients)
     kind = checkpoint.family.model_type
@@ -403,15 +374,19 @@ POINTS = 5
 def edge_attributions(
     run: PairRun, slopes_of: Stack, edges: Sequence[Edge], difference: Difference, *, points: int = POINTS
 ) -> Float[Tensor, "edge pair"]:
-    """The first-order effect of every edge on every pair.
+    """Return the first-order effect of every edge on every pair (edge attribution patching).
+
+    The estimate is the change of the receiver's input if the sender's contribution comes from B, times the gradient of
+    m, summed over positions (Syed et al. 2023, arXiv 2310.10348). The gradient is averaged over points between the
+    embeddings of B and A (Hanna et al. 2024, arXiv 2403.17806). Only what follows the receiver's projection is
+    linearised.
 
     Args:
-        difference: m of logits [..., pair, choice].
-        points: on the way from B to A at which gradients are taken; 1 or more.
+        difference: m as a function of logits [..., pair, choice].
+        points: number of points at which gradients are taken; at least 1.
 
     Returns:
-        Float64, in units of m, on the CPU; above 0 the edge carries what speaks for A's answer. Edges into the output
-        are exact.
+        Float64, in units of m. Positive if the edge supports the answer of A. Edges into the output are exact.
     """
     graph, moved = run.graph, run.other[0] - run.own[0]
     estimates = torch.zeros(graph.receivers, graph.senders, run.last.shape[0], dtype=torch.float64)
@@ -453,7 +428,7 @@ def edge_attributions(
 def _edge_attribution_of_layer(
     run: PairRun, number: int, layer_streams: Streams, slopes: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Into a layer's heads [receiver, sender, pair] and its feed-forward block [sender, pair], signs as they are."""
+    """Into the heads of a layer [receiver, sender, pair] and its feed-forward sublayer [sender, pair], signed."""
     block, layer_run = run.stack.blocks[number], run.layers[number]
     senders, pairs, length, hidden = layer_streams.attention.shape
     split = (3, block.heads, hidden // block.heads)
@@ -471,17 +446,17 @@ def _edge_attribution_of_layer(
 def circuit_logits(
     run: PairRun, circuits: Bool[Tensor, "circuit receiver sender"], *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "circuit pair choice"]:
-    """Logits of A under every circuit, each of which runs as a model of its own.
+    """Return the logits of A in every circuit: edges of the circuit as in A, every other edge from B.
 
-    Each receiver reads a stream of its own: from senders in the circuit what they add in this very run, from all others
-    what they add in B. With every edge it is A's logits; with none, and B as long as A, B's.
+    Senders in the circuit contribute what they compute in this run. With every edge the result is the logits of A; with
+    none, and B of equal length, those of B.
 
     Args:
-        circuits: True where the receiver reads the sender from A's side (`Graph.mask`).
-        batch_tokens: tokens of circuits and pairs run together; one circuit at least.
+        circuits: True if the receiver reads the sender from A (`Graph.mask`).
+        batch_tokens: tokens of circuits and pairs that run together; at least one circuit.
 
     Returns:
-        On the CPU, in the stack's dtype, float32 at least.
+        In the stack's dtype, at least float32.
     """
     pairs, length = run.last.shape[:2]
     at_once = max(1, batch_tokens // (pairs * length))
@@ -492,13 +467,13 @@ def circuit_logits(
 
 @dataclass
 class _Circuits:
-    """Circuits side by side; `added` grows as senders run."""
+    """Circuits that run in parallel; `added` grows as senders run."""
 
     run: PairRun
     circuits: Bool[Tensor, "circuit receiver sender"]
 
     def logits(self) -> Float[Tensor, "circuit pair choice"]:
-        """From the embeddings to the output."""
+        """Run from the embeddings to the output."""
         run, graph = self.run, self.run.graph
         count = len(self.circuits)
         self.added = run.own[:1].unsqueeze(1).expand(-1, count, *run.own.shape[1:])  # [sender, circuit, pair, ...]
@@ -517,9 +492,9 @@ class _Circuits:
         return run.stack.logits(last)
 
     def streams(self, receivers: Sequence[int], layer: int, *, with_heads: bool) -> Tensor:
-        """The stream that each receiver reads. *Shape:* (receiver, circuit, pair, position, hidden).
+        """Return the stream that each receiver reads. *Shape:* (receiver, circuit, pair, position, hidden).
 
-        layer: whose input it is; with_heads: behind its heads, where the feed-forward block reads.
+        with_heads: after the heads of `layer`, where the feed-forward sublayer reads.
         """
         run, graph = self.run, self.run.graph
         stream = self._heard(receivers, 0, 1)
@@ -536,13 +511,13 @@ class _Circuits:
         return stream
 
     def _heard(self, receivers: Sequence[int], start: int, stop: int) -> Tensor:
-        """What these senders add for each receiver, summed."""
+        """Return the sum of what these senders add for each receiver."""
         other, chosen = self.run.other[start:stop], self.circuits[:, receivers, start:stop].to(self.run.own)
         moved = self.added[start:stop] - other[:, None]
         return torch.einsum("crs,scbli->rcbli", chosen, moved) + other.sum(0)
 
     def _projected(self, read: Float[Tensor, "head circuit pair position hidden"], layer: int, kind: int) -> Tensor:
-        """Each head's queries, keys or values. *Shape:* (circuit x pair, head, position, dim)."""
+        """Return the queries, keys or values of each head. *Shape:* (circuit x pair, head, position, dim)."""
         raw, name = self.run.stack.blocks[layer].separate, ("query", "key", "value")[kind]
         states = torch.einsum("hcbli,hdi->cbhld", read, raw[name]) + raw[f"{name}_bias"][:, None]
         return states.flatten(0, 1)

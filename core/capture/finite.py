@@ -1,4 +1,4 @@
-"""Numbers that are none: scores of attention that are NaN or infinite are an error that names layer and head."""
+"""NaN or infinite attention scores and outputs are errors that name the layer and head."""
 
 import torch
 from jaxtyping import Float
@@ -11,15 +11,11 @@ from ..errors import CheckpointError
 def refuse_no_number(
     layer: int, numbers: Float[Tensor, "head query"], what: str = "Attention scores", *, head: int = 0, query: int = 0
 ) -> None:
-    """Refuse scores or outputs that are no numbers, and name the row.
+    """Raise CheckpointError, naming the row, if scores or outputs are NaN or infinite.
 
     Args:
-        layer: from 0.
-        numbers: one of each row, NaN or infinite where one of its scores is no number.
-        query: the position of the first of these queries, from 0.
-
-    Raises:
-        CheckpointError: one of them is NaN or infinite.
+        numbers: one for each row; NaN or infinite if one of its scores is.
+        query: position of the first of these queries.
     """
     if not bool(torch.isfinite(numbers).all()):
         row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()
@@ -30,7 +26,7 @@ def refuse_no_number(
 
 
 def refuse_no_query(layer: int, query: Float[Tensor, "batch head query dim"]) -> None:
-    """Raises CheckpointError where a query is NaN or infinite: on the CPU, SDPA would answer it with 0."""
+    """Raise CheckpointError if a query is NaN or infinite; on the CPU, SDPA would return 0 for it."""
     if query.device.type == "cpu" and not torch.isfinite(query.sum(dtype=torch.float32)):
         for sums in query.sum(-1, dtype=torch.float64):
             refuse_no_number(layer, sums)
@@ -44,7 +40,7 @@ def refuse_no_output(layer: int, output: Float[Tensor, "batch query head dim"]) 
 
 
 def has_no_numbers(values: Tensor) -> bool:
-    """Whether a value is NaN or +infinity; -infinity is the logit of a token that a model never predicts."""
+    """Return whether a value is NaN or +infinity. -infinity is the logit of a token that a model never predicts."""
     if not values.is_floating_point() or torch.isfinite(values.sum(dtype=torch.float32)):
         return False
     return bool((torch.isnan(values) | (values == float("inf"))).any())

@@ -1,9 +1,9 @@
-"""The one attention function: every interceptable model runs through it, watched, changed, or neither.
+"""The attention function of every interceptable model: it observes maps, changes them, or does neither.
 
-It is registered with transformers' AttentionInterface together with the eager mask under the same name;
-without that mask GPT-2 would silently see the future. A layer that nobody watches or touches runs transformers'
-own SDPA where that can compute it. What a run wants lives in a ContextVar, never on the model, so threads can share
-one model. The layer's index is the order of calls within a forward, because shared layers carry no index of their own.
+It is registered with transformers' AttentionInterface, together with the eager mask under the same name; without that
+mask GPT-2 would silently attend to later tokens. Layers that are neither observed nor changed use transformers' SDPA if
+possible. The settings of a run are in a ContextVar, not on the model, so threads can share a model. The layer index is
+the order of calls within a forward pass, because shared layers have no index.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -30,34 +30,34 @@ Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 
 
 class PassEnded(BaseException):
-    """Raised out of a forward after the last layer that is looked at: no error, and nothing on the way may catch it."""
+    """Ends a forward pass after the last layer that is observed. This is not an error and must not be caught on the
+    way.
+    """
 
 
 @dataclass
 class AttentionRun:
-    """What one run asks of the attention function.
+    """Settings of the attention function for one run.
 
     Attributes:
-        layers: calls of a forward, one a layer (of an encoder-decoder more), so that the next one starts at 0 again.
-        rows: queries at a time: the watcher is called with each layer's next queries until it saw all, so that no map
-            is ever whole; nothing may be changed then. None: all at once.
-        streamer: stands in for every layer's attention (core.capture.streaming), called with the layer, states, mask,
-            scaling and options; nothing may be changed then. *Shape:* of what it gives (batch, query, head, dim).
+        layers: calls in a forward pass, one per layer (more in an encoder-decoder).
+        rows: pass weights to the watcher in blocks of this many queries, so that no map is ever whole; nothing may be
+            changed then. None: all at once.
+        streamer: replaces the attention of every layer (core.capture.streaming); called with the layer, states, mask,
+            scaling and options. Returns (batch, query, head, dim).
         watcher: called with each watched layer and its weights after softmax and interventions, before dropout.
-        gates: xi, multiplied into each head's output (Michel et al.): one a head, or one for each input and query too;
-            a list has one tensor a call. They may require grad. *Shape:* of those of a list (batch, head, query).
-        mixer: called with each layer, its heads' outputs, the values and the mask; what it returns goes on. *Shape:*
-            outputs (batch, query, head, dim), values (batch, head, key, dim).
-        opener: called before a layer's scores with its queries, keys, mask and what the scores are computed with.
-            *Shape:* queries (batch, head, query, dim), keys (batch, kv, key, dim).
-        nudged: whether a zero is added to every layer's weights and kept in `nudges`, so that gradients of weights can
-            be had.
-        nudges: these zeros, one tensor a layer that computed weights. *Shape:* (batch, head, query, column) each.
-        numbers: the layers that the calls of a forward belong to, in order, if some layers of the model do not attend;
-            empty: a layer's number is its call's.
-        sharpness: by layer a factor a head, which its scores are multiplied by (`Checkpoint.sharpness`).
-        ended: whether a forward was stopped on purpose, so that fewer calls than layers are no fault.
-        last: the layer whose weights are the last that anybody looks at (`ended_after`); None: there is none.
+        gates: xi, multiplied into each head's output (Michel et al.): one per head, or one for each input and query; a
+            list has one tensor (batch, head, query) per call. They may require grad.
+        mixer: called with each layer, its heads' outputs (batch, query, head, dim), values (batch, head, key, dim) and
+            mask; its result replaces the outputs.
+        opener: called before the scores of a layer with its queries (batch, head, query, dim), keys (batch, kv, key,
+            dim), mask and options.
+        nudged: add zeros to the weights of every layer, so that gradients of weights can be computed.
+        nudges: these zeros, one tensor (batch, head, query, column) per layer that computed weights.
+        numbers: the layers of the calls, in order, if some layers of the model have no attention; otherwise empty.
+        sharpness: by layer, a factor per head that multiplies its scores (`Checkpoint.sharpness`).
+        ended: the forward pass was stopped on purpose, so fewer calls than layers are not an error.
+        last: the last layer whose weights are observed (`ended_after`), or None.
     """
 
     layers: int
@@ -80,20 +80,20 @@ class AttentionRun:
     last: int | None = None
 
     def next_layer(self) -> int:
-        """The layer that is called now, from 0; the call is counted."""
+        """Return the zero-based layer of the current call and count the call."""
         call = self.calls % self.layers
         self.calls += 1
         return self.numbers[call] if self.numbers else call
 
     def end_after(self, layer: int) -> None:
-        """Raises PassEnded where nobody looks at what comes after this layer's weights."""
+        """Raise PassEnded if nothing after the weights of this layer is observed."""
         if layer == self.last:
             self.ended = True
             raise PassEnded
 
     @property
     def asks(self) -> bool:
-        """Whether anything is observed or changed, so that a forward without a call of attention is a fault."""
+        """Whether anything is observed or changed. A forward pass that never calls attention is then an error."""
         asked = (self.watcher, self.head_changes, self.cuts, self.streamer, self.reporter, self.mixer, self.opener)
         return any(asked) or self.gates is not None or self.nudged
 
@@ -103,7 +103,7 @@ _CURRENT: ContextVar[AttentionRun | None] = ContextVar("attention_run", default=
 
 @contextmanager
 def running(run: AttentionRun) -> Iterator[AttentionRun]:
-    """Make `run` what the attention function obeys in this thread until the block ends; runs do not nest."""
+    """Set the run of this thread within the context; runs do not nest."""
     token = _CURRENT.set(run)
     try:
         yield run
@@ -113,9 +113,10 @@ def running(run: AttentionRun) -> Iterator[AttentionRun]:
 
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
-    """Forwards in the block end once the last of these layers' weights were seen.
+    """Stop forward passes within the context after the weights of the last of these layers.
 
-    Neither its output nor what follows is computed, and the model gives none. None, or no layer: they do not end.
+    The output of that layer and everything after it are not computed, and the model returns nothing. If `layers` is
+    None or empty, forward passes are not stopped.
     """
     run.last = max(layers or (), default=None)
     with suppress(PassEnded):
@@ -132,20 +133,20 @@ def attention(
     dropout: float = 0.0,
     **options: Any,
 ) -> tuple[Float[Tensor, "batch query head value_dim"], Float[Tensor, "batch head query column"] | None]:
-    """What transformers calls in every attention layer; it obeys the run of this thread.
+    """The attention function that transformers calls in every layer; it follows the run of this thread.
 
     Args:
-        module: the layer's attention; only whether it is in training is read.
-        query: rotated already, where the family does so.
-        key: of the heads that share keys (kv) one each.
+        module: only its training flag is read.
+        query: already rotated if the family does so.
+        key: one for each group of heads that share keys (kv).
         attention_mask: added to scores, or a placeholder with a rule (core.capture.masks); None: every key is visible.
-            *Shape:* (batch or 1, 1, query, key or more).
-        scaling: what scores are multiplied by; None: 1 / sqrt(dim).
-        dropout: rate on weights, 0 to 1, in training alone.
-        options: what else a family hands over: a soft cap, sinks, position biases.
+            *Shape:* (batch or 1, 1, query, at least key).
+        scaling: multiplies scores; None: 1 / sqrt(dim).
+        dropout: rate on weights, applied in training only.
+        options: other options of the family, such as a soft cap, sinks or position biases.
 
     Returns:
-        The heads' outputs before W_O, and the weights where they were computed whole, else None.
+        The heads' outputs before W_O, and the weights if they were computed whole, otherwise None.
     """
     run = _CURRENT.get() or AttentionRun(layers=1)
     layer = run.next_layer()
@@ -196,21 +197,21 @@ def attention_weights(
     options: dict[str, Any],
     cuts: Sequence[Cut] = (),
 ) -> Float[Tensor, "batch head query column"]:
-    """softmax(Q K^T * scaling + mask) over keys, as transformers' eager functions compute it; edges may be cut.
+    """Return softmax(Q K^T * scaling + mask) over keys as transformers' eager functions compute it, with edges cut.
 
     Args:
-        key: of the heads that share keys (kv) one each.
-        attention_mask: added to scores; None: every key is visible. *Shape:* (batch or 1, 1 or head, query, key or
-            more).
-        scaling: what scores are multiplied by; None: 1 / sqrt(dim).
-        options: what else the scores hang on: softcap, position_bias, s_aux (one learnt score of a sink a head).
+        key: one for each group of heads that share keys (kv).
+        attention_mask: added to scores; None: every key is visible. *Shape:* (batch or 1, 1 or head, query, at least
+            key).
+        scaling: multiplies scores; None: 1 / sqrt(dim).
+        options: softcap, position_bias, s_aux (a learnt sink score per head).
 
     Returns:
-        Float32 at least; rows sum to 1, or to less where a cut does not renormalise. Where a layer has a sink, the last
-        column is its own, and rows sum to 1 with it.
+        At least float32. Rows sum to 1, or to less if a cut does not renormalise. In layers with a sink, the last
+            column is the sink, and rows sum to 1 with it.
 
     Raises:
-        InterventionError: a cut leaves a query no key that it sees.
+        InterventionError: a cut leaves a query without a visible key.
     """
     scale = query.size(-1) ** -0.5 if scaling is None else scaling
     scores = torch.matmul(query, _per_query_head(query, key).transpose(2, 3)).mul_(scale)
@@ -237,7 +238,7 @@ def attention_weights(
 
 
 def _plus(scores: Tensor, bias: Tensor) -> Tensor:
-    """Their sum, in the scores' own memory where it fits: a tensor more costs as much as the sum."""
+    """Return the sum, in the memory of the scores if possible: allocating takes as long as adding."""
     fits = bias.dtype == scores.dtype and torch.broadcast_shapes(scores.shape, bias.shape) == scores.shape
     return scores.add_(bias) if fits else scores + bias
 
@@ -248,17 +249,13 @@ def changed_weights(
     layer: int,
     visible: Callable[[], Bool[Tensor, "rows 1 query key"]],
 ) -> Float[Tensor, "batch head query column"]:
-    """The weights after what a run asks of them, shown to its watcher.
+    """Return the weights after the changes of the run, and pass them to its watcher.
 
     Args:
-        layer: whose weights they are, by the call within a forward.
-        visible: which keys a query sees, asked only by operators, because finding it can take as long as the softmax.
-
-    Returns:
-        The changed weights; `weights` itself where nothing is asked.
+        visible: returns which keys a query may attend to; called only if an operator needs it, because it is slow.
 
     Raises:
-        PassEnded: nobody looks at what comes after these weights.
+        PassEnded: nothing after these weights is observed.
     """
     for head_change in run.head_changes.get(layer, []):
         if head_change.operator != "zero" and head_change.given is None:
@@ -280,7 +277,9 @@ def _by_rows(
     scaling: float | None,
     options: dict[str, Any],
 ) -> Float[Tensor, "batch query head dim"]:
-    """The heads' outputs, some queries at a time, each shown to the watcher. Raises InterventionError for changes."""
+    """Return the heads' outputs, computed in blocks of queries that the watcher sees. Raises InterventionError for
+    changes.
+    """
     query, key, value = states
     if run.head_changes or run.cuts or run.gates is not None:
         raise InterventionError(
@@ -304,7 +303,7 @@ def _touched(
     head_change: HeadChange,
     visible: Bool[Tensor, "rows 1 query key"],
 ) -> Float[Tensor, "batch head query column"]:
-    """The weights after an operator, which leaves a sink nothing: its column comes after the visible ones."""
+    """Return the weights after an operator. Sinks get 0: their column follows the visible ones."""
     length = visible.shape[-1]
     keys, sinks = weights[..., :length], weights[..., length:]
     keys = changed(keys, head_change, visible)
@@ -313,13 +312,9 @@ def _touched(
 
 
 def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
-    """Refuse cuts that leave a query only keys that its layer's window hides from it anyway.
+    """Raise InterventionError if a cut leaves a query only keys that are masked anyway.
 
-    Args:
-        scores: before the softmax; the least number of the dtype, or -inf, where a key is hidden or cut.
-
-    Raises:
-        InterventionError: all of a row's scores are such.
+    scores: before the softmax; -inf or the smallest number of the dtype if a key is masked or cut.
     """
     if (scores.amax(-1) <= torch.finfo(scores.dtype).min / 2).any():
         raise InterventionError(

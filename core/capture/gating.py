@@ -1,8 +1,8 @@
-"""Gates on heads' outputs, fitted on a task's loss with all weights frozen (causal head gating, arXiv 2505.13737).
+"""Gates on heads' outputs, fitted to a task's loss with all weights frozen (causal head gating, arXiv 2505.13737).
 
-A gate lies between 0 (the head says nothing) and 1 (as it is). Each fit pushes gates up or down by a price a head while
-the loss pulls: what ends up high either way is needed, what ends up low either way is in the way, what follows the push
-does not matter at that price. Many fits run side by side in one batch: their rows and starts differ, the weights don't.
+A gate is between 0 (the head is ablated) and 1 (unchanged). Each fit pays a price per open gate, positive or negative.
+Heads whose gates stay high at either price are needed, heads whose gates stay low are harmful, and gates that follow
+the price do not matter. Many fits with different examples and starts run in one batch.
 """
 
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ STEPS, RATE = 30, 0.4  # of Adam, on the gates' logits
 
 @dataclass(frozen=True)
 class GateFits:
-    """What is fitted side by side.
+    """Fits that run in parallel.
 
     Attributes:
-        rows: how often each row counts in each fit, 0 and up.
-        starts: the gates' logits at the start.
-        prices: what every gate adds to the loss when it is open, in units of the loss; below 0 it pushes gates up.
+        rows: weight of each example in each fit, at least 0.
+        starts: logits of the gates at the start.
+        prices: loss added for each open gate, in units of the loss; a negative price pushes gates up.
     """
 
     rows: Float[Tensor, "fit row"]
@@ -43,18 +43,18 @@ def fit_gates(
     *,
     steps: int = STEPS,
 ) -> Float[Tensor, "fit layer head"]:
-    """The gates that each fit ends with: minimises mean loss + price x sum of gates.
+    """Fit the gates of each fit by minimising mean loss + price x sum of gates.
 
     Args:
-        labels: one a row, as the classifier's outputs (cross-entropy) or scores (squared error).
+        labels: one per example: class indices (cross-entropy) or scores (squared error).
 
     Returns:
-        On the CPU. *Range:* 0 (the head says nothing) to 1 (as it is).
+        *Range:* 0 (the head is ablated) to 1 (unchanged).
 
     Raises:
-        CheckpointError: without a classifier.
-        InputError: rows and labels do not go together.
-        InterventionError: the family's heads cannot be gated.
+        CheckpointError: there is no classifier.
+        InputError: examples and labels do not match.
+        InterventionError: heads of the family cannot be gated.
     """
     check_labels(checkpoint, encodings, labels)
     logits = fits.starts.clone().to(checkpoint.device).requires_grad_()
@@ -81,15 +81,7 @@ def gated_losses(
     labels: Sequence[int | float],
     gates: Float[Tensor, "fit layer head"],
 ) -> Float[Tensor, "fit row"]:
-    """The loss of every row under every set of gates.
-
-    Args:
-        labels: one a row, as of `fit_gates`.
-        gates: multiplied into heads' outputs, 0 to 1.
-
-    Returns:
-        Cross-entropy in nats, or squared error of a score; on the CPU.
-    """
+    """Return the loss of every example under every set of gates, in nats or as squared error."""
     losses = torch.zeros(len(gates), len(encodings))
     for rows, numbers in _batches(encodings, torch.ones(len(gates), len(encodings))):
         with torch.no_grad():
@@ -98,7 +90,7 @@ def gated_losses(
 
 
 def _batches(encodings: Sequence[Encoding], counts: Float[Tensor, "fit row"]) -> list[tuple[list[int], list[int]]]:
-    """Rows of one length, each as often as there are fits that use it, with the numbers of these fits."""
+    """Return batches of examples of one length, repeated for each fit that uses them, with the indices of the fits."""
     found: list[tuple[list[int], list[int]]] = []
     for bucket in batches(encodings, 1 << 40):
         both = [(row, int(fit)) for row in bucket for fit in torch.nonzero(counts[:, row]).flatten()]

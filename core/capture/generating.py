@@ -1,4 +1,4 @@
-"""Generation step by step: each new token's row of every map, and the maps as they grow; greedy translation."""
+"""Generation token by token: the row of each new token in every map, the growing maps, and greedy translation."""
 
 import inspect
 from collections.abc import Callable
@@ -26,14 +26,14 @@ LIKELY = 5  # tokens that are named beside the chosen one
 
 @dataclass(frozen=True)
 class GenerationStep:
-    """One new token.
+    """One generated token.
 
     Attributes:
-        probability: of it before it was chosen, after the temperature. *Range:* 0 to 1.
-        likely: the LIKELY tokens of greatest probability, with it, greatest first.
-        rows: what the token looks at once it is read: the tokens before it, itself, then a sink where there is one. 0
-            where a window hides a key; no keys where the token is not read.
-        ends: whether it is an end-of-text, which is not read.
+        probability: of this token when it was chosen, after the temperature.
+        likely: the LIKELY most probable tokens with their probabilities, sorted.
+        rows: attention of this token to earlier tokens, itself, and the sink if there is one. 0 if a window hides a
+            key; without keys if the token is not processed.
+        ends: whether it is an end-of-text token, which is not processed.
     """
 
     piece: int
@@ -46,11 +46,10 @@ class GenerationStep:
 
 @dataclass(frozen=True)
 class Generated:
-    """A prompt and what followed.
+    """A prompt and its continuation.
 
     Attributes:
-        maps: of the prompt alone; None where it is longer than WHOLE tokens.
-        steps: the new tokens in order.
+        maps: of the prompt only; None if it is longer than WHOLE tokens.
     """
 
     prompt: Encoding
@@ -59,15 +58,15 @@ class Generated:
 
     @property
     def size(self) -> int:
-        """Bytes of its maps and rows."""
+        """The size of its maps and rows in bytes."""
         whole = 0 if self.maps is None else self.maps.weights.nbytes
         return whole + sum(step.rows.nbytes for step in self.steps)
 
     def grown(self, steps: int) -> AttentionMaps:
-        """The maps of the prompt and the first `steps` new tokens, a row more for each.
+        """Return the maps of the prompt and the first `steps` new tokens, with one more row for each.
 
-        Of a prompt without maps the new tokens' rows alone, over the last tokens, those before them as one key. Raises
-        InputError where there is neither.
+        If the prompt has no maps, only the rows of the new tokens over the last tokens, with all earlier ones as one
+        key. Raises InputError if there are neither.
         """
         taken = [step for step in self.steps[:steps] if not step.ends]
         if self.maps is None:
@@ -108,7 +107,7 @@ class Generated:
 
 
 def check_prompt(checkpoint: Checkpoint, prompt: Encoding, new: int) -> None:
-    """Raises CheckpointError for models that write nothing on, InputError where prompt and answer are too long."""
+    """Raise CheckpointError if the model cannot generate, or InputError if prompt and continuation are too long."""
     if not checkpoint.causal or checkpoint.model.get_output_embeddings() is None:
         raise CheckpointError(
             f"Only a decoder with its language head writes on; {checkpoint.name} is none: choose a decoder, such as "
@@ -134,17 +133,17 @@ def generate(
     seed: int = 0,
     on_step: Callable[[GenerationStep], None] | None = None,
 ) -> Generated:
-    """The prompt's maps, and a step for each new token until an end-of-text or `new` tokens.
+    """Generate up to `new` tokens, or until an end-of-text token, and capture the maps of the prompt.
 
-    Keys and values are kept, so a step is one token's work.
+    Keys and values are cached.
 
     Args:
-        new: tokens at most, 1 to MOST.
-        temperature: what logits are divided by before a token is drawn; 0 takes the most probable token.
+        new: largest number of tokens, 1 to MOST.
+        temperature: divides the logits before sampling; 0 takes the most probable token.
 
     Raises:
-        CheckpointError: the model writes nothing on.
-        InputError: `new` is out of range, or prompt and answer are too long.
+        CheckpointError: the model cannot generate.
+        InputError: `new` is out of range, or prompt and continuation are too long.
     """
     check_prompt(checkpoint, prompt, new)
     chance, ends = torch.Generator().manual_seed(seed), ends_of(checkpoint)
@@ -169,7 +168,7 @@ def generate(
 
 
 def translated(checkpoint: Checkpoint, text: str) -> str:
-    """An encoder-decoder's own greedy translation, which its decoder reads where no target is given."""
+    """Return the greedy translation of an encoder-decoder, which its decoder reads if no target is given."""
     source = checkpoint.encode(text)
     given = torch.tensor([source.ids], device=checkpoint.device)
     room = min(MOST, checkpoint.max_length - 1)
@@ -179,7 +178,7 @@ def translated(checkpoint: Checkpoint, text: str) -> str:
 
 
 def ends_of(checkpoint: Checkpoint) -> set[int]:
-    """Numbers of the tokens that end a text."""
+    """Return the IDs of the tokens that end a text."""
     settings = getattr(checkpoint.model, "generation_config", None)
     ends = getattr(settings, "eos_token_id", None)
     ends = checkpoint.tokenizer.eos_token_id if ends is None else ends
@@ -189,7 +188,7 @@ def ends_of(checkpoint: Checkpoint) -> set[int]:
 def _read(
     checkpoint: Checkpoint, pieces: tuple[int, ...], stored: Any, *, watched: bool = True
 ) -> tuple[Any, list[Tensor]]:
-    """The model's output after these pieces (logits of the last), and each layer's weights [1, head, query, key]."""
+    """Return the output of the model after these tokens, and the weights [1, head, query, key] of each layer."""
     kept: list[Tensor] = []
     asked: dict[str, Any] = {"input_ids": torch.tensor([pieces], device=checkpoint.device), "use_cache": True}
     if "logits_to_keep" in inspect.signature(checkpoint.model.forward).parameters:
@@ -200,7 +199,9 @@ def _read(
 
 
 def _rows(own: HeadSet, layers: list[Tensor], length: int, *, sink: bool) -> Float[np.ndarray, "layer head key"]:
-    """One query's row of every layer; a layer with a window may have dropped the keys before it, whose weight is 0."""
+    """Return the row of one query in every layer. A layer with a window may have dropped earlier keys, whose weight is
+    0.
+    """
     rows = [weights[0, :, 0].float().cpu().numpy() for weights in layers]
     padded = [np.pad(row, ((0, 0), (length + sink - row.shape[1], 0))) for row in rows]
     return stacked_maps(dict(zip(own.calls, padded, strict=True)), own)

@@ -1,8 +1,8 @@
-"""How much each head matters to the loss, for all heads in one backward pass (Michel et al. 2019, section 4.1).
+"""Importance of every head for the loss, from one backward pass (Michel et al. 2019, section 4.1).
 
-xi_h = 1 gates head h's output; |dL/dxi_h| is how fast the loss moves when the head is turned down. The gates are
-given per input and query position, so one pass yields both readings of the paper: the absolute value per example
-(its formula) and per token (its code).
+xi_h = 1 gates the output of head h, and |dL/dxi_h| is its importance. Gates are separate for each input and query
+position, so one pass gives both readings of the paper: absolute values per example (its formula) and per token (its
+code).
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ READINGS: tuple[str, ...] = ("example", "token")
 
 @dataclass(frozen=True)
 class Gradients:
-    """Sums over inputs; parts of a data set add up with `+`.
+    """Sums over inputs; sums of parts of a data set are added with `+`.
 
     Attributes:
         example: sum over inputs of |dL/dxi_h|, float64.
@@ -52,17 +52,16 @@ def gradients(
     *,
     zeroed: Float[Tensor, "layer head"] | None = None,
 ) -> Gradients:
-    """Gradients by every head's gate: one forward and backward pass over all inputs, in eval mode, none on any weight.
+    """Return the gradients with respect to every head's gate, in eval mode.
 
     Args:
-        labels: one an input, outputs of the classifier (cross-entropy), or scores where it has one output (squared
-            error).
-        zeroed: heads already pruned, as 0 among ones; None: no head is.
+        labels: class indices (cross-entropy), or scores if the classifier has one output (squared error).
+        zeroed: 0 for heads that are already pruned, 1 for others; None: none is pruned.
 
     Raises:
-        CheckpointError: without a classifier.
-        InputError: there are no inputs, or not one label an input.
-        InterventionError: the family's heads cannot be gated.
+        CheckpointError: there is no classifier.
+        InputError: there are no inputs, or not one label for each.
+        InterventionError: heads of the family cannot be gated.
     """
     check_labels(checkpoint, encodings, labels)
     shape = (checkpoint.layers, checkpoint.heads)
@@ -88,7 +87,7 @@ def gradients(
 
 
 def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> None:
-    """Raises CheckpointError without a classifier, InputError where rows and labels do not go together."""
+    """Raise CheckpointError without a classifier, and InputError if examples and labels do not match."""
     if checkpoint.labels is None:
         raise CheckpointError(
             f"Importance needs a classifier and its loss; {checkpoint.name} has no classification head: open a "
@@ -99,13 +98,9 @@ def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: 
 
 
 def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float]) -> Float[Tensor, ""]:
-    """The loss summed over inputs: each input's gradient is then that of its own loss.
+    """Return the loss summed over inputs, so that each input's gradient is that of its own loss.
 
-    Args:
-        labels: one an input, as of `gradients`.
-
-    Returns:
-        Cross-entropy in nats, or squared error where there is one output.
+    Cross-entropy in nats, or squared error if there is one output.
     """
     if logits.shape[-1] == 1:
         wanted = torch.tensor(labels, dtype=logits.dtype, device=logits.device)
@@ -116,16 +111,16 @@ def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float])
 def importance(
     sums: Gradients, *, reading: Reading = "example", normalize: bool = True, last_by_inputs: bool = False
 ) -> Float[Tensor, "layer head"]:
-    """I_h = E|dL/dxi_h|: mean over inputs ("example", the paper's formula), or over tokens ("token", the paper's code).
+    """Return I_h = E|dL/dxi_h|, the mean over inputs ("example", the paper's formula) or over tokens ("token", its
+    code).
 
     Args:
-        normalize: whether each layer's values are divided by their l2 norm, as the paper does before heads of different
-            layers are compared.
-        last_by_inputs: whether, with "token", the last layer is divided by inputs (the paper's code: only [CLS] has a
-            gradient there).
+        normalize: divide the values of each layer by their l2 norm, as the paper does to compare layers.
+        last_by_inputs: with "token", divide the last layer by the number of inputs, as the paper's code does, because
+            only [CLS] has a gradient there.
 
     Returns:
-        Float64. *Range:* 0 and up, in units of the loss; 0 to 1 when normalized.
+        Float64, at least 0, in units of the loss; 0 to 1 if normalized.
     """
     if reading == "example":
         scores = sums.example / sums.inputs

@@ -1,7 +1,7 @@
-"""Interventions on attention: what a disabled, zeroed or replaced head does instead. See design.md, "Words".
+"""Interventions on attention: what an ablated or replaced head does instead of its own attention.
 
-`Intervention` and `Knockout` are what a user asks for; `HeadChange` and `Cut` are the same for one layer and one batch,
-with a row of heads per input, so that one batch may hold the same input under many interventions.
+`Intervention` and `Knockout` describe what users request. `HeadChange` and `Cut` are the same for one layer and one
+batch, with separate heads for each input, so that a batch may hold one input under many interventions.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,11 +24,10 @@ _OFFSETS = {"previous": -1, "current": 0, "next": 1}
 
 @dataclass(frozen=True)
 class Given:
-    """Heads' outputs (before W_O) of one batch that stand in for their own.
+    """Outputs (before W_O) that replace those of heads in one batch.
 
     Attributes:
-        outputs: of every head, in the dtype that the source has; they are cast where they are used.
-        places: where they stand in; elsewhere a head's own output stays. None: everywhere.
+        places: positions where they replace the head's output. None: everywhere.
     """
 
     outputs: Float[Tensor, "layer batch query head dim"]
@@ -37,30 +36,25 @@ class Given:
 
 @runtime_checkable
 class StandInSource(Protocol):
-    """Where the outputs of "mean", "resample", "constant" and "patch" come from."""
+    """A source of the outputs for "mean", "resample", "constant" and "patch"."""
 
     @property
     def operator(self) -> str:
-        """The operator that it serves."""
+        """The ablation method that it serves."""
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """What stands in on inputs of one length.
-
-        Returns:
-            Outputs in the order of `encodings`.
-        """
+        """Return the replacement outputs for inputs of equal length."""
 
 
 @dataclass(frozen=True)
 class Intervention:
-    """An operator on a set of heads.
+    """An ablation method applied to a set of heads.
 
     Attributes:
-        operator: "disable": attention uniform over the visible keys (1/L; causal 1/(i+1); Kovaleva et al. section 4.6).
-            "zero": the head's output times 0 (Michel et al.). "previous", "current", "next", "first": all attention on
-            that token, on the token itself where it is missing or not visible (Raganato et al.). "mean", "resample",
-            "constant", "patch": the head's output (before W_O) is that of `source` (core.capture.outputs).
-        source: what stands in, of the operators that need it; None for the others.
+        operator: "disable": uniform attention over the visible keys (1/L; causal 1/(i+1); Kovaleva et al. section 4.6).
+            "zero": the head's output is 0 (Michel et al.). "previous", "current", "next", "first": all attention on
+            that token, or on the query itself if that token does not exist or is masked (Raganato et al.). "mean",
+            "resample", "constant", "patch": the head's output (before W_O) comes from `source` (core.capture.outputs).
     """
 
     operator: Operator
@@ -70,14 +64,14 @@ class Intervention:
 
 @dataclass(frozen=True)
 class Knockout:
-    """Edges cut in heads of some layers (Geva et al. 2023).
+    """Edges that are cut in heads of some layers (Geva et al. 2023).
 
     Attributes:
-        edges: called with an input; True where an edge is cut.
+        edges: returns for an input True where an edge is cut.
         layers: zero-based.
-        renormalised: whether scores are set to -inf before the softmax, so that the other keys take the weight;
-            otherwise weights are set to 0 after it, so that the row sums to less than 1.
-        heads: only these, of any of the layers; None: all of the layers.
+        renormalised: set scores to -inf before the softmax, so that other keys get the weight; otherwise set weights to
+            0 after it, so that rows sum to less than 1.
+        heads: None: all heads of the layers.
     """
 
     edges: Callable[[Encoding], Bool[Tensor, "query key"]]
@@ -88,13 +82,12 @@ class Knockout:
 
 @dataclass(frozen=True)
 class HeadChange:
-    """One operator in one layer, for one batch.
+    """One ablation method in one layer, for one batch.
 
     Attributes:
-        operator: as of `Intervention`.
-        heads: whose attention or output is changed; one row for the whole batch, or one an input.
-        given: what stands in for their outputs; None of operators on attention and of "zero".
-        places: where `given` stands in; None: everywhere.
+        heads: the changed heads; one row for the whole batch, or one for each input.
+        given: the replacement outputs; None for methods that change attention and for "zero".
+        places: positions where `given` applies. None: everywhere.
     """
 
     operator: Operator
@@ -105,12 +98,7 @@ class HeadChange:
 
 @dataclass(frozen=True)
 class Cut:
-    """A knockout in one layer, for one batch.
-
-    Attributes:
-        edges: of each input, True where an edge is cut.
-        renormalised: as of `Knockout`.
-    """
+    """A knockout in one layer, for one batch."""
 
     edges: Bool[Tensor, "batch 1 query key"]
     heads: Bool[Tensor, "1 head 1 1"]
@@ -126,15 +114,10 @@ def head_changes_of(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> dict[int, list[HeadChange]]:
-    """The changes of heads, by layer; knockouts are passed over.
+    """Return the changes of heads by layer, ignoring knockouts.
 
-    Args:
-        causal: whether no query sees a later key.
-        some: the batch, inputs of one length, for operators whose outputs come from a source.
-
-    Raises:
-        InterventionError: an operator is unknown, lacks its source or is "next" of a causal model, or a head has two.
-        InputError: a head does not exist.
+    some: the batch, inputs of equal length. Raises InterventionError if an ablation method is unknown, lacks its
+    source, is "next" on a causal model, or if a head has two methods; InputError if a head does not exist.
     """
     head_changes: dict[int, list[HeadChange]] = {}
     seen: set[Head] = set()
@@ -153,15 +136,7 @@ def head_changes_of(
 
 
 def check_source(source: StandInSource | None, weights_hash: str) -> None:
-    """Refuse outputs that another checkpoint gave; sources that do not say whose theirs are pass.
-
-    Args:
-        source: what stands in; None passes.
-        weights_hash: of the model that is changed; "" passes.
-
-    Raises:
-        InterventionError: the weights differ.
-    """
+    """Raise InterventionError if the outputs come from other weights. Passes if the source or the model has no hash."""
     theirs = getattr(source, "weights_hash", "")
     if theirs and weights_hash and theirs != weights_hash:
         raise InterventionError(
@@ -173,17 +148,9 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
 def given_by(
     operator: str, source: StandInSource | None, encodings: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
 ) -> Given | None:
-    """What a source hands over for a batch of inputs of one length.
+    """Return the replacement outputs of a source for inputs of equal length; None if the method needs none.
 
-    Args:
-        source: what serves it; None of operators that need none.
-        causal: whether no query sees a later key.
-
-    Returns:
-        Heads' outputs; None of operators that need none.
-
-    Raises:
-        InterventionError: the operator is unknown, lacks its source or is "next" of a causal model.
+    Raises InterventionError if the method is unknown, lacks its source, or is "next" on a causal model.
     """
     operator_of(operator, causal=causal, source=source)
     return None if source is None else source.given(encodings, inputs)
@@ -203,13 +170,8 @@ def cuts_of(
     causal: bool,
     some: Sequence[Encoding],
 ) -> dict[int, list[Cut]]:
-    """The cuts of each layer on inputs of one length; operators on heads are passed over.
-
-    Args:
-        causal: whether no query sees a later key.
-
-    Returns:
-        Layers without a cut are left out.
+    """Return the cuts of each layer on inputs of equal length, ignoring ablation of heads. Layers without cuts are left
+    out.
 
     Raises:
         InterventionError: a renormalised knockout leaves a query without a key, or a layer does not exist.
@@ -245,7 +207,7 @@ def _keys_are_left(edges: Bool[Tensor, "batch query key"], some: Sequence[Encodi
 
 
 def known_operator(name: str) -> str:
-    """The name of an operator that a user may ask for. Raises InterventionError for any other."""
+    """Return the name of an ablation method that users may request. Raises InterventionError for others."""
     if name not in (*OPERATORS, *FROM_REFERENCE):
         known = ", ".join((*OPERATORS, *FROM_REFERENCE))
         raise InterventionError(f"An operator is one of {known}; {name!r} is none of them.")
@@ -253,8 +215,10 @@ def known_operator(name: str) -> str:
 
 
 def operator_of(name: str, *, causal: bool, source: StandInSource | None = None) -> Operator:
-    """An operator by name. Raises InterventionError for an unknown one, for "next" on causal models, and for one that
-    lacks its source."""
+    """Return an ablation method by name.
+
+    Raises InterventionError if it is unknown, is "next" on a causal model, or lacks its source.
+    """
     if source is not None and source.operator == name:
         return cast(Operator, name)
     if name in FROM_REFERENCE or source is not None:
@@ -273,9 +237,9 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
 
 
 def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None:
-    """Raises InterventionError for operators that a part of an encoder-decoder has no place for.
+    """Raise InterventionError for ablation methods that are undefined in a stack of an encoder-decoder.
 
-    Cross attention has no positions of the query's own sentence, and none of the parts takes outputs from a source.
+    Cross attention has no positions of the query's own sentence, and no stack supports outputs from a source.
     """
     for change in changes:
         if isinstance(change, Knockout) or not part:
@@ -295,15 +259,12 @@ def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None
 def visible_keys(
     mask: Tensor | None, weights: Float[Tensor, "batch head query key"]
 ) -> Bool[Tensor, "rows 1 query key"]:
-    """Which keys each query may see, read off the mask.
+    """Return which keys each query may attend to, according to the mask.
 
     Args:
-        mask: added to scores, or True where a key is seen; None: all are seen. Columns beyond the weights' keys are not
-            read. *Shape:* (batch or 1, 1, query or 1, key or more).
-        weights: whose queries and keys it is about; their numbers are not read.
-
-    Returns:
-        True where a key is seen; rows are the batch's inputs, or 1 for all of them.
+        mask: added to scores, or True for visible keys; None: all are visible. *Shape:* (batch or 1, 1, query or 1, at
+            least key).
+        weights: only their shape is read.
     """
     if mask is None:
         return torch.ones(1, 1, *weights.shape[2:], dtype=torch.bool, device=weights.device)
@@ -315,38 +276,26 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """A copy of the weights with the changed heads' rows replaced.
+    """Return a copy of the weights with the rows of the changed heads replaced; these rows sum to 1.
 
     Args:
-        weights: after the softmax, without a sink's column.
-        head_change: an operator on attention: disable, previous, current, next or first.
-        visible: which keys a query sees; rows: the batch's inputs, or 1.
-
-    Returns:
-        In the dtype of `weights`; rows that are replaced sum to 1.
+        weights: after the softmax, without a sink column.
+        head_change: disable, previous, current, next or first.
     """
     fixed = uniform(visible) if head_change.operator == "disable" else pointing(head_change.operator, visible)
     return torch.where(head_change.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
 
 
 def uniform(visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """1 / (number of visible keys) on each visible key.
-
-    Returns:
-        Float32. *Range:* 0 to 1; rows sum to 1, or to 0 where no key is visible.
-    """
+    """Return 1 / (number of visible keys) on each visible key, float32. Rows without visible keys are 0."""
     counts = visible.sum(-1, keepdim=True).clamp(min=1)
     return visible.float() / counts
 
 
 def pointing(operator: str, visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """All weight on the previous, current, next or first token; on the token itself where that is none or not visible.
+    """Return float32 rows that are 1 on the previous, current, next or first token and 0 elsewhere.
 
-    Args:
-        operator: "previous", "current", "next" or "first".
-
-    Returns:
-        Float32, 1 on one key of each row and 0 on all others.
+    If that token does not exist or is masked, the row is 1 on the query itself.
     """
     length = visible.shape[-1]
     own = torch.arange(visible.shape[-2], device=visible.device)  # cross attention has other keys, and only "first"

@@ -1,7 +1,7 @@
-"""Which edges of attention a knockout cuts, by name: separators, across sentences, diagonals, or chosen words.
+"""The attention edges that a knockout cuts, by name: separators, across sentences, diagonals, or chosen words.
 
-Geva et al. (2023, "Dissecting recall of factual associations") cut edges by -inf before the softmax. In causal models
-the first query sees only itself, so no kind but chosen words takes that away.
+Edges are cut by -inf before the softmax (Geva et al. 2023, "Dissecting recall of factual associations"). In causal
+models the first query attends only to itself; only chosen words can cut that edge.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,17 +27,17 @@ _OFFSETS = {"current": 0, "previous": -1, "next": 1}
 
 @dataclass(frozen=True)
 class NamedEdges:
-    """The edges of one kind on any input. Hashable, so that a study can name it.
+    """The edges of one kind on any input; hashable.
 
     Attributes:
-        causal: whether edges to later keys are left out, and the first token's to itself.
+        causal: leave out edges to later keys, and from the first token to itself.
     """
 
     kind: str
     causal: bool
 
     def __call__(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
-        """True where an edge is cut; nowhere where the input lacks the kind (no second sentence, no separator)."""
+        """Return True for each edge that is cut; all False if the input has none (no second sentence, no separator)."""
         length = len(encoding)
         edges = torch.zeros(length, length, dtype=torch.bool)
         if self.kind in _OFFSETS:
@@ -58,18 +58,18 @@ class NamedEdges:
 
 @dataclass(frozen=True, eq=False)
 class LinkEdges:
-    """Links between named positions of each input.
+    """Links between positions of each input.
 
     Attributes:
-        links: of each input, (earlier, later) positions from 0.
-        causal: whether only the later one's edge to the earlier is cut; otherwise both ways are.
+        links: (earlier, later) positions for each input.
+        causal: cut only the edge from the later to the earlier position; otherwise both directions.
     """
 
     links: Mapping[Encoding, Sequence[tuple[int, int]]]
     causal: bool
 
     def __call__(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
-        """True where a link of this input is; nowhere for an input that has none."""
+        """Return True for each link of this input; all False if it has none."""
         edges = torch.zeros(len(encoding), len(encoding), dtype=torch.bool)
         for earlier, later in self.links.get(encoding, ()):
             edges[later, earlier] = True
@@ -78,7 +78,7 @@ class LinkEdges:
 
 
 def edges_of(kind: str, *, causal: bool) -> NamedEdges:
-    """The edges of a kind. Raises InputError for an unknown one, and for "next" in causal models."""
+    """Return the edges of a kind. Raises InputError if it is unknown, or "next" in causal models."""
     if kind not in EDGES:
         raise InputError(f'Edges to cut are {", ".join(EDGES)}, or chosen words; "{kind}" is none of them.')
     if causal and kind == "next":
@@ -87,17 +87,9 @@ def edges_of(kind: str, *, causal: bool) -> NamedEdges:
 
 
 def between(queries: Sequence[int], keys: Sequence[int]) -> Callable[[Encoding], Bool[Tensor, "query key"]]:
-    """The edges from some positions to others of one input.
+    """Return a function that gives the edges from query positions to key positions of an input.
 
-    Args:
-        queries: positions that look, from 0.
-        keys: positions that are looked at, from 0.
-
-    Returns:
-        Called with the input it says True where an edge is cut; it raises InputError where a position lies outside.
-
-    Raises:
-        InputError: there are no queries, or no keys.
+    The function raises InputError if a position is outside the input. Raises InputError without queries or keys.
     """
     if not queries or not keys:
         raise InputError("A knockout of words needs words that look and words they look at; one of them is empty.")

@@ -1,4 +1,4 @@
-"""Logits of classifiers and of language models alike, the latter at one position of each input."""
+"""Logits of classifiers, and of language models at one position of each input."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,16 +15,10 @@ from .running import Change, run
 def answers(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Iterable[Change] = ()
 ) -> Float[Tensor, "input choice"]:
-    """Logits of a classifier, or of a language model at one position of each input.
+    """Return the logits of a classifier, or of a language model at `places`, as `predict` returns them.
 
-    Args:
-        places: the position of each where a language model is read; classifiers do not look at it.
-
-    Returns:
-        As of `predict`.
-
-    Raises:
-        CheckpointError: the checkpoint predicts neither.
+    places: one position for each input; ignored for classifiers. Raises CheckpointError if the checkpoint predicts
+    neither.
     """
     rows: dict[int, Tensor] = {}
     run(checkpoint, encodings, [], interventions=changes,
@@ -35,16 +29,9 @@ def answers(
 def logits_at(
     checkpoint: Checkpoint, output: object, inputs: Sequence[int], places: Sequence[int]
 ) -> dict[int, Float[Tensor, " choice"]]:
-    """The logits of each input of a batch.
+    """Return the logits of each input of a batch by its index, in the model's dtype.
 
-    Args:
-        places: the position of each input of the run where a language model is read.
-
-    Returns:
-        By the input's number, in the model's dtype and on its device.
-
-    Raises:
-        CheckpointError: the output has no logits.
+    places: one position for each input of the run. Raises CheckpointError if the output has no logits.
     """
     logits = getattr(output, "logits", None)
     if logits is None:
@@ -56,14 +43,6 @@ def logits_at(
 
 
 def stacked(checkpoint: Checkpoint, rows: dict[int, Float[Tensor, " choice"]]) -> Float[Tensor, "input choice"]:
-    """Logits of all inputs in one tensor.
-
-    Args:
-        checkpoint: whose logits they are.
-        rows: of each input, by its number from 0; none is missing.
-
-    Returns:
-        As of `predict`.
-    """
+    """Return the logits of all inputs, given by index, in one tensor."""
     exact = torch.promote_types(getattr(torch, checkpoint.dtype), torch.float32)
     return torch.stack([rows[k] for k in range(len(rows))]).to(exact).cpu()

@@ -1,8 +1,7 @@
-"""Maps of inputs that are too long for whole maps: block maxima of every head, and any window of one head, exact.
+"""Maps of inputs that are too long for whole maps: block maxima of every head, and exact windows of one head.
 
-All maps of 4,096 tokens and 512 heads would be 34 GB in float32. So the attention function computes a layer's weights
-some queries at a time, each part is reduced to the greatest weight of every block of queries x keys, and dropped. A
-window that is looked at is computed again, from the same pass through the layers below it.
+All maps of 4,096 tokens and 512 heads would take 34 GB in float32. Weights are therefore computed in blocks of queries
+and reduced to the largest weight of each block of queries x keys. A window is computed again when it is shown.
 """
 
 from dataclasses import dataclass
@@ -34,10 +33,10 @@ class BlockMaps:
     """Every head's map of one input, reduced to blocks of queries and keys.
 
     Attributes:
-        maxima: the greatest weight from a block's queries to a block's keys; a sink is in no block. *Range:* 0 to 1.
-        block: tokens of a block; the last one may have fewer.
-        sums: of each layer, what every head's scores are made of; empty of families that are reached only at the
-            softmax, and of hybrids, in which only some layers have attention.
+        maxima: the largest weight in a block; sinks are left out. *Range:* 0 to 1.
+        block: tokens per block; the last one may have fewer.
+        sums: sums of each layer from which scores are computed; empty for families that are reached only at the
+            softmax, and for hybrids, in which only some layers have attention.
         attending: as in AttentionMaps.
     """
 
@@ -51,25 +50,20 @@ class BlockMaps:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of the blocks: each one's first and last token by place, from 1, like "1–32"."""
+        """The first and last token position of each block, from 1, such as "1–32"."""
         starts = range(0, len(self.tokens), self.block)
         return tuple(f"{start + 1}–{min(start + self.block, len(self.tokens))}" for start in starts)
 
 
 def block_of(length: int) -> int:
-    """How many tokens a block has: the least that gives at most BLOCKS blocks."""
+    """Return the smallest number of tokens per block that gives at most BLOCKS blocks."""
     return max(1, -(-length // BLOCKS))
 
 
 def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
-    """Every head's block maxima and sums, from one pass. Memory holds some rows of one head at a time.
+    """Return every head's block maxima and sums from one pass, with some rows of one head in memory at a time.
 
-    Returns:
-        At most BLOCKS blocks a side.
-
-    Raises:
-        InputError: the input was cut, so that what is shown would not be the prompt.
-        CheckpointError: scores are no numbers.
+    Raises InputError if the input was truncated, and CheckpointError if scores are NaN or infinite.
     """
     refuse_cut(checkpoint, encoding)
     length, block = len(encoding), block_of(len(encoding))
@@ -93,7 +87,7 @@ def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
 def _streamed(
     checkpoint: Checkpoint, encoding: Encoding, maxima: Float[np.ndarray, "layer head row column"], block: int
 ) -> tuple[MapSums, ...]:
-    """Fill in the maxima, and give each layer's sums."""
+    """Fill in the maxima and return the sums of each layer."""
     sums: dict[int, MapSums] = {}
 
     def reduce(head: int, start: int, weights: Tensor) -> None:
@@ -116,18 +110,13 @@ def _streamed(
 def window(
     checkpoint: Checkpoint, encoding: Encoding, head: Head, queries: tuple[int, int], keys: tuple[int, int]
 ) -> Float[np.ndarray, "query key"]:
-    """The weights of one head from some queries to some keys, computed again.
+    """Compute the weights of one head from some queries to some keys, float32.
 
     Args:
-        checkpoint: as of `block_maxima`.
-        queries: positions [start, end), from 0.
-        keys: positions [start, end), from 0.
-
-    Returns:
-        Float32. *Range:* 0 to 1.
+        queries: positions [start, end). `keys` likewise.
 
     Raises:
-        InputError: the input was cut, the head does not exist, or the window is empty, lies outside the input or is
+        InputError: the input was truncated, the head does not exist, or the window is empty, outside the input or
             larger than WINDOW.
     """
     refuse_cut(checkpoint, encoding)
@@ -153,7 +142,7 @@ def window(
 
 
 def refuse_cut(checkpoint: Checkpoint, encoding: Encoding) -> None:
-    """Raises InputError for a prompt beyond the context."""
+    """Raise InputError for a prompt beyond the context."""
     if encoding.cut:
         raise InputError(
             f"A prompt must fit into the {checkpoint.max_length} tokens of the context of {checkpoint.name}; it has "
@@ -162,12 +151,14 @@ def refuse_cut(checkpoint: Checkpoint, encoding: Encoding) -> None:
 
 
 def _rows(checkpoint: Checkpoint, length: int, block: int) -> int:
-    """Queries at a time: whole blocks, whose weights stay within ROWS_BYTES."""
+    """Return how many queries are processed at a time: whole blocks whose weights fit into ROWS_BYTES."""
     return block * max(1, ROWS_BYTES // (checkpoint.heads * length * 4 * block))
 
 
 def _greatest(weights: Float[Tensor, "head query key"], block: int, *, by_query: bool = False) -> np.ndarray:
-    """The greatest weight of each block of keys, [head, block]; by_query: of each query, [head, query, block]."""
+    """Return the largest weight of each block of keys [head, block], or with `by_query` of each query [head, query,
+    block].
+    """
     most = weights.float() if by_query else weights.amax(1).float()
     padded = nn.functional.pad(most, (0, -most.shape[-1] % block))
     return padded.unflatten(-1, (-1, block)).amax(-1).cpu().numpy()
@@ -181,7 +172,7 @@ def _forward(checkpoint: Checkpoint, encoding: Encoding, watcher: Any, *, rows: 
 
 
 def _core(checkpoint: Checkpoint, encoding: Encoding) -> None:
-    """Run the model without its head, which would read every token."""
+    """Run the model without its head, which would process every token."""
     model = checkpoint.model
     core = getattr(model, model.base_model_prefix, model)
     core(**model_inputs(checkpoint, [encoding]), **({"use_cache": False} if checkpoint.causal else {}))

@@ -1,10 +1,9 @@
-"""The task's loss of every row, what each variant does to it, and what its gradient says it would do.
+"""The task loss of every example, how each ablation target changes it, and the change that gradients predict.
 
-The loss is the cross-entropy of a classifier in nats, or the squared error of a score. An effect e is exact: the row's
-loss under a variant less its loss untouched. A first-order effect g is the derivative of the row's loss as a head's
-output goes from its own towards what the operator puts in its place: out(t) = (1 - t) own + t changed, g = d loss / d t
-at t = 0. It is taken behind the softmax, along the change that the operator makes, and for all heads of all layers at
-once from one forward and one backward pass.
+The loss is cross-entropy in nats, or the squared error of a score. The exact effect e is the loss with the ablation
+minus the loss of the unmodified model. The first-order effect g is d loss / d t at t = 0 with out(t) = (1 - t) own + t
+changed, where "changed" is the head's output under the ablation method. One forward and backward pass gives g for all
+heads of all layers.
 """
 
 from collections.abc import Sequence
@@ -24,11 +23,11 @@ from .sweeping import Computing, Variant, heads_of, sweep
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Encoded rows and their labels.
+    """Encoded examples and their labels.
 
     Attributes:
-        labels: one a row, outputs of the classifier (from 0), or scores.
-        names: of the rows, for errors; empty: they are numbered.
+        labels: one per example: class indices, or scores.
+        names: names of the examples in errors; empty: they are numbered.
     """
 
     encodings: Sequence[Encoding]
@@ -38,13 +37,13 @@ class LabelledRows:
 
 @dataclass(frozen=True)
 class Effects:
-    """Exact effects on the loss of each row.
+    """Exact effects on the loss of each example.
 
     Attributes:
-        plain: the loss untouched, float64; nats, or squared error of a score.
-        exact: e, the loss under the variant less `plain`, float64; above 0 the variant does harm.
-        logits: what `plain` comes from.
-        changed: the logits under every variant.
+        plain: loss of the unmodified model, float64, in nats or as squared error.
+        exact: loss with the ablation minus `plain`, float64; positive if the ablation is harmful.
+        logits: of the unmodified model.
+        changed: logits under every ablation target.
     """
 
     plain: Float[Tensor, " input"]
@@ -58,13 +57,9 @@ class Effects:
 def row_losses(
     logits: Float[Tensor, "*variant input label"], labels: Sequence[int | float]
 ) -> Float[Tensor, "*variant input"]:
-    """The loss of every row: cross-entropy in nats, or squared error where there is one output.
+    """Return the loss of every example, float64: cross-entropy in nats, or squared error if there is one output.
 
-    Args:
-        labels: one an input, outputs of the classifier (from 0), or scores.
-
-    Returns:
-        Float64. *Range:* 0 and up; NaN or infinite where a logit is.
+    NaN or infinite if a logit is.
     """
     wide = logits.double()
     if logits.shape[-1] == 1:
@@ -83,17 +78,13 @@ def effects(
     source: StandInSource | None = None,
     dtype: str | None = None,
 ) -> Effects:
-    """Exact effects of every variant on every row's loss.
+    """Return the exact effect of every ablation target on the loss of every example.
 
-    Args:
-        dtype: arithmetic of the layers, as of `Computing`; None for the checkpoint's own.
-
-    Returns:
-        Variants and rows in the order given.
+    dtype: arithmetic of the layers, as in `Computing`; None: that of the checkpoint.
 
     Raises:
-        InputError: not one label a row, or a row's loss is no number (the first such is named).
-        CheckpointError, InterventionError: where `sweep` raises them.
+        InputError: not one label for each example, or a loss is not a number.
+        CheckpointError, InterventionError: as `sweep`.
     """
     labels = rows.labels
     if len(rows.encodings) != len(labels):
@@ -123,15 +114,12 @@ def first_order(
     *,
     source: StandInSource | None = None,
 ) -> Float[Tensor, "layer head input"]:
-    """g of every head on every row: the loss's slope as the head goes towards what the operator puts in its place.
-
-    Returns:
-        Float64, in units of the loss; above 0 the change does harm, to first order.
+    """Return g for every head and example, float64, in units of the loss; positive if the change is harmful.
 
     Raises:
-        CheckpointError: without a classifier.
-        InterventionError: the operator is undefined here, or the family's heads cannot be changed.
-        InputError: there are no rows, or not one label a row.
+        CheckpointError: there is no classifier.
+        InterventionError: the ablation method is undefined here, or heads of the family cannot be changed.
+        InputError: there are no examples, or not one label for each.
     """
     operator_of(operator, causal=checkpoint.causal, source=source)
     if checkpoint.labels is None:
@@ -163,7 +151,7 @@ def _of_batch(
 
 
 def _summed(logits: Float[Tensor, "input label"], labels: Sequence[int | float]) -> Float[Tensor, ""]:
-    """Summed over rows: each row's gradient is then that of its own loss."""
+    """Return the loss summed over examples, so that each example's gradient is that of its own loss."""
     if logits.shape[-1] == 1:
         wanted = torch.tensor(labels, dtype=logits.dtype, device=logits.device)
         return nn.functional.mse_loss(logits[:, 0], wanted, reduction="sum")
@@ -172,7 +160,7 @@ def _summed(logits: Float[Tensor, "input label"], labels: Sequence[int | float])
 
 @dataclass(frozen=True)
 class _Change:
-    """What heads would give out under an operator; given: where a source says so."""
+    """The outputs of heads under an ablation method. given: from a source."""
 
     operator: str
     given: Given | None = None
@@ -180,7 +168,7 @@ class _Change:
     def outputs(
         self, layer: int, own: Tensor, values: Float[Tensor, "batch head key dim"], mask: Tensor | None
     ) -> Float[Tensor, "batch query head dim"]:
-        """A fixed map times the values, nothing, or what was given."""
+        """Return a fixed map times the values, zero, or the given outputs."""
         if self.given is not None:
             outputs = self.given.outputs[layer].to(own)
             places = self.given.places
@@ -194,14 +182,9 @@ class _Change:
 
 
 def slopes_of(variants: Sequence[Variant], slopes: Float[Tensor, "layer head input"]) -> Float[Tensor, "variant input"]:
-    """First-order effects of sets of heads: to first order they add up.
+    """Return first-order effects of sets of heads, which are sums over heads. Sublayers and layers count 0.
 
-    Args:
-        variants: components that are changed together; blocks and layers among them count nothing.
-        slopes: g of every head (`first_order`).
-
-    Returns:
-        Their sums, in the dtype of `slopes`.
+    slopes: g of every head (`first_order`).
     """
     masks = torch.zeros(len(variants), *slopes.shape[:2], dtype=slopes.dtype)
     for number, variant in enumerate(variants):

@@ -1,8 +1,8 @@
-"""Which keys a query sees, as the rule that transformers gives, or as the mask that it makes of it.
+"""Masks of visible keys, as transformers' mask function or as the mask computed from it.
 
-A mask of 16,384 x 16,384 tokens is a gigabyte. While a run asks for it (`lazily`), the mask that models hand on is a
-placeholder without memory that carries the rule, and the attention function asks the rule for some queries at a time.
-The placeholder is NaN everywhere: a model that computed with it could not go unnoticed.
+A mask of 16,384 x 16,384 tokens takes a gigabyte. Within `lazily`, models get a placeholder without memory that carries
+the mask function, and the attention function evaluates it for blocks of queries. The placeholder is NaN everywhere, so
+that a model that computes with it fails visibly.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ _LAZY: ContextVar[bool] = ContextVar("masks_are_rules", default=False)
 
 @contextmanager
 def lazily() -> Iterator[None]:
-    """Masks are rules in this thread until the block ends; for inputs without padding alone."""
+    """Use mask functions instead of masks in this thread within the context; for inputs without padding only."""
     token = _LAZY.set(True)
     try:
         yield
@@ -39,18 +39,17 @@ def mask_of(
     attention_mask: Tensor | None = None,
     **options: Any,
 ) -> Tensor | None:
-    """The eager mask, or while masks are rules a placeholder of its shape that carries the rule.
+    """Return the eager mask, or within `lazily` a placeholder of its shape that carries the mask function.
 
-    transformers calls it; the arguments are its own.
+    transformers calls it with its own arguments.
 
     Args:
-        mask_function: the rule, whether a query sees a key; None: the eager mask's own, causal.
-        attention_mask: which keys are no padding. None: all. *Shape:* (batch, key), bool.
-        options: what else the eager mask takes, such as dtype and device.
+        mask_function: whether a query may attend to a key; None: the causal one.
+        attention_mask: True for keys that are not padding. None: all. *Shape:* (batch, key).
+        options: other arguments of the eager mask, such as dtype and device.
 
     Returns:
-        What is added to scores, 0 where a key is seen; the placeholder is NaN everywhere. None where transformers skips
-        the mask. *Shape:* (batch, 1, query, key).
+        Added to scores: 0 for visible keys. None if transformers skips the mask. *Shape:* (batch, 1, query, key).
     """
     plain = attention_mask is None or bool(attention_mask.all())
     if not _LAZY.get() or mask_function is None or not plain or options.get("use_vmap"):
@@ -64,27 +63,22 @@ def mask_of(
 
 
 def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """The rule that a mask carries.
+    """Return the mask function that a mask carries, or None.
 
-    Args:
-        mask: of a layer. *Shape:* (batch, 1, query, key).
-
-    Returns:
-        Called with positions of queries and of keys, it says True where the key is seen; None where the mask carries
-        none. *Shape:* of what it gives as that of its arguments, broadcast.
+    It takes positions of queries and keys and returns True for visible keys, broadcast.
     """
     return getattr(mask, "rule", None)
 
 
 def rows_of(mask: Tensor | None, queries: slice, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-    """The mask of some queries, as it is added to scores.
+    """Return the mask of some queries, as it is added to scores.
 
     Args:
-        mask: a layer's, or a placeholder with a rule; None: every key is visible. *Shape:* (batch, 1, query, key).
+        mask: a mask or a placeholder; None: every key is visible. *Shape:* (batch, 1, query, key).
 
     Returns:
-        The mask's own rows, or made from its rule: 0 where a key is seen, else the least number of the dtype. None
-        where every key is visible. *Shape:* (batch or 1, 1, some queries, key).
+        0 for visible keys, otherwise the smallest number of the dtype; None if every key is visible. *Shape:* (batch or
+            1, 1, some queries, key).
     """
     rule = rule_of(mask)
     if mask is None or rule is None:
@@ -101,15 +95,15 @@ def _seen(rule: Callable[[Tensor, Tensor], Tensor], queries: slice, keys: int, d
 def visible_rows(
     mask: Tensor | None, row: int, queries: slice, keys: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor | None, slice]:
-    """What is added to the scores of some queries of one input, over the keys that any of them sees.
+    """Return what is added to the scores of some queries of one input, over the keys that any of them may attend to.
 
     Args:
-        mask: a layer's, or a placeholder with a rule; None: every key is visible. *Shape:* (batch or 1, 1 or head,
-            query, key or more).
+        mask: a mask or a placeholder; None: every key is visible. *Shape:* (batch or 1, 1 or head, query, at least
+            key).
 
     Returns:
-        What is added, or None where each of them sees all of those keys, *Shape:* (1 or head, some queries, some keys);
-        and these keys, from the first to the last that is seen.
+        The summand (1 or head, some queries, some keys), or None if every query sees all of those keys; and the slice
+            from the first to the last visible key.
     """
     if mask is None:
         return None, slice(0, keys)

@@ -1,9 +1,9 @@
-"""Weights times values: norm-based attention (Kobayashi et al. 2020, arXiv 2004.10102) and value zeroing.
+"""Norms of weighted value vectors (Kobayashi et al. 2020, arXiv 2004.10102).
 
-A head adds sum_j alpha[i, j] f(x_j) to token i, where f(x) = (x W_V + b_V) W_O with the head's own rows of W_O. A large
-weight on a small f(x) adds little: the norm |alpha f(x)| sees it. Summed over heads and keys, and with the bias of W_O,
-this is the output of the attention block before residual and LayerNorm. Values come from the attention function, W_O
-from the module that runs after it (core.capture.projections), so every family that is intercepted has them.
+A head adds sum_j alpha[i, j] f(x_j) to token i, where f(x) = (x W_V + b_V) W_O with the head's rows of W_O. A large
+weight on a small f(x) adds little, which the norm |alpha f(x)| shows. Summed over heads and keys, and with the bias of
+W_O, this is the output of the attention sublayer before residual and LayerNorm. Values come from the attention
+function, and W_O from the module that runs after it (core.capture.projections).
 """
 
 from collections.abc import Callable, Sequence
@@ -27,11 +27,9 @@ from .running import Observer, batches, model_inputs, prepared
 
 
 def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Float[Tensor, "layer input"]:
-    """Of each query's norms |alpha f(x)| the share on all separators together, mean over heads and queries.
+    """Return the fraction of each query's norms |alpha f(x)| on separators, mean over heads and queries, float64.
 
-    Returns:
-        Float64. *Range:* 0 to 1. NaN for inputs without separators, and everywhere in families whose values cannot be
-        reached.
+    NaN for inputs without separators, and for families whose values cannot be reached.
     """
     shares = torch.full((checkpoint.layers, len(encodings)), float("nan"), dtype=torch.float64)
 
@@ -57,11 +55,11 @@ LAYERS_MAPS = 4  # of a layer that are held at once: weights, in their exact typ
 
 @dataclass(frozen=True)
 class OutputProjection:
-    """W_O of a layer, by head, float32 at least.
+    """W_O of a layer, by head, at least float32.
 
     Attributes:
-        triangle: R^T of each, where W_O^T = Q R: as large as a head, and |v R^T| = |v W_O|.
-        bias: 0 where it has none.
+        triangle: R^T with W_O^T = Q R, so that |v R^T| = |v W_O|.
+        bias: 0 if there is none.
     """
 
     weight: Float[Tensor, "head dim hidden"]
@@ -71,10 +69,10 @@ class OutputProjection:
 
 @dataclass(frozen=True)
 class Contributions:
-    """What one layer's attention block adds, taken apart, for a batch of inputs of one length.
+    """The summands of one layer's attention output, for inputs of equal length.
 
     Attributes:
-        weights: alpha, over tokens: what a sink takes is left out.
+        weights: alpha over tokens, without a sink.
     """
 
     weights: Float[Tensor, "batch head query key"]
@@ -83,19 +81,19 @@ class Contributions:
 
     @cached_property
     def transformed(self) -> Float[Tensor, "batch head key hidden"]:
-        """f(x) of every key, float32 at least."""
+        """Return f(x) of every key, at least float32."""
         return torch.matmul(self.values, self.projection.weight)
 
     def lengths(self) -> Float[Tensor, "batch head key"]:
-        """|f(x)| of every head and key, in the head's own dimensions: |v W_O| = |v R^T| where W_O^T = Q R."""
+        """Return |f(x)| of every head and key."""
         return torch.matmul(self.values, self.projection.triangle).norm(dim=-1)
 
     def norms(self) -> Float[Tensor, "batch head query key"]:
-        """|alpha f(x)| of every head and pair; 0 and above, in units of the block's output. Rows have their own sum."""
+        """Return |alpha f(x)| of every head, query and key, in units of the sublayer's output. Rows do not sum to 1."""
         return self.weights * self.lengths()[:, :, None]
 
     def together(self) -> Float[Tensor, "batch query key"]:
-        """|sum over heads of alpha f(x)|, 0 and above: what heads add against each other cancels."""
+        """Return |sum over heads of alpha f(x)|; contributions of opposite direction cancel."""
         rows = [
             torch.einsum("bhk,bhkd->bkd", self.weights[:, :, query], self.transformed).norm(dim=-1)
             for query in range(self.weights.shape[2])
@@ -103,15 +101,15 @@ class Contributions:
         return torch.stack(rows, 1)
 
     def output(self) -> Float[Tensor, "batch query hidden"]:
-        """The block's output: the sum over heads and keys, and the bias."""
+        """Return the output of the sublayer: the sum over heads and keys, and the bias."""
         return torch.einsum("bhqk,bhkd->bqd", self.weights, self.transformed) + self.projection.bias
 
 
 @dataclass(frozen=True)
 class NormMaps:
-    """Norm-based maps of one input, float32, in units of the attention block's output; 0 and up.
+    """Norm-based maps of one input, float32, in units of the attention output.
 
-    They are NaN in the layers of a hybrid that have no attention.
+    NaN in the layers of a hybrid that have no attention.
     """
 
     heads: Float[np.ndarray, "layer head query key"]
@@ -125,15 +123,15 @@ def contributions(
     *,
     kept_layers: int = 0,
 ) -> None:
-    """Hand what every layer's attention block adds, taken apart, to `take`, in one forward pass over all inputs.
+    """Call `take` with the summands of every layer's attention output, in one forward pass over all inputs.
 
     Args:
-        take: called with each layer from 0, its contributions, and which inputs the batch holds. Memory holds one layer
-            of one batch, and what `take` keeps.
-        kept_layers: layers whose maps `take` keeps, for the check that all fits into memory.
+        take: called with each layer from 0, its contributions, and the indices of the batch's inputs. Memory holds one
+            layer of one batch, and what `take` stores.
+        kept_layers: number of layers whose maps `take` stores, for the memory check.
 
     Raises:
-        InputError: values or output projections are out of reach, or the maps would not fit into memory.
+        InputError: values or output projections cannot be reached, or the maps would not fit into memory.
     """
     projections = dict(zip(checkpoint.sets[0].numbers, output_projections(checkpoint), strict=True))
     for inputs in batches(encodings):
@@ -164,12 +162,12 @@ def contributions(
 
 
 def output_projections(checkpoint: Checkpoint) -> list[OutputProjection]:
-    """W_O of every layer that has attention. Raises InputError if they cannot be had."""
+    """Return W_O of every layer that has attention. Raises InputError if they cannot be reached."""
     return [_projection(module, checkpoint) for module in _writers(checkpoint)]
 
 
 def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
-    """The norm-based maps of one input. Raises InputError as `contributions` does."""
+    """Return the norm-based maps of one input. Raises InputError as `contributions` does."""
     length = len(encoding)
     heads = np.full((checkpoint.layers, checkpoint.heads, length, length), np.nan, dtype=np.float32)
     layers = np.full((checkpoint.layers, length, length), np.nan, dtype=np.float32)
@@ -183,7 +181,7 @@ def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
 
 
 def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: Sequence[Observer]) -> None:
-    """`core.capture.running.run` on norm-based maps: observers see each row divided by its sum, as they expect maps."""
+    """Run observers on norm-based maps, as `core.capture.running.run` does on attention; rows are normalised to 1."""
 
     def show(layer: int, taken: Contributions, inputs: list[int]) -> None:
         maps = normalised(taken.norms())
@@ -194,14 +192,7 @@ def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: 
 
 
 def normalised(norms: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*heads query key"]:
-    """Every row divided by its sum, so that it compares with a row of weights.
-
-    Args:
-        norms: 0 and up.
-
-    Returns:
-        *Range:* 0 to 1; rows sum to 1. A row of zeros stays one.
-    """
+    """Divide every row by its sum, so that it can be compared with attention weights. A row of zeros remains zero."""
     sums = norms.sum(-1, keepdim=True)
     return norms / torch.where(sums > 0, sums, torch.ones_like(sums))
 

@@ -1,8 +1,8 @@
-"""Heads' outputs (before W_O) as they are, and those that can stand in for them: mean, resample, constant, patch.
+"""Heads' outputs (before W_O), and replacements for them: mean, resample, constant, patch.
 
-Each source says what stands in on a batch of inputs of one length (core.capture.interventions.StandInSource). A
-position's class is first ([CLS] or the start token), separator, or other; it depends on the position's own token alone,
-so a causal model stays causal under all of them.
+Each source gives the replacements for inputs of equal length (core.capture.interventions.StandInSource). The class of a
+position is first ([CLS] or the start token), separator, or other. It depends on that token only, so causal models
+remain causal.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,14 +28,14 @@ from .running import batches, by_layer, model_inputs, prepared
 def layer_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch position hidden"]]]:
-    """What the embeddings and every layer hand on, batch by batch.
+    """Yield the outputs of the embeddings and every layer, batch by batch.
 
     Yields:
-        Which inputs a batch holds, by their places among `encodings`; and the outputs of the embeddings (layer 0) and
-        of layers 1 to the last, float32, on the CPU. The last is after the final LayerNorm where the family has one.
+        The indices of the batch's inputs; and the outputs of the embeddings (layer 0) and of layers 1 to the last,
+            float32. The last is after the final LayerNorm if there is one.
 
     Raises:
-        InterventionError: the family does not hand them over.
+        InterventionError: the family does not return them.
     """
     for chosen in batches(encodings):
         with torch.no_grad(), prepared(checkpoint):
@@ -50,11 +50,7 @@ def layer_outputs(
 
 
 def input_embeddings(checkpoint: Checkpoint, encoding: Encoding) -> Float[Tensor, "position hidden"]:
-    """The rows of the embedding table for an input's pieces: no position, no context.
-
-    Returns:
-        Float32, on the CPU.
-    """
+    """Return the rows of the embedding table for the tokens of an input, without positions, float32."""
     table = checkpoint.model.get_input_embeddings().weight
     return table[torch.tensor(encoding.ids, device=table.device)].float().cpu()
 
@@ -68,13 +64,9 @@ BY = ("class", "position", "all")
 
 @contextmanager
 def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "batch query head dim"]]]:
-    """The heads' outputs of the forward that runs in the block, without gradients.
+    """Yield the list of the heads' outputs (before W_O) by layer, which the forward pass within the context fills.
 
-    Yields:
-        Of each layer, in order, before W_O; empty before the forward.
-
-    Raises:
-        InterventionError: they cannot be reached.
+    Raises InterventionError if they cannot be reached.
     """
     if not is_interceptable(checkpoint):
         raise InterventionError(
@@ -90,14 +82,10 @@ def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "bat
 def batched_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch query head dim"]]]:
-    """Every input's heads' outputs, batch by batch.
+    """Yield the indices of the batch's inputs and their heads' outputs before W_O, in the model's dtype, batch by
+    batch.
 
-    Yields:
-        Which inputs a batch holds, by their places among `encodings`, and their heads' outputs before W_O, in the
-        model's dtype.
-
-    Raises:
-        InterventionError: heads' outputs cannot be reached.
+    Raises InterventionError if they cannot be reached.
     """
     for inputs in batches(encodings):
         with outputs_reported(checkpoint) as kept:
@@ -106,13 +94,9 @@ def batched_outputs(
 
 
 def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
-    """Every input's heads' outputs, in the order given.
+    """Return the heads' outputs before W_O of every input, one tensor each, in the model's dtype.
 
-    Returns:
-        One tensor an input, before W_O, in the model's dtype.
-
-    Raises:
-        InterventionError: heads' outputs cannot be reached.
+    Raises InterventionError if they cannot be reached.
     """
     kept: dict[int, Tensor] = {}
     for inputs, outputs in batched_outputs(checkpoint, encodings):
@@ -121,11 +105,7 @@ def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[
 
 
 def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
-    """The class of each position: first, separator or other.
-
-    Returns:
-        Index in CLASSES: 0 first, 1 separator, 2 other.
-    """
+    """Return the class of each position as an index in CLASSES: 0 first, 1 separator, 2 other."""
     classes = torch.full((len(encoding),), 2)
     classes[list(encoding.separators)] = 1
     if encoding.first is not None:
@@ -138,13 +118,13 @@ def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
 
 @dataclass(frozen=True)
 class ByClass:
-    """One output for each head and class of position; serves "mean" and the optimal constant.
+    """One output for each head and class of position, for "mean" and the optimal constant.
 
     Attributes:
         outputs: before W_O; classes in the order of CLASSES.
-        n: positions at which each class (or absolute position, or all) was seen.
-        positions: outputs by absolute position instead; positions beyond them take the class's. None: by class alone.
-        weights_hash: of the checkpoint that gave them; "" where it is not said.
+        n: number of positions of each class (or absolute position, or in total).
+        positions: outputs by absolute position; later positions use the class. None: by class only.
+        weights_hash: of the checkpoint that produced them; "" if unknown.
     """
 
     operator: Literal["mean", "constant"]
@@ -154,7 +134,7 @@ class ByClass:
     weights_hash: str = ""  # of the checkpoint that gave them
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """The output of each position's class, or of its absolute position."""
+        """Return the output of each position's class, or of its absolute position."""
         classes = torch.stack([classes_of(encoding) for encoding in encodings]).to(self.outputs.device)
         outputs = self.outputs[:, classes]
         if self.positions is not None:
@@ -164,13 +144,13 @@ class ByClass:
 
 
 def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: str = "class") -> ByClass:
-    """Every head's mean output over a reference set. A class that the set does not hold takes the mean over all.
+    """Return every head's mean output over a reference set. Classes without a position use the mean over all.
 
     Args:
         by: "class" of position (methods2 section 13), absolute "position", or "all" positions together.
 
     Raises:
-        InputError: there are no inputs, or `by` is none of BY.
+        InputError: there are no inputs, or `by` is unknown.
         InterventionError: heads' outputs cannot be reached.
     """
     if not encodings:
@@ -207,13 +187,11 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Resample: an input's heads give out what they do on another row of the reference set, of the same length.
+    """Resampling: the heads' outputs come from another example of the reference set with the same length.
 
-    Where none has that length, the nearest one serves, its positions stretched (first to first, last to last). Which
-    row is drawn depends on the seed, the draw and the input's own pieces, so it is the same in every batch.
-
-    Raises:
-        InputError: the set has fewer than two different rows.
+    If none has that length, the nearest length is used and its positions are stretched. The draw depends on the seed,
+    the draw number and the tokens of the input, so it does not depend on the batch. Raises InputError if the set has
+    fewer than two different examples.
     """
 
     checkpoint: Checkpoint
@@ -224,7 +202,7 @@ class Donors:
 
     @property
     def weights_hash(self) -> str:
-        """The hash of the weights of the checkpoint that gives the outputs."""
+        """The weights hash of the checkpoint that produces the outputs."""
         return self.checkpoint.weights_hash
 
     def __post_init__(self) -> None:
@@ -234,7 +212,7 @@ class Donors:
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:
-        """The row that stands in for an input; never the same pieces."""
+        """Return the example that replaces an input; its tokens always differ."""
         others = [other for other in self.encodings if other.ids != encoding.ids]
         nearest = min(abs(len(other) - len(encoding)) for other in others)
         near = [other for other in others if abs(len(other) - len(encoding)) == nearest]
@@ -242,7 +220,7 @@ class Donors:
         return near[int(generator.integers(len(near)))]
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """The donors' outputs at the same places, or at the same share of the way where lengths differ."""
+        """Return the donors' outputs at the same positions, or at the same relative positions if lengths differ."""
         return self.taken(encodings, lambda donors: head_outputs(self.checkpoint, donors))
 
     def taken(
@@ -250,10 +228,8 @@ class Donors:
         encodings: Sequence[Encoding],
         outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
     ) -> Given:
-        """As `given`, with the donors' outputs from elsewhere: a sweep's stack has them sooner.
-
-        Args:
-            outputs_of: gives the heads' outputs of the donors, which it is called with, before W_O.
+        """Return the same as `given`, with the donors' outputs computed by `outputs_of` (for example a stack, which is
+        faster).
         """
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
@@ -272,16 +248,12 @@ def _stretched(outputs: Float[Tensor, "layer query head dim"], length: int) -> F
 
 @dataclass(frozen=True)
 class Alignment:
-    """Which positions of two inputs stand for each other.
-
-    Attributes:
-        pairs: (position of A, position of B), from 0.
-    """
+    """Aligned positions of two inputs, as pairs (position of A, position of B)."""
 
     pairs: tuple[tuple[int, int], ...]
 
     def within(self, first: Encoding, second: Encoding) -> "Alignment":
-        """The alignment itself. Raises InputError where it is empty or names positions outside the inputs."""
+        """Return itself. Raises InputError if it is empty or has positions outside the inputs."""
         if not self.pairs:
             raise InputError(
                 f'Patching needs positions that both inputs share; "{first.text[:40]}" and "{second.text[:40]}" have '
@@ -300,13 +272,9 @@ class Alignment:
 def check_pairs(
     wanting: str, firsts: Sequence[Encoding], seconds: Sequence[Encoding], alignments: Sequence[Alignment]
 ) -> None:
-    """Refuse inputs that do not go together in pairs.
+    """Raise InputError if the numbers of inputs differ, or a pair has no aligned position or one outside the input.
 
-    Args:
-        wanting: what needs them, as the error begins: "Patching needs".
-
-    Raises:
-        InputError: unequal numbers, or a pair that shares no position or names one outside.
+    wanting: the beginning of the error message, such as "Patching needs".
     """
     if not firsts or not len(firsts) == len(seconds) == len(alignments):
         raise InputError(
@@ -319,11 +287,11 @@ def check_pairs(
 
 @dataclass(frozen=True)
 class Patched:
-    """Patch: each input takes its heads' outputs from its partner's, at aligned positions.
+    """Patching: each input takes the heads' outputs of its partner at aligned positions.
 
     Attributes:
         outputs: of the partner of each input of the run, before W_O.
-        weights_hash: of the checkpoint that gave them; "" where it is not said.
+        weights_hash: of the checkpoint that produced them; "" if unknown.
     """
 
     outputs: Sequence[Float[Tensor, "layer _ head dim"]]
@@ -332,7 +300,7 @@ class Patched:
     weights_hash: str = ""  # of the checkpoint that gave them
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """The partners' outputs where positions are aligned; elsewhere the input's own."""
+        """Return the partners' outputs at aligned positions; at other positions the head's own output remains."""
         rows, length, example = len(encodings), len(encodings[0]), self.outputs[inputs[0]]
         outputs = example.new_zeros(example.shape[0], rows, length, *example.shape[2:])
         places: Bool[Tensor, "batch query"] = torch.zeros(rows, length, dtype=torch.bool, device=example.device)
@@ -343,5 +311,5 @@ class Patched:
         return Given(outputs, places)
 
     def of_input(self, number: int) -> "Patched":
-        """The source for one input of the run, which is number 0 of a run of its own."""
+        """Return the source for one input of the run, as a run of one input."""
         return replace(self, outputs=[self.outputs[number]], alignments=[self.alignments[number]])

@@ -1,8 +1,8 @@
-"""Run one input with components' outputs taken from another: how much of the difference does each bring back?
+"""Run one input with the outputs of components taken from another input (activation patching).
 
-Heads are patched before W_O, blocks where they add to the residual stream, layers as what they hand on. Heads go
-through the sweep, with shared prefixes; blocks and layers run whole. `first_order` is the linear estimate of all heads
-from one forward and backward (attribution patching): a picture, never a verdict.
+Heads are patched before W_O, sublayers where they add to the residual stream, layers at their output. Heads are
+computed by the sweep with shared prefixes, sublayers and layers by whole passes. `first_order` is a linear estimate for
+all heads from one forward and backward pass (attribution patching); verdicts never depend on it.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,14 +28,13 @@ Variant = frozenset[Component]
 
 @dataclass(frozen=True)
 class InputPairs:
-    """Inputs A and B and how they are aligned.
+    """Inputs A and B and their alignment.
 
     Attributes:
-        alignments: which position of each A stands in at which position of its B.
         places: positions at which each A and its B are predicted; None for classifiers.
 
     Raises:
-        InputError: unequal numbers, or a pair that shares no position or names one outside.
+        InputError: the numbers of inputs differ, or a pair has no aligned position or one outside the input.
     """
 
     firsts: tuple[Encoding, ...]
@@ -49,13 +48,7 @@ class InputPairs:
 
 @dataclass(frozen=True)
 class Untouched:
-    """What A and B give by themselves.
-
-    Attributes:
-        first: logits of A.
-        second: logits of B.
-        source: A's heads' outputs, to stand in at the aligned positions of B.
-    """
+    """Logits of A and B without patches, and A's heads' outputs as the source for the aligned positions of B."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -64,7 +57,7 @@ class Untouched:
 
 @dataclass(frozen=True)
 class Patches:
-    """Logits of A, of B, and of B with parts of A."""
+    """Logits of A, of B, and of B with components of A."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -72,7 +65,7 @@ class Patches:
 
 
 def everywhere(first: Encoding, second: Encoding) -> Alignment:
-    """All positions of two inputs of one length, each with its own. Raises InputError for unequal lengths."""
+    """Align all positions of two inputs of equal length. Raises InputError for unequal lengths."""
     if len(first) != len(second):
         raise InputError(
             f"Positions are taken one to one from inputs of one length; these have {len(first)} and {len(second)} "
@@ -82,8 +75,10 @@ def everywhere(first: Encoding, second: Encoding) -> Alignment:
 
 
 def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
-    """Logits of every A and B and the As' heads' outputs, from one pass of each. Raises InterventionError for families
-    whose heads' outputs cannot be reached, CheckpointError where nothing is predicted."""
+    """Return the logits of every A and B and the heads' outputs of the As, from one pass of each.
+
+    Raises InterventionError if heads' outputs cannot be reached, and CheckpointError if nothing is predicted.
+    """
     firsts, seconds = _places_of(pairs)
     outputs: dict[int, Tensor] = {}
     rows: dict[int, Tensor] = {}
@@ -100,18 +95,16 @@ def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
 def patch(
     checkpoint: Checkpoint, pairs: InputPairs, variants: Sequence[Variant], before: Untouched | None = None
 ) -> Patches:
-    """Logits of every B with the outputs of a variant's components taken from its A at the aligned positions.
+    """Return the logits of every B with the outputs of a variant's components taken from its A at the aligned
+    positions.
 
     Args:
-        variants: components that are patched together; an empty one leaves B as it is.
-        before: what `untouched` gave for these pairs, so that it need not run again.
-
-    Returns:
-        Pairs and variants in the order given.
+        variants: components that are patched together; an empty variant leaves B unchanged.
+        before: result of `untouched` for these pairs, if available.
 
     Raises:
         InputError: a component does not exist.
-        InterventionError: outputs of heads, blocks or layers cannot be reached.
+        InterventionError: outputs of heads, sublayers or layers cannot be reached.
         CheckpointError: nothing is predicted.
     """
     wanted = [
@@ -143,8 +136,7 @@ def patch(
 def _heads_patched(
     checkpoint: Checkpoint, pairs: InputPairs, variants: Sequence[Variant], before: Untouched
 ) -> Float[Tensor, "variant pair choice"]:
-    """Sweeps share what heads have in common: one for all pairs of a classifier, one a pair of a language model, which
-    is read where that pair is asked."""
+    """One sweep for all pairs of a classifier; one for each pair of a language model, because positions differ."""
     if checkpoint.labels is not None:
         return sweep(checkpoint, pairs.seconds, variants, "patch", source=before.source).changed
     _, places = _places_of(pairs)
@@ -163,7 +155,7 @@ def _heads_patched(
 
 
 def _places_of(pairs: InputPairs) -> tuple[list[int], list[int]]:
-    """Where each A and each B is predicted; classifiers do not look at it."""
+    """Return the positions where each A and each B is predicted; ignored for classifiers."""
     places = pairs.places or ((0, 0),) * len(pairs.firsts)
     return [place for place, _ in places], [place for _, place in places]
 
@@ -171,13 +163,9 @@ def _places_of(pairs: InputPairs) -> tuple[list[int], list[int]]:
 def part_changes(
     checkpoint: Checkpoint, pairs: InputPairs, parts: Sequence[LayerBlock]
 ) -> dict[LayerBlock, PartChange]:
-    """How each part is changed in the Bs: by the outputs of the As at aligned positions.
+    """Return the change of each sublayer or layer in the Bs: the outputs of the As at aligned positions.
 
-    Returns:
-        The change of each part, for all pairs in their order.
-
-    Raises:
-        InterventionError: parts of this family cannot be reached.
+    Raises InterventionError if they cannot be reached.
     """
     outputs: dict[LayerBlock, list[Tensor]] = {part: [] for part in parts}
     placed = [_places(alignment, len(b)) for alignment, b in zip(pairs.alignments, pairs.seconds, strict=True)]
@@ -204,17 +192,16 @@ def first_order(
     objective: Callable[[Float[Tensor, "input choice"], Sequence[int]], Float[Tensor, " input"]],
     before: Untouched | None = None,
 ) -> Float[Tensor, "pair layer head"]:
-    """How far the objective of each B would move if each head's output moved all the way to A's, by its gradient at B.
+    """Estimate how the objective of each B would change if each head's output were that of A, from gradients at B.
 
-    It is the sum over positions and dims of d objective / d z (z_A - z_B), where positions are the aligned ones.
+    The estimate is the sum over aligned positions and dims of d objective / d z (z_A - z_B).
 
     Args:
-        checkpoint: a classifier or language model whose heads' outputs can be reached.
-        objective: of logits and the numbers of their pairs, one value for each.
-        before: what `untouched` gave for these pairs, so that it need not run again.
+        objective: takes logits and the indices of their pairs; returns one value for each.
+        before: result of `untouched` for these pairs, if available.
 
     Returns:
-        Float32, in units of the objective, on the CPU.
+        Float32, in units of the objective.
     """
     source = untouched(checkpoint, pairs).source if before is None else before.source
     _, places = _places_of(pairs)

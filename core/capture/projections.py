@@ -1,8 +1,8 @@
-"""Which module every layer's heads write through (W_O), and the layer around it: seen in a forward, for any family.
+"""The module through which every layer's heads write (W_O), and the layer around it, found in a forward pass.
 
-The first linear module that runs after a layer's attention and whose input is the heads' outputs side by side takes
-what the heads put together. So no table of families is needed, and layers that share a module (ALBERT) are found as
-well. If a layer scales or normalizes what its heads put out first (Qwen3-Next's gate), it has no such module.
+It is the first linear module after a layer's attention whose input is the concatenated heads' outputs. No table of
+families is needed, and modules shared by layers (ALBERT) are found. Layers that scale or normalise the heads' outputs
+first (the gate of Qwen3-Next) have no such module.
 """
 
 import threading
@@ -22,7 +22,7 @@ _ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), 
 
 
 def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """The module of every layer that has attention, in order; none if heads are out of reach or write through more."""
+    """Return the module of every layer that has attention, in order; empty if they cannot be found."""
     if not is_interceptable(checkpoint) or len(checkpoint.sets) > 1:
         return []
     seen: list[nn.Module] = []
@@ -49,14 +49,16 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """The layer around each of `output_modules`: the nearest module above it that is one of a list; without repeats."""
+    """Return the layer around each of `output_modules`, the nearest parent that is in a module list, without
+    duplicates.
+    """
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     layers = [_listed(checkpoint.model, names[id(module)]) for module in output_modules(checkpoint)]
     return [] if None in layers else list(dict.fromkeys(layer for layer in layers if layer is not None))
 
 
 def is_linear(module: nn.Module) -> bool:
-    """Whether a module is a matrix: torch's Linear, or the one of GPT-2, which transformers calls Conv1D."""
+    """Return whether a module is torch's Linear, or GPT-2's Conv1D."""
     return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
 
 

@@ -1,7 +1,7 @@
-"""Save a checkpoint without some of its heads: their part of the output projection is 0, and the config names them.
+"""Save a checkpoint without some of its heads: their rows of the output projection are 0, and the config lists them.
 
-A pruned head's output is multiplied by xi = 0 (Michel et al.); zeros in the rows of the projection that read it do
-the same in any program that opens the folder, with no code of ours. `pruned_heads` in config.json says which heads.
+Zero rows have the effect of xi = 0 on the head's output (Michel et al.) in any program that opens the folder.
+`pruned_heads` in config.json lists the heads.
 """
 
 import json
@@ -23,15 +23,14 @@ from .running import model_inputs, prepared
 
 
 def pruned_heads(checkpoint: Checkpoint) -> list[Head]:
-    """The heads that a saved checkpoint lacks; none for others."""
+    """Return the heads that were pruned from a saved checkpoint; empty for others."""
     return [Head.parse(name) for name in getattr(checkpoint.model.config, KEY, None) or []]
 
 
 def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
-    """For each layer the module that reads its heads' joined outputs; InterventionError where layers share one.
+    """Return for each layer the module that reads its heads' concatenated outputs.
 
-    Found by watching one input: the first linear module whose input lies where the attention function wrote. So no
-    family's names are spelled out.
+    Found by observing one input, without a table of families. Raises InterventionError if layers share one.
     """
     written: list[Tensor] = []
     projections: list[nn.Module] = []
@@ -65,16 +64,11 @@ def _same_values(read: Any, output: Tensor) -> bool:
 
 
 def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Path) -> Path:
-    """Write the checkpoint without these heads, and those it lacked already, to a new folder.
-
-    The opened checkpoint is left as it was.
-
-    Args:
-        folder: where to; it may be there already, but must be empty.
+    """Write the checkpoint without these heads, and those already pruned, to a new or empty folder.
 
     Raises:
-        InputError: no heads are named, one does not exist, or the folder holds files.
-        CheckpointError: the checkpoint has a pooling of its own.
+        InputError: there are no heads, one does not exist, or the folder holds files.
+        CheckpointError: the checkpoint uses a custom pooling.
         InterventionError: the family cannot be pruned.
     """
     gone = sorted({head.within(checkpoint.layers, checkpoint.heads) for head in heads} | set(pruned_heads(checkpoint)))

@@ -1,8 +1,7 @@
-"""How the attention of a checkpoint is reached: observed and changed, observed only, or not at all.
+"""How the attention of a checkpoint is reached: observed and changed, only observed, or not at all.
 
-Families with a record in core.models.family are known. Of any other family one short forward pass tells: transformers'
-attention interface is tried first, then the softmax (core.capture.softmax), then `output_attentions`, with which maps
-can be observed and nothing can be changed.
+Families with a record in core.models.family are known. For others a short forward pass decides: transformers' attention
+interface is tried first, then the softmax, then `output_attentions`, with which maps can be observed but not changed.
 """
 
 import threading
@@ -28,9 +27,9 @@ _HIDDEN = 5_000  # below a row's greatest score: families hide keys with -1e4 (C
 
 
 class _BeforeSoftmax(TorchFunctionMode):
-    """Hands a run the scores [batch, head, query, key] of every softmax over the last axis.
+    """Passes the scores [batch, head, query, key] of every softmax over the last axis to a run.
 
-    flat: the heads of each call, of families whose scores have inputs and heads in one axis.
+    flat: the heads of each call, for families whose scores have inputs and heads in one axis.
     """
 
     def __init__(self, run: AttentionRun, flat: Sequence[int]) -> None:
@@ -81,19 +80,16 @@ def _weights(run: AttentionRun, scores: Tensor) -> Tensor:
 
 
 def _visible(scores: Tensor) -> Tensor:
-    """Which keys a query sees [batch, 1, query, key]."""
+    """Return which keys a query may attend to [batch, 1, query, key]."""
     return (scores > scores.amax(-1, keepdim=True) - _HIDDEN).any(1, keepdim=True)
 
 
 @contextmanager
 def before_softmax(run: AttentionRun, model_type: str, flat: Sequence[int] = ()) -> Iterator[AttentionRun]:
-    """Obey `run` in every softmax of this thread until the block ends.
+    """Apply `run` in every softmax of this thread within the context.
 
-    Args:
-        flat: the heads of each call, of families whose scores have inputs and heads in one axis.
-
-    Raises:
-        InterventionError: operators that need heads' outputs.
+    flat: the heads of each call, for families whose scores have inputs and heads in one axis. Raises InterventionError
+    for ablation methods that need heads' outputs.
     """
     if any(head_change.given is not None for head_changes in run.head_changes.values() for head_change in head_changes):
         raise InterventionError(
@@ -111,11 +107,9 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """How the heads of a checkpoint are reached. "flat softmax": a softmax whose scores have inputs and heads in one
-    axis.
+    """Return how the heads of a checkpoint are reached. "flat softmax": scores have inputs and heads in one axis.
 
-    Raises:
-        CheckpointError: the attention of this family cannot be observed.
+    Raises CheckpointError if the attention of the family cannot be observed.
     """
     if checkpoint.family.model_type in FAMILIES:
         return "interface" if checkpoint.family.interceptable else "softmax"
@@ -133,22 +127,25 @@ def reach_of(checkpoint: Checkpoint) -> Reach:
 
 
 def is_interceptable(checkpoint: Checkpoint) -> bool:
-    """Whether heads' outputs, queries, keys and values are reached, as through transformers' attention interface."""
+    """Return whether heads' outputs, queries, keys and values can be reached through transformers' attention
+    interface.
+    """
     return reach_of(checkpoint) == "interface"
 
 
 def is_streamed(checkpoint: Checkpoint) -> bool:
-    """Whether attention of long inputs can be computed in blocks (core.capture.streaming).
+    """Return whether attention of long inputs can be computed in blocks (core.capture.streaming).
 
-    Not if a layer chooses its keys by the scores of an indexer (Qwen4-Exp), which blocks do not know.
+    Not if a layer chooses its keys by the scores of an indexer (Qwen4-Exp).
     """
     indexed = "indexed_attention" in (getattr(checkpoint.model.config, "layer_types", None) or ())
     return checkpoint.family.streams and not indexed and is_interceptable(checkpoint)
 
 
 def reached(checkpoint: Checkpoint, run: AttentionRun) -> AbstractContextManager[AttentionRun]:
-    """Obey `run` in forwards of this thread until the block ends. Raises InterventionError for what the family does
-    not allow."""
+    """Apply `run` to forward passes of this thread within the context. Raises InterventionError if the family cannot do
+    it.
+    """
     return _obeying(checkpoint, run, reach_of(checkpoint))
 
 
@@ -168,7 +165,7 @@ def _obeying(checkpoint: Checkpoint, run: AttentionRun, reach: Reach) -> Abstrac
 
 @contextmanager
 def _from_outputs(checkpoint: Checkpoint, run: AttentionRun) -> Iterator[AttentionRun]:
-    """The watcher sees the maps that the model itself gives out with `output_attentions`; nothing can be changed."""
+    """Pass the maps that the model returns with `output_attentions` to the watcher; nothing can be changed."""
     _refuse_changes(checkpoint, run)
     thread = threading.get_ident()
 
@@ -211,12 +208,10 @@ _GIVES_SCORES = {"squeezebert"}  # what transformers gives out as its attentions
 
 
 def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
-    """The maps that a model gives out with `output_attentions`, in the order in which its layers compute them.
+    """Return the maps that a model returns with `output_attentions`, in the order of computation.
 
-    Returns:
-        One tensor a layer; of an encoder-decoder the encoder's, then of each decoder layer its own and its cross
-        attention's. Layers that give out no map, or several of parts of a text (PEGASUS-X), are missing. *Shape:*
-        (batch, head, query, key) each.
+    One tensor (batch, head, query, key) per layer; for an encoder-decoder the encoder's, then self- and cross-attention
+    of each decoder layer. Layers that return no map, or several maps of parts of a text (PEGASUS-X), are missing.
     """
     if len(checkpoint.sets) == 1:
         given = [weights for weights in getattr(output, "attentions", None) or () if isinstance(weights, Tensor)]
@@ -229,7 +224,9 @@ def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
 
 
 def _probed(checkpoint: Checkpoint) -> "Reach | str":
-    """The first way in which every layer's weights are seen and equal those that the model gives out itself."""
+    """Return the first way in which every layer's weights are observed and equal those that the model returns
+    itself.
+    """
     kind, model = checkpoint.family.model_type, checkpoint.model
     try:
         own = _own_maps(checkpoint)
@@ -268,7 +265,7 @@ def _inputs(checkpoint: Checkpoint) -> dict[str, Tensor]:
 
 
 def _own_maps(checkpoint: Checkpoint) -> list[Tensor]:
-    """The model's own maps of a short text, by its eager attention."""
+    """Return the model's maps of a short text from its eager attention."""
     model = checkpoint.model
     before = model.config._attn_implementation
     if before != "eager":
@@ -282,7 +279,7 @@ def _own_maps(checkpoint: Checkpoint) -> list[Tensor]:
 
 
 def _seen(checkpoint: Checkpoint, reach: Reach) -> list[Tensor]:
-    """The weights that a run sees on a short text; none if it does not see each layer once."""
+    """Return the weights that a run observes on a short text; empty if it does not observe each layer once."""
     kept: dict[int, Tensor] = {}
     every = frozenset(call for own in checkpoint.sets for call in own.calls)
     run = AttentionRun(checkpoint.calls, watcher=kept.__setitem__, watched=every, numbers=checkpoint.sets[0].attending)
@@ -295,7 +292,9 @@ def _seen(checkpoint: Checkpoint, reach: Reach) -> list[Tensor]:
 
 
 def _fit(checkpoint: Checkpoint, every: list[Tensor]) -> bool:
-    """Whether weights are maps: as many keys as queries (cross attention: as the source has), a sink, rows of 1."""
+    """Return whether weights are maps: as many keys as queries (or source tokens), a possible sink, and rows that sum
+    to 1.
+    """
     for call, weights in enumerate(every):
         if weights.dim() != 4 or not bool(((weights.float().sum(-1) - 1).abs() < 1e-3).all()):
             return False
@@ -307,7 +306,7 @@ def _fit(checkpoint: Checkpoint, every: list[Tensor]) -> bool:
 
 
 def _as_declared(checkpoint: Checkpoint, every: list[Tensor]) -> bool:
-    """Whether no query of a causal set sees a later key."""
+    """Return whether no query of a causal set attends to a later key."""
     causal = [call for own in checkpoint.sets if own.causal for call in own.calls]
     numbers = sorted(call for own in checkpoint.sets for call in own.calls)
     return all(
@@ -325,7 +324,7 @@ def _sees_later(checkpoint: Checkpoint) -> str:
 
 
 def _equal(seen: list[Tensor], own: list[Tensor]) -> bool:
-    """Whether weights are the model's own; a sink's column may follow."""
+    """Return whether weights equal the model's; a sink column may follow."""
     if len(seen) != len(own):
         return False
     for mine, theirs in zip(seen, own, strict=True):

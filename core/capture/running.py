@@ -1,7 +1,7 @@
-"""Run a model over inputs and hand every layer's maps to observers, then drop them.
+"""Run a model over inputs and pass every layer's maps to observers without storing them.
 
-Inputs are sorted by length and batched with others of exactly their length, so nothing is padded, no statistic
-needs a mask, and results do not depend on the batch. Memory holds one layer's maps of one batch at a time.
+Batches contain inputs of equal length only, so there is no padding, statistics need no mask, and results do not depend
+on the batch. Memory holds the maps of one layer and batch at a time.
 """
 
 import math
@@ -39,23 +39,23 @@ JOINED_BYTES = 32_000_000  # of all layers' maps of a batch: more are handed ove
 
 @runtime_checkable
 class Joining(Protocol):
-    """An observer that may be handed all layers of a batch at once."""
+    """An observer that can take all layers of a batch at once."""
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Take the maps of a batch, one layer's heads after another's; they must not be kept or written to.
+        """Take the maps of a batch, with the heads of all layers concatenated; they must not be stored or modified.
 
         Args:
-            weights: rows sum to 1; head `head` of layer `layer` is number layer * heads + head.
-            inputs: which encodings the rows of the batch are, by their places in the pass.
+            weights: rows sum to 1; head `head` of layer `layer` has index layer * heads + head.
+            inputs: indices of the batch's inputs within the pass.
         """
 
 
 class MapsOfBatch:
-    """Hands one batch's maps to observers, a layer at a time or all layers at once.
+    """Passes the maps of one batch to observers, one layer at a time or all layers at once.
 
     Args:
-        observers: `Observer`s; those that are `Joining` get all layers at once where they are short.
-        layers: how many will come, from the first on; 0: it is not known.
+        observers: `Joining` observers get all layers at once if maps are short.
+        layers: number of layers that will come; 0 if unknown.
     """
 
     def __init__(self, observers: Sequence[Any], inputs: list[int], layers: int) -> None:
@@ -64,12 +64,7 @@ class MapsOfBatch:
         self.held: list[Tensor] = []
 
     def take(self, layer: int, weights: Float[Tensor, "batch head query key"]) -> None:
-        """Hand over one layer's maps, or hold them until all layers of the batch can be handed over at once.
-
-        Args:
-            layer: from 0, in order.
-            weights: rows sum to 1.
-        """
+        """Pass on the maps of one layer, or hold them until all layers of the batch can be passed on together."""
         if layer == 0 and 1 < self.layers <= JOINED_BYTES / weights.nbytes:
             self.joining = [observer for observer in self.by_layer if isinstance(observer, Joining)]
             self.by_layer = [observer for observer in self.by_layer if not isinstance(observer, Joining)]
@@ -84,7 +79,9 @@ class MapsOfBatch:
 
 
 def _heads_side_by_side(maps: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head query key"]:
-    """The same numbers, those of one cell next to each other in memory: measures read cells of all heads at once."""
+    """Return the same values with the heads of one cell adjacent in memory, because measures read all heads of
+    a cell.
+    """
     if maps.device.type != "cpu":
         return maps
     batch, heads, queries, keys = maps.shape
@@ -99,25 +96,24 @@ Change = Intervention | Knockout | PartChange
 
 @runtime_checkable
 class Observer(Protocol):
-    """What reduces maps as they come.
+    """Reduces maps as they come.
 
-    One with an attribute `takes_sinks` that is True also takes maps whose last key column is a sink; one that is
-    `Joining` gets all layers of short inputs at once. Of a hybrid only the layers with attention come, under the
-    model's own numbers.
+    Observers with `takes_sinks = True` also get maps whose last key column is a sink. `Joining` observers get all
+    layers of short inputs at once. Hybrids pass only the layers that have attention, with the model's layer numbers.
     """
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Take one layer's maps of one batch; they must not be kept or written to.
+        """Take the maps of one layer and batch; they must not be stored or modified.
 
         Args:
-            layer: of its set of heads, from 0.
-            weights: rows sum to 1; the last key column is a sink only where `takes_sinks`.
-            inputs: which encodings the rows of the batch are, by their places in the pass.
+            layer: zero-based, within its set of heads.
+            weights: rows sum to 1; the last key column is a sink only with `takes_sinks`.
+            inputs: indices of the batch's inputs within the pass.
         """
 
 
 def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Indices of inputs of equal lengths, longest first, at most `batch_tokens` pieces together."""
+    """Yield indices of inputs of equal length, longest first, with at most `batch_tokens` tokens per batch."""
     order = sorted(range(len(encodings)), key=lambda k: ([-length for length in encodings[k].lengths], k))
     start = 0
     while start < len(order):
@@ -134,20 +130,13 @@ def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> 
 def with_sink(
     checkpoint: Checkpoint, weights: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head query column"]:
-    """The weights with the column of a sink, of a family with sinks; 0 in layers without one (MiMo-V2-Flash)."""
+    """Append a sink column to the weights for families with sinks; it is 0 in layers without one (MiMo-V2-Flash)."""
     lacks = checkpoint.family.sinks and weights.shape[3] == weights.shape[2]
     return torch.nn.functional.pad(weights, (0, 1)) if lacks else weights
 
 
 def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, "layer ..."]:
-    """What each call of attention gave, stacked by the layers' own numbers.
-
-    Args:
-        called: one tensor a call of a forward, of one shape.
-
-    Returns:
-        Zeros for the layers of a hybrid that have no attention.
-    """
+    """Stack one tensor per attention call by layer number; 0 for the layers of a hybrid that have no attention."""
     own = checkpoint.sets[0]
     if not own.attending:
         return torch.stack(list(called))
@@ -156,11 +145,7 @@ def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, 
 
 
 def model_inputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> dict[str, Int[Tensor, "batch _"]]:
-    """What a model's forward takes.
-
-    Args:
-        encodings: inputs of one length, and targets of one length where there are any.
-    """
+    """Return the arguments of the model's forward pass for inputs, and targets if any, of equal length."""
     return checkpoint.inputs(encodings)
 
 
@@ -175,18 +160,17 @@ def prepared(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> Iterator[AttentionRun]:
-    """The attention function is set up for this checkpoint until the block ends; then the model is as it was.
+    """Set up the attention function for this checkpoint within the context.
 
     Args:
-        watcher: called with each watched call of attention (a layer's number where there is one set of heads) and its
-            weights.
-        layers: which calls are watched; None: all layers.
-        gates: as of `AttentionRun`. *Shape:* (layer, head), (layer, batch, head, query), or a list's (batch, head,
+        watcher: called with each watched attention call (the layer if there is one set of heads) and its weights.
+        layers: watched calls; None: all.
+        gates: as in `AttentionRun`. *Shape:* (layer, head), (layer, batch, head, query), or a list of (batch, head,
             query).
-        some: the batch that will run, for interventions that depend on the input.
+        some: the batch, for interventions that depend on the input.
 
     Yields:
-        What the attention function obeys, to be changed before the forward.
+        The settings of the run, which may be changed before the forward pass.
 
     Raises:
         InterventionError: the family cannot be intervened on, or an intervention is undefined here.
@@ -214,11 +198,9 @@ def prepared(
 
 
 def _refuse_unreached(checkpoint: Checkpoint, run: AttentionRun, *, changing: bool) -> None:
-    """Refuse results of forwards that did not call attention once a layer: nothing was observed or changed there.
+    """Raise an error if a forward pass did not call attention once per layer.
 
-    Raises:
-        InterventionError: heads were to be changed.
-        CheckpointError: attention was to be observed.
+    InterventionError if heads were to be changed, CheckpointError if attention was to be observed.
     """
     if not run.asks or run.ended or (run.calls and run.calls % run.layers == 0):
         return
@@ -240,7 +222,7 @@ def _refuse_unreached(checkpoint: Checkpoint, run: AttentionRun, *, changing: bo
 def _ask(
     wanted: AttentionRun, own: HeadSet, changes: Sequence[Intervention | Knockout], *, sets: int, **batch: Sequence[Any]
 ) -> None:
-    """Put what is asked of one set of heads where its layers are called; heads without a part are the first set's."""
+    """Add the changes of one set of heads to the run; heads without a stack belong to the first set."""
     mine: list[Intervention | Knockout] = []
     for change in changes:
         if isinstance(change, Knockout):
@@ -270,22 +252,22 @@ def run(
     batch_tokens: int = BATCH_TOKENS,
     on_batch: Callable[[list[int], Any], None] | None = None,
 ) -> None:
-    """One forward pass over all inputs; every observer sees each layer's maps.
+    """Run one forward pass over all inputs and pass each layer's maps to every observer.
 
-    Of long inputs observers that are `Streamed` are handed what they need instead, where all of them are and nothing is
-    changed: the same numbers, in memory that grows with the length.
+    For long inputs without changes, `Streamed` observers get the sums that they need instead, in memory that grows
+    linearly with the length.
 
     Args:
-        observers: what is handed the maps; none where only outputs are wanted.
-        layers: only these are computed as maps; the others run SDPA. None: all.
-        batch_tokens: tokens of a batch; one input at least.
-        on_batch: called after each batch with its inputs' numbers and the model's output (for logits, and for
-            progress). None: a pass ends at the last layer that is observed.
+        observers: may be empty if only outputs are needed.
+        layers: compute only the maps of these layers; others run SDPA. None: all.
+        batch_tokens: tokens per batch; at least one input.
+        on_batch: called after each batch with the indices of its inputs and the model's output. None: a pass ends at
+            the last observed layer.
 
     Raises:
-        CheckpointError: scores are no numbers.
-        InputError: whole maps of a long input are needed and would not fit into memory.
-        InterventionError: an intervention is undefined here, or an observer does not take the family's sinks.
+        CheckpointError: scores are NaN or infinite.
+        InputError: whole maps of a long input would not fit into memory.
+        InterventionError: an intervention is undefined here, or an observer does not support the family's sinks.
     """
     touched = tuple(interventions)
     for chosen in batches(encodings, batch_tokens):
@@ -349,7 +331,7 @@ def _forward(
 
 @contextmanager
 def _outputs_checked(checkpoint: Checkpoint) -> Iterator[None]:
-    """Raise CheckpointError if a forward of this thread ends in NaN or infinite values, until the block ends."""
+    """Raise CheckpointError if a forward pass of this thread within the context returns NaN or infinite values."""
     thread, model = threading.get_ident(), checkpoint.model
 
     def check(_: Any, __: tuple[Any, ...], inputs: dict[str, Any], output: Any) -> None:
@@ -369,7 +351,7 @@ def _outputs_checked(checkpoint: Checkpoint) -> Iterator[None]:
 
 
 def _first_broken(model: Any, inputs: dict[str, Any]) -> str:
-    """The first layer whose output is no number, or the head after the layers."""
+    """Return the first layer whose output is NaN or infinite, or the head after the layers."""
     with torch.no_grad():
         states = getattr(model, "base", model)(**inputs | {"output_hidden_states": True})
     hidden = getattr(states, "hidden_states", None) or ()
@@ -378,13 +360,13 @@ def _first_broken(model: Any, inputs: dict[str, Any]) -> str:
 
 
 def _model(checkpoint: Checkpoint, *, whole: bool) -> Any:
-    """The model, or what of it is below its head, which would turn thousands of tokens into logits nobody reads."""
+    """Return the model, or the part below its head, which would compute unused logits for thousands of tokens."""
     model = checkpoint.model
     return model if whole else getattr(model, model.base_model_prefix, model)
 
 
 def refuse_sinks(checkpoint: Checkpoint) -> None:
-    """Raises InterventionError where rows give a part to a sink, for statistics of weights among tokens."""
+    """Raise InterventionError if attention has a sink, for statistics of weights among tokens."""
     if checkpoint.family.sinks:
         raise InterventionError(
             f"This statistic is of rows that are shared among tokens; {checkpoint.family.model_type} gives a part "
@@ -395,13 +377,10 @@ def refuse_sinks(checkpoint: Checkpoint) -> None:
 def capture(
     checkpoint: Checkpoint, encoding: Encoding, interventions: Iterable[Change] = (), *, part: str = ""
 ) -> AttentionMaps:
-    """All maps of one input, as float32; a sink is the last key.
+    """Return all maps of one input, float32; a sink is the last key.
 
-    Args:
-        part: which set of heads of an encoder-decoder; "" is the first.
-
-    Raises:
-        CheckpointError, InputError: there are no maps, or their rows do not sum to 1 (AttentionMaps).
+    part: the set of heads of an encoder-decoder; "" is the first. Raises CheckpointError or InputError if there are no
+    maps or rows do not sum to 1.
     """
     return captured_parts(checkpoint, encoding, interventions, parts=[checkpoint.head_set(part).part])[0]
 
@@ -413,7 +392,9 @@ def captured_parts(
     *,
     parts: Sequence[str] | None = None,
 ) -> list[AttentionMaps]:
-    """The maps of these sets of heads (None: of all) on one input, from one pass. Raises as `capture` does."""
+    """Return the maps of these sets of heads (None: all) for one input, from one pass. Raises the errors of
+    `capture`.
+    """
     sets = [checkpoint.head_set(part) for part in parts] if parts is not None else list(checkpoint.sets)
     kept: dict[int, np.ndarray] = {}
 
@@ -428,16 +409,10 @@ def captured_parts(
 
 
 def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray, "layer ..."]:
-    """The maps of each layer of a set of heads, by the layers' own numbers.
+    """Stack the maps of a set of heads, given by call, by layer number.
 
-    Args:
-        kept: by the call within a forward; all calls of the set.
-
-    Returns:
-        NaN for the layers of a hybrid that have no attention.
-
-    Raises:
-        CheckpointError: a layer has another number of heads than the config says.
+    NaN for the layers of a hybrid that have no attention. Raises CheckpointError if a layer has a different number of
+    heads than the config.
     """
     for call in own.calls:
         if len(kept[call]) != own.heads:
@@ -452,7 +427,7 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
 
 
 def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict[int, np.ndarray]) -> AttentionMaps:
-    """The maps of one set of heads on one input. kept: weights [head, query, key] by the call within a forward."""
+    """Return the maps of one set of heads for one input. kept: weights [head, query, key] by call."""
     weights = stacked_maps(kept, own)
     queries = encoding.target if own.part in ("decoder", "cross") and encoding.target is not None else encoding
     sentences = tuple(sentence if sentence is not None else 0 for sentence in queries.sentence)
@@ -467,13 +442,10 @@ def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict
 def predict(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, interventions: Iterable[Change] = ()
 ) -> Float[Tensor, "input label"]:
-    """Logits of a classifier.
+    """Return the logits of a classifier in the order of the inputs, on the CPU: float32, or float64 for a float64
+    model.
 
-    Returns:
-        In the order of the inputs, on the CPU; float32, or float64 of a float64 model.
-
-    Raises:
-        CheckpointError: there is no classifier.
+    Raises CheckpointError if there is no classifier.
     """
     if checkpoint.labels is None:
         raise CheckpointError(

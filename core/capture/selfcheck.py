@@ -1,4 +1,4 @@
-"""What must hold before a checkpoint is trusted: shape, rows, equality with eager, and that disabling bites."""
+"""The self-check of a checkpoint: shapes, sums of rows, equality with eager attention, and an effect of ablation."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,12 +26,7 @@ EAGER_TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 5e-3}
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the self-check.
-
-    Attributes:
-        passed: whether it holds.
-        seen: the figure it rests on, in words, or the error.
-    """
+    """One result of the self-check. seen: the measured quantity in words, or the error."""
 
     name: str
     passed: bool
@@ -39,12 +34,12 @@ class Finding:
 
 
 def self_check(checkpoint: Checkpoint) -> list[Finding]:
-    """All findings, in order; an error is a finding that did not pass."""
+    """Return all findings in order; an error is a failed finding."""
     return list(findings(checkpoint))
 
 
 def findings(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Each check's finding as it is made. Four of them look at the same maps, which are captured once."""
+    """Yield the finding of each check. Four checks use the same maps, which are captured once."""
     encoding = checkpoint.encode(SENTENCE, SECOND)
     maps = _Maps(checkpoint, encoding)
     checks: tuple[tuple[str, Callable[[], tuple[bool, str]]], ...] = (
@@ -64,7 +59,7 @@ def findings(checkpoint: Checkpoint) -> Iterator[Finding]:
 
 
 class _Maps:
-    """Maps of every set of heads on one input, captured when a check first asks; each check sees the error."""
+    """Maps of every set of heads on one input, captured at the first access; every check gets the error."""
 
     def __init__(self, checkpoint: Checkpoint, encoding: Encoding):
         self._capture = partial(captured_parts, checkpoint, encoding)
@@ -90,11 +85,9 @@ def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
 
 
 def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[Float[np.ndarray, "layer head query key"]]:
-    """Maps of every set of heads, as transformers' own eager attention returns them.
+    """Return the maps of every set of heads from transformers' eager attention, float32.
 
-    Returns:
-        Float32, one array a set, in the order of the checkpoint's sets; without a sink's column, and without the layers
-        of a hybrid that have no attention. Empty if the family gives out no maps.
+    Without sink columns and without the layers of a hybrid that have no attention. Empty if the family returns no maps.
     """
     model, before = checkpoint.model, checkpoint.model.config._attn_implementation
     model.set_attn_implementation("eager")
@@ -138,7 +131,7 @@ def _batched(checkpoint: Checkpoint, encoding: Encoding) -> tuple[bool, str]:
 
 
 def _disabling(checkpoint: Checkpoint) -> tuple[bool, str]:
-    """The first head of each layer of each set disabled on a short input; each must change what the model gives out."""
+    """Ablate the first head of each layer of each set on a short input; each must change the output of the model."""
     heads = _first_heads(checkpoint)
     encoding = checkpoint.encode(SHORT, SHORT if checkpoint.family.translates else None)
     states = _each_disabled(checkpoint, encoding)
@@ -154,7 +147,7 @@ def _disabling(checkpoint: Checkpoint) -> tuple[bool, str]:
 
 
 def _first_heads(checkpoint: Checkpoint) -> list[Head]:
-    """The first head of each layer that was not pruned."""
+    """Return the first head of each layer that was not pruned."""
     gone = set(pruned_heads(checkpoint))
     every = [
         [head for k in range(own.heads) if (head := Head(layer, k, own.part)) not in gone]
@@ -165,10 +158,10 @@ def _first_heads(checkpoint: Checkpoint) -> list[Head]:
 
 
 def _each_disabled(checkpoint: Checkpoint, encoding: Encoding) -> torch.Tensor:
-    """What the model gives out with the first head of layer k - 1 disabled (row k; of an encoder-decoder set after
-    set), and untouched (first and last row).
+    """Return the output of the model with the first head of layer k - 1 ablated (row k), and unmodified (first and last
+    row).
 
-    One batch, in which every row goes the same way: a pass without any change would differ by rounding.
+    All rows run in one batch, because a separate pass would differ by rounding.
     """
     heads = _first_heads(checkpoint)
     rows = [encoding] * (len(heads) + 2)

@@ -1,7 +1,6 @@
-"""How fast the loss moves with each attention weight: |d loss / d A[layer, head, query, key]| (Clark et al. 2019, 3.2).
+"""Gradient of the loss by each attention weight: |d loss / d A[layer, head, query, key]| (Clark et al. 2019, 3.2).
 
-A zero is added to every weight after the softmax, so the gradient is that of the weight itself, as in the paper, not
-of the score behind it.
+Zeros are added to the weights after the softmax, so the gradient is that of the weight, not of the score.
 """
 
 from collections.abc import Sequence
@@ -19,14 +18,12 @@ from .running import BATCH_TOKENS, batches, by_layer, model_inputs, prepared
 
 @dataclass(frozen=True)
 class SeparatorSlopes:
-    """Means over heads, queries and such keys, float64; NaN for inputs without separators.
-
-    In causal models only keys that the query sees count.
+    """Means over heads, queries and keys, float64; NaN for inputs without separators. Masked keys do not count.
 
     Attributes:
-        to_separator: |d loss / d A| for keys that are separators, 0 and up.
-        to_other: the same for all other keys; NaN where there is none.
-        weight: attention on all separators together, mean over heads and queries. *Range:* 0 to 1.
+        to_separator: |d loss / d A| for separator keys.
+        to_other: the same for all other keys; NaN if there are none.
+        weight: total attention to separators, mean over heads and queries.
     """
 
     to_separator: Float[Tensor, "layer input"]
@@ -37,14 +34,7 @@ class SeparatorSlopes:
 def weight_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> tuple[Float[Tensor, "layer batch head query key"], Float[Tensor, "layer batch head query key"]]:
-    """d loss / d A and A, the attention weights; the loss of each input is its own.
-
-    Args:
-        labels: one an input, as in `gradients`.
-
-    Returns:
-        The derivatives, in units of the loss, then the weights, whose rows sum to 1.
-    """
+    """Return d loss / d A, in units of each input's loss, and the attention weights A."""
     weights: list[Tensor] = []
     with (
         torch.enable_grad(),
@@ -59,14 +49,11 @@ def weight_slopes(
 def separator_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> SeparatorSlopes:
-    """Gradients with respect to attention to separators and to other tokens.
-
-    Args:
-        labels: one an input, as in `gradients`.
+    """Return gradients with respect to attention to separators and to other tokens.
 
     Raises:
-        CheckpointError: without a classifier.
-        InputError: there are no inputs, or not one label an input.
+        CheckpointError: there is no classifier.
+        InputError: there are no inputs, or not one label for each.
         InterventionError: weights cannot be reached.
     """
     check_labels(checkpoint, encodings, labels)

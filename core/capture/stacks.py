@@ -1,8 +1,7 @@
-"""The layers of BERT-like and GPT-2-like models, taken apart so that a sweep can share what heads have in common.
+"""The layers of BERT-like and GPT-2-like models as blocks, so that a sweep can share computations between heads.
 
-`stack_of` reads the weights out of the model (nothing on the model is changed) into blocks of the same arithmetic:
-project to Q, K, V; mix; project back onto the residual; feed forward. Families it does not know have no stack, and
-callers run the model itself.
+`stack_of` copies the weights of a model into blocks with the same arithmetic: project to Q, K, V; mix; project to the
+residual stream; feed forward. Unsupported families have no stack; callers then run the model itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +27,7 @@ _POINTWISE = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("
 
 
 def packs(device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether oneDNN's packed kernels serve here: on a CPU with AVX-512, or with bfloat16 for that."""
+    """Return whether oneDNN's packed kernels are used: on CPUs with AVX-512, or with native bfloat16 for that dtype."""
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
@@ -39,12 +38,9 @@ def packs(device: torch.device, dtype: torch.dtype) -> bool:
 
 
 class Linear:
-    """A frozen linear layer: y = x W^T + b.
+    """A frozen linear layer y = x W^T + b with weights copied in `dtype`.
 
-    Args:
-        weight: W, which is copied in `dtype`.
-        bias: b, which is copied in `dtype`; None: there is none.
-        gradients: whether x needs gradients, which the packed kernels do not give.
+    gradients: whether x needs gradients, which packed kernels do not support.
     """
 
     def __init__(
@@ -67,15 +63,7 @@ class Linear:
         activation: Activation | None = None,
         plus: Float[Tensor, "*rows out"] | None = None,
     ) -> Float[Tensor, "*rows out"]:
-        """The layer's output, and what follows it in the same pass.
-
-        Args:
-            activation: what is applied to the output; None: nothing.
-            plus: added to the output; not beside an activation. None: nothing.
-
-        Returns:
-            activation(x W^T + b), or x W^T + b + plus.
-        """
+        """Return activation(x W^T + b), or x W^T + b + plus; `activation` and `plus` exclude each other."""
         if not self.packed:
             y = nn.functional.linear(x, self.weight, self.bias)
             y = _activated(y, activation) if activation else y
@@ -87,7 +75,7 @@ class Linear:
 
 
 def _activated(y: Tensor, activation: Activation) -> Tensor:
-    """In place: the layer's own output, which nothing else holds."""
+    """Apply the activation in place."""
     if activation == "relu":
         return y.relu_()
     return torch.ops.aten.gelu_(y, approximate="tanh" if activation == "gelu_new" else "none")
@@ -105,13 +93,13 @@ _ACTIVATIONS: dict[str, Activation] = {
 
 @dataclass(frozen=True)
 class Block:
-    """One layer of a Transformer, its weights copied in the stack's dtype.
+    """One layer of a Transformer, with weights copied in the stack's dtype.
 
     Attributes:
-        norm_first: whether norms stand before attention and feed-forward (GPT-2's order), else behind them (BERT's).
-        qkv: projects to queries, keys and values, of all heads each, one after another.
-        separate: the raw matrices that single positions and single heads need, by name. *Shape:* query, key, value, out
-            (head, dim, hidden), query_bias, key_bias, value_bias (head, dim).
+        norm_first: norms precede attention and feed-forward (GPT-2); otherwise they follow (BERT).
+        qkv: projects to queries, keys and values of all heads, concatenated.
+        separate: matrices for single positions and heads. *Shape:* query, key, value, out (head, dim, hidden),
+            query_bias, key_bias, value_bias (head, dim).
     """
 
     heads: int
@@ -125,21 +113,13 @@ class Block:
     separate: dict[str, Tensor]
 
     def seen(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """What attention reads of the residual stream.
-
-        Returns:
-            Behind the norm, where that stands first; else `x` itself.
-        """
+        """Return the input of attention: after the norm if `norm_first`, otherwise `x`."""
         return self.norms[0](x) if self.norm_first else x
 
     def mixed_of(
         self, x: Float[Tensor, "batch length hidden"], causal: bool
     ) -> tuple[Float[Tensor, "batch length head dim"], Float[Tensor, "batch head length dim"]]:
-        """The heads' outputs, and the values that they are mixed from.
-
-        Args:
-            causal: whether no query sees a later key.
-        """
+        """Return the heads' outputs and the values."""
         batch, length, hidden = x.shape
         shared = self.qkv(self.seen(x)).view(batch, length, 3, self.heads, hidden // self.heads)
         query, key, value = shared.permute(2, 0, 3, 1, 4)
@@ -149,15 +129,15 @@ class Block:
     def joined(
         self, mixed: Float[Tensor, "batch length head dim"], x: Float[Tensor, "batch length hidden"]
     ) -> Float[Tensor, "batch length hidden"]:
-        """The heads' outputs projected back and added to the residual stream."""
+        """Project the heads' outputs and add them to the residual stream."""
         return self.out(mixed.reshape(x.shape), plus=x)
 
     def without_feedforward(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """The rest of the layer when the feed-forward block adds nothing; BERT's norms stay."""
+        """Return the output of the layer with the feed-forward sublayer ablated; BERT's norms remain."""
         return joined if self.norm_first else self.norms[1](self.norms[0](joined))
 
     def after(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """The rest of the layer: feed-forward, residual, norms."""
+        """Return the output of the layer: feed-forward, residual, norms."""
         if self.norm_first:
             return self.narrow(self.wide(self.norms[1](joined), activation=self.activation), plus=joined)
         middle = self.norms[0](joined)
@@ -166,19 +146,16 @@ class Block:
 
 @dataclass(frozen=True)
 class Stack:
-    """A model in pieces: inputs -> `embed` -> blocks -> the positions that are read -> `classify`.
+    """A model in stages: inputs -> `embed` -> blocks -> positions that are read -> `classify`.
 
     Attributes:
-        blocks: the layers in order.
-        causal: whether no query sees a later key.
-        padding: the padding piece of a decoder's config: its head skips these at the end of an input. None: it skips
+        padding: the padding token of a decoder's config, which its head skips at the end of an input; None: it skips
             none.
-        embedded: what the first layer reads, of a batch as the model takes it. *Shape:* of that (batch, length).
-        classified: the head, from the last layer's output at the positions that are read.
-        inputs_of: a batch of one length as the model takes it. *Shape:* (batch, length) each.
+        embedded: returns the input of the first layer for a batch in the model's format.
+        classified: the head, applied to the last layer's output at the positions that are read.
+        inputs_of: converts inputs of equal length to the model's format (batch, length).
         place: the position where a language model is read; None for classifiers.
-        reads: where classifiers read, named as poolings are: at the first token ("cls"), at the "last", or over all
-            ("mean").
+        reads: where classifiers read: the first token ("cls"), the "last", or the "mean" over all.
     """
 
     blocks: tuple[Block, ...]
@@ -192,10 +169,9 @@ class Stack:
     reads: Reading = "cls"
 
     def read(self, encoding: Encoding) -> Encoding:
-        """What can reach the logits: a decoder's pieces up to the right-most that is not the padding piece.
+        """Return the part of an input that can reach the logits: tokens up to the last one that is not padding.
 
-        Its head reads there, also where an input truly ends with that piece (an end-of-text that fills batches too),
-        and no piece sees a later one.
+        A decoder's head reads there even if an input really ends with that token, and no token attends to later ones.
         """
         if self.causal and self.place is not None:
             return encoding.up_to(self.place + 1)
@@ -208,31 +184,16 @@ class Stack:
         return self.embedded(self.inputs_of(encodings)).to(self.dtype)
 
     def classify(self, read: Float[Tensor, "rows position hidden"]) -> Float[Tensor, "rows label"]:
-        """The logits, from what the head reads.
-
-        Args:
-            read: the last layer's output at the positions that are read (`read_of`).
-
-        Returns:
-            In the stack's dtype, float32 at least.
-        """
+        """Return the logits from `read_of`, in the stack's dtype, at least float32."""
         return self.classified(read).to(torch.promote_types(self.dtype, torch.float32))
 
     def logits(self, last: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows label"]:
-        """The logits, from the last layer's output.
-
-        Returns:
-            In the stack's dtype, float32 at least.
-        """
+        """Return the logits from the last layer's output, in the stack's dtype, at least float32."""
         read = self.read_of(last)
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
-        """The positions that the head reads.
-
-        Returns:
-            At one position, or at all where the head takes their mean.
-        """
+        """Return the positions that the head reads: one, or all if it takes their mean."""
         position = self.position(states.shape[-2])
         return states if position is None else states[..., position, :].unsqueeze(-2)
 
@@ -241,7 +202,7 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int | None:
-        """The one position that the head reads, of a decoder the last of its `read` input; None where it reads all."""
+        """Return the position that the head reads (for decoders the last of `read`); None if it reads all."""
         if self.place is not None:
             return self.place
         return {"cls": 0, "last": length - 1, "mean": None}[self.reads]
@@ -255,14 +216,9 @@ class Stack:
 
 
 def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None, *, gradients: bool = False) -> Stack | None:
-    """The stack of a classifier or language model.
+    """Return the stack of a classifier or language model, or None if it would not reproduce the model.
 
-    Args:
-        dtype: of the stack's arithmetic; None: of the model's weights.
-        gradients: whether something flows back through the layers (to their inputs; never to weights).
-
-    Returns:
-        None for families, options or dtypes that it does not reproduce.
+    dtype: of the arithmetic; None: that of the weights. gradients: whether gradients flow to the inputs of the layers.
     """
     build = _BUILDERS.get(checkpoint.model.config.model_type)
     if build is None or (checkpoint.labels is None and _words(checkpoint.model) is None):
@@ -271,7 +227,7 @@ def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None, *, gradie
 
 
 def _transformer(model: Any, name: str) -> Any:
-    """The Transformer of a model; None where it has another name, or a head that reads where a stack cannot."""
+    """Return the Transformer of a model, or None if it has another name or a head that a stack cannot reproduce."""
     pooling = getattr(model.config, POOLING_KEY, None)
     if pooling is None or not hasattr(model, "head"):
         return getattr(model, name, None)
@@ -279,7 +235,7 @@ def _transformer(model: Any, name: str) -> Any:
 
 
 def _words(model: Any) -> Callable[[Tensor], Tensor] | None:
-    """The head of a language model, from last hidden states to the vocabulary's logits; None where there is none."""
+    """Return the head of a language model, from last hidden states to logits, or None."""
     if hasattr(model, "generator_lm_head"):  # ELECTRA's generator
         return lambda last: model.generator_lm_head(model.generator_predictions(last))
     return next((getattr(model, name) for name in ("cls", "lm_head") if hasattr(model, name)), None)
@@ -299,11 +255,7 @@ class LayerNorm:
     def held(
         self, x: Float[Tensor, "*rows hidden"], reference: Float[Tensor, "*row hidden"]
     ) -> Float[Tensor, "*rows hidden"]:
-        """The norm of x with the scale that it has for other states, which makes it linear in x but for its bias.
-
-        Args:
-            reference: the states whose variance gives the scale; their rows broadcast with those of `x`.
-        """
+        """Return the norm of x with the scale of `reference`, which is linear in x except for the bias."""
         scale = (reference.var(-1, keepdim=True, correction=0) + self.eps).rsqrt()
         return (x - x.mean(-1, keepdim=True)) * scale * self.weight + self.bias
 
@@ -314,7 +266,7 @@ def _norm(module: Any, dtype: torch.dtype) -> Norm:
 
 @dataclass(frozen=True)
 class _Layer:
-    """What a family's layer is made of. weights: query, key, value, out, wide, narrow as [out, in]; biases alike."""
+    """The parameters of a layer. weights: query, key, value, out, wide, narrow as [out, in]; biases likewise."""
 
     weights: dict[str, Tensor]
     biases: dict[str, Tensor]

@@ -1,4 +1,4 @@
-"""What stands in for heads' outputs inside a stack: those under a fixed map, or those that a source gave."""
+"""Replacements for heads' outputs within a stack: outputs under a fixed map, or from a source."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +18,7 @@ from .stacks import Block, Stack
 
 
 def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Float[Tensor, "query key"]:
-    """The map that an operator puts in place of a head's own.
-
-    Args:
-        operator: "zero", or one on attention.
-
-    Returns:
-        Rows sum to 1; of "zero" to 0.
-    """
+    """Return the map that an ablation method uses in place of a head's map; 0 for "zero"."""
     if operator == "zero":
         return torch.zeros(visible.shape[2:], device=visible.device)
     return (uniform(visible) if operator == "disable" else pointing(operator, visible))[0, 0]
@@ -34,7 +27,7 @@ def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Fl
 def changed_mixture(
     values: Float[Tensor, "batch head length dim"], fixed: Float[Tensor, "query key"]
 ) -> Float[Tensor, "batch length head dim"]:
-    """What every head would give out if it had the fixed map."""
+    """Return every head's output with the fixed map."""
     return torch.matmul(fixed.to(values.dtype), values).transpose(1, 2)
 
 
@@ -43,7 +36,7 @@ def contributions(
     mixed: Float[Tensor, "batch length head dim"],
     changed: Float[Tensor, "batch length head dim"],
 ) -> Float[Tensor, "head batch length hidden"]:
-    """What replacing each head's output adds to the residual stream: (changed_h - mixed_h) W_h."""
+    """Return what replacing each head's output adds to the residual stream: (changed_h - mixed_h) W_h."""
     difference = (changed - mixed).permute(2, 0, 1, 3)
     heads, batch, length, dim = difference.shape
     flat = torch.bmm(difference.reshape(heads, batch * length, dim), block.separate["out"])
@@ -53,15 +46,14 @@ def contributions(
 def single_position(
     block: Block, x: Float[Tensor, "batch length hidden"], position: int, fixed: Float[Tensor, "query key"]
 ) -> tuple[Float[Tensor, "batch head dim"], Float[Tensor, "batch head dim"]]:
-    """Heads' outputs at one position: their own, and under a fixed map.
+    """Return the heads' outputs at one position: their own, and under a fixed map.
 
-    Neither keys nor values are computed for all tokens: q . (W_k x) = (W_k^T q) . x, and the weights are summed over x
-    before W_v. The key's bias adds the same to every score, so it drops out of the softmax.
+    Keys and values are not computed for all tokens: q . (W_k x) = (W_k^T q) . x, and weights are summed over x before
+    W_v. The bias of keys adds the same to every score, so it has no effect on the softmax.
 
     Args:
-        block: a layer whose query at `position` sees every key.
-        position: the query, from 0.
-        fixed: the map; only the row of `position` is read.
+        block: a layer whose query at `position` may attend to every key.
+        fixed: only the row of `position` is read.
     """
     seen, raw = block.seen(x), block.separate
     query = torch.einsum("bi,hdi->bhd", seen[:, position], raw["query"]) + raw["query_bias"]
@@ -80,60 +72,45 @@ def single_position(
 
 @runtime_checkable
 class StandIn(Protocol):
-    """What heads give out when they are changed, on a batch of inputs of one length or on any number of its variants.
+    """The outputs of heads when they are changed, for inputs of equal length or any number of variants.
 
-    Rows are then variants times inputs, variants outermost.
+    Rows are variants x inputs, variants outermost.
     """
 
     def outputs(
         self, layer: int, mixed: Float[Tensor, "rows length head dim"], values: Float[Tensor, "rows head length dim"]
     ) -> Float[Tensor, "rows length head dim"]:
-        """Every head's output in this layer if it were changed.
-
-        Args:
-            layer: from 0.
-
-        Returns:
-            Before W_O, in the dtype of `mixed`.
-        """
+        """Return every head's output in this layer if it were changed, before W_O."""
 
     def outputs_at(
         self, block: Block, x: Float[Tensor, "rows length hidden"], position: int
     ) -> tuple[Float[Tensor, "rows head dim"], Float[Tensor, "rows head dim"]]:
-        """The last layer's heads' outputs at one position, own and changed.
-
-        Args:
-            position: the one that is read, from 0.
-        """
+        """Return the last layer's heads' outputs at `position`: their own and changed."""
 
 
 @dataclass(frozen=True)
 class FixedMap:
-    """Attention as an operator fixes it.
-
-    Attributes:
-        rows: the map; rows sum to 1, or to 0 for "zero".
-    """
+    """Attention fixed by an ablation method. rows: the map; rows sum to 1, or to 0 for "zero"."""
 
     rows: Float[Tensor, "query key"]
 
     def outputs(self, layer: int, mixed: Tensor, values: Tensor) -> Tensor:
-        """The values mixed by the map."""
+        """Return the values weighted by the map."""
         return changed_mixture(values, self.rows)
 
     def outputs_at(self, block: Block, x: Tensor, position: int) -> tuple[Tensor, Tensor]:
-        """The heads' own outputs, and those under the map."""
+        """Return the heads' own outputs, and those with the map."""
         return single_position(block, x, position, self.rows)
 
 
 @dataclass(frozen=True)
 class GivenOutputs:
-    """Outputs that a source gave for the batch."""
+    """Outputs from a source for the batch."""
 
     batch: Given
 
     def outputs(self, layer: int, mixed: Tensor, values: Tensor) -> Tensor:
-        """The given outputs where they hold, the heads' own elsewhere."""
+        """Return the given outputs at their positions, and the heads' own elsewhere."""
         given, places = self.batch.outputs[layer].to(mixed), self.batch.places
         times = len(mixed) // len(given)
         given = given if times == 1 else given.repeat(times, 1, 1, 1)
@@ -142,7 +119,7 @@ class GivenOutputs:
         return torch.where(places.to(mixed.device).repeat(times, 1)[:, :, None, None], given, mixed)
 
     def outputs_at(self, block: Block, x: Tensor, position: int) -> tuple[Tensor, Tensor]:
-        """The heads' own outputs, and the given ones where they hold."""
+        """Return the heads' own outputs, and the given ones at their positions."""
         own, _ = single_position(block, x, position, x.new_zeros(x.shape[1], x.shape[1], dtype=torch.float32))
         times = len(x) // self.batch.outputs.shape[1]
         given = self.batch.outputs[-1][:, position].to(own).repeat(times, 1, 1)
@@ -154,10 +131,9 @@ class GivenOutputs:
 def stand_in(
     stack: Stack, encodings: Sequence[Encoding], inputs: Sequence[int], operator: Operator, source: StandInSource | None
 ) -> StandIn:
-    """What an operator puts in place of heads' outputs on inputs of one length.
+    """Return what an ablation method puts in place of heads' outputs for inputs of equal length.
 
-    Args:
-        source: of the operators that need one; a resample's donors run through the stack.
+    source: for methods that need one; the donors of resampling run through the stack.
     """
     if isinstance(source, Donors):
         return GivenOutputs(source.taken(encodings, lambda donors: stack_outputs(stack, donors)))
@@ -170,7 +146,7 @@ def stand_in(
 def last_outputs(
     stack: Stack, changed: StandIn, x: Float[Tensor, "rows length hidden"]
 ) -> tuple[Float[Tensor, "rows position head dim"], Float[Tensor, "rows position head dim"]]:
-    """The last layer's heads' outputs at the positions that are read."""
+    """Return the last layer's heads' outputs at the positions that are read."""
     block, position = stack.blocks[-1], stack.position(x.shape[1])
     if position is not None:
         at_one = changed.outputs_at(block, x, position)
@@ -180,11 +156,7 @@ def last_outputs(
 
 
 def stack_outputs(stack: Stack, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
-    """Every input's heads' outputs, as `core.capture.outputs.head_outputs` but from the stack.
-
-    Returns:
-        One tensor an input, before W_O, in the stack's dtype.
-    """
+    """Return every input's heads' outputs (before W_O) from the stack, as `core.capture.outputs.head_outputs` does."""
     kept: dict[int, Tensor] = {}
     for inputs in batches(encodings):
         x, outputs = stack.embed([encodings[k] for k in inputs]), []

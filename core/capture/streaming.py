@@ -1,9 +1,9 @@
-"""What measures need of a layer's maps, from blocks of queries: no map is ever whole.
+"""Sums of a layer's maps that measures need, computed from blocks of queries without whole maps.
 
-Scores of one head and some queries fit the processor's cache, and everything that was asked for (`core.map_sums.Needs`)
-is taken from them there: exp(s - max) times the values and times what keys count for in one product, the entropy as
-ln z - sum p (s - max), which spares a logarithm a weight. Memory grows with the input's length, not with its square;
-from about 500 tokens on it is faster too. Windows, soft caps, biases, sinks and shared keys are those of the layer.
+Scores of one head and a block of queries fit into the CPU cache. The sums that are requested (`core.map_sums.Needs`)
+are computed there: exp(s - max) times the values and key weights in one product, the entropy as ln z - sum p (s - max).
+Memory grows linearly with the length; from about 500 tokens it is also faster. Windows, soft caps, biases, sinks and
+shared keys of the layer are supported.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -40,15 +40,10 @@ def streamer_for(
     inputs: list[int],
     layers: Iterable[int] | None,
 ) -> "Streamer | None":
-    """What hands these observers their sums of a batch.
+    """Return the streamer that passes sums of a batch to these observers.
 
-    Families whose attention is reached only at the softmax have no queries and keys to show, and keep their maps.
-
-    Args:
-        layers: those that are wanted; None: all.
-
-    Returns:
-        None where whole maps are as good, or an observer needs maps.
+    layers: requested layers; None: all. Returns None if whole maps are as good, an observer needs maps, or the family
+    is reached only at the softmax.
     """
     length = len(encodings[0])
     streams = all(isinstance(observer, Streamed) for observer in observers)
@@ -70,11 +65,11 @@ def streamer_for(
 
 @dataclass(frozen=True)
 class Streamer:
-    """Stands in for a layer's attention.
+    """Replaces the attention of a layer.
 
     Attributes:
         taker: called with a layer and the sums of each input.
-        layers: those that are wanted; of the others only outputs are computed.
+        layers: requested layers; for others only outputs are computed.
     """
 
     needs: Sequence[Needs]
@@ -84,7 +79,9 @@ class Streamer:
     def __call__(
         self, layer: int, states: States, mask: Tensor | None, scaling: float | None, options: dict[str, Any]
     ) -> Float[Tensor, "batch query head dim"]:
-        """The heads' outputs, and their sums to the taker. Raises CheckpointError for scores that are no numbers."""
+        """Return the heads' outputs and pass their sums to the taker. Raises CheckpointError if scores are NaN or
+        infinite.
+        """
         wanted = self.needs if layer in self.layers else [Needs()] * len(self.needs)
         outputs, sums = [], []
         for row, needs in enumerate(wanted):
@@ -115,7 +112,7 @@ class _Layer:
         self._prepare_results()
 
     def _prepare_values(self) -> None:
-        """What rows are multiplied with beside the values: 1 for the rows' sums, and what keys count for."""
+        """Prepare the factors of rows besides the values: 1 for sums of rows, and the weights of keys."""
         width = 0 if self.needs.values is None else self.needs.values.shape[1]
         self.counted = torch.ones(1 + width, self.keys, dtype=self.exact, device=self.query.device)
         if self.needs.values is not None:
@@ -139,7 +136,7 @@ class _Layer:
         self.cells = torch.zeros(heads, len(cells), **made)
 
     def computed(self, mask: Tensor | None, row: int) -> Float[Tensor, "head query dim"]:
-        """The outputs of all heads; the sums are kept."""
+        """Return the outputs of all heads and store the sums."""
         on_processor = self.query.device.type == "cpu"
         together = 1 if on_processor else self.heads
         most = (CACHED if on_processor else ON_DEVICE) // (together * self.keys)
@@ -151,7 +148,7 @@ class _Layer:
         return self.output
 
     def scores(self, heads: slice, block: "_Block") -> Float[Tensor, "head query key"]:
-        """Of some heads and the block's queries to the keys that any of them sees, before the softmax."""
+        """Return the scores of some heads and the block's queries over the keys that any of them may attend to."""
         key = self.key[heads.start // self.groups : -(-heads.stop // self.groups), :, block.seen]
         if self.groups > 1 and len(key) > 1:
             key = key.repeat_interleave(self.groups, 0)
@@ -171,23 +168,23 @@ class _Layer:
         return scores.to(self.exact)
 
     def exponentials(self, scores: Float[Tensor, "head query column"]) -> Float[Tensor, "head query column"]:
-        """e to these scores; the tensor is written anew in the next block."""
+        """Return exp of these scores; the next block overwrites the tensor."""
         self.weights_held = self._room(self.weights_held, scores.shape, scores.dtype)
         return exp_into(self.weights_held, scores)
 
     def _room(self, held: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """Memory of a block before, where it fits: fresh memory costs as much as a sum."""
+        """Return reused memory if it fits: allocating takes as long as a sum."""
         fits = held.shape == tuple(shape) and held.dtype == dtype
         return held if fits else torch.empty(*shape, dtype=dtype, device=self.query.device)
 
     def sums(self) -> MapSums:
-        """What was asked for."""
+        """Return the requested sums."""
         parts = (self.entropies, self.distances, self.columns, self.offsets, self.values, self.rows, self.cells)
         return MapSums(*(part.cpu().numpy() for part in parts))
 
 
 class _Block:
-    """Some queries of a layer."""
+    """A block of queries of a layer."""
 
     def __init__(self, start: int, stop: int, mask: Tensor | None, row: int, own: _Layer):
         self.start, self.queries, self.row, self.own = start, slice(start, stop), row, own
@@ -206,7 +203,7 @@ class _Block:
         self.whole = [(number, row - start) for number, row in enumerate(own.needs.rows) if start <= row < stop]
 
     def take(self, heads: slice) -> None:
-        """Outputs and sums of some heads."""
+        """Compute outputs and sums of some heads."""
         own, needs = self.own, self.own.needs
         scores = own.scores(heads, self)
         if own.sinks is not None:
@@ -230,11 +227,11 @@ class _Block:
         self._reduce(heads, weights, tokens, divisor)
 
     def _each(self, states: Tensor) -> Tensor:
-        """Of shared keys one copy a head."""
+        """Repeat shared keys for each head."""
         return states.repeat_interleave(self.own.groups, 0) if self.own.groups > 1 and len(states) > 1 else states
 
     def _counted(self, tokens: Tensor) -> Float[Tensor, "head query value"]:
-        """Each row's sum, and what it counts for; a product with few columns takes longer than one with each."""
+        """Return the sum of each row and its weighted sums; a product with few columns is slower than separate ones."""
         counted = self.own.counted[:, self.seen]
         if len(counted) > FEW:
             return torch.matmul(tokens, counted.T)
@@ -247,7 +244,7 @@ class _Block:
         own.output[heads, self.queries] = output if own.value.dtype != own.exact else output / divisor[..., None]
 
     def _reduce(self, heads: slice, weights: Tensor, tokens: Tensor, total: Tensor) -> None:
-        """What is asked of the rows. total: what they are still to be divided by."""
+        """Reduce the rows to the requested sums. total: the divisor that still applies to them."""
         own, needs, first = self.own, self.own.needs, self.seen.start
         if self.gaps is not None:
             own.distances[heads, self.queries] = row_dots(tokens, self.gaps) / total
@@ -271,7 +268,7 @@ class _Block:
                 needs.blocks(heads.start + number, self.start, rows)
 
     def _offset(self, heads: slice, number: int, offset: int, tokens: Tensor, total: Tensor) -> None:
-        """The weight on the key `offset` places after each query: 0 where the layer's window ends before it."""
+        """Return the weight on the key `offset` positions after each query; 0 outside the window of the layer."""
         own = self.own
         start, stop = max(self.start, -offset), min(self.queries.stop, own.keys - offset)
         if stop <= start:

@@ -1,8 +1,7 @@
-"""A tensor as a sum of named contributions, with what is the same on every input kept small.
+"""A tensor as a sum of named contributions, with compact storage for those that do not depend on the input.
 
-Contributions that an input makes (words, heads, feed-forward blocks) are tensors as large as the stream. Places,
-segments and constants are a few vectors, each scaled place by place by the LayerNorms on the way: they stay so, and a
-projection costs a handful of rows instead of all.
+Contributions that depend on the input (words, heads, feed-forward sublayers) are as large as the stream. Positions,
+segments and constants are a few vectors, scaled at each position by LayerNorms, so that projecting them is cheap.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,10 +20,10 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """A LayerNorm (or RMSNorm) whose scale was held: its input as contributions, for what holding it hides.
+    """A LayerNorm or RMSNorm with fixed scale, and its input as contributions, to measure what fixing the scale hides.
 
     Attributes:
-        is_centred: whether the norm takes the mean away (LayerNorm) or not (RMSNorm).
+        is_centred: whether the norm subtracts the mean (LayerNorm) or not (RMSNorm).
     """
 
     components: tuple[Component, ...]
@@ -34,17 +33,13 @@ class FrozenNorm:
 
     @cached_property
     def spread(self) -> Float[Tensor, "batch position"]:
-        """What the norm divided each position by: 1 over its scale."""
+        """Return 1 / the scale that the norm used at each position."""
         return self._spread(self.parts.sum(0))
 
     def spread_with(
         self, component: Component, replacement: Float[Tensor, " hidden"]
     ) -> Float[Tensor, "batch position"]:
-        """What the norm would divide by if a contribution were a constant.
-
-        Returns:
-            *Range:* above 0.
-        """
+        """Return the same if a contribution were replaced by a constant vector."""
         return self._spread(self.parts.sum(0) - self.parts[self.components.index(component)] + replacement)
 
     def _spread(self, states: Tensor) -> Tensor:
@@ -54,12 +49,11 @@ class FrozenNorm:
 
 @dataclass(frozen=True)
 class HeldNorm:
-    """A norm that keeps the scale it had, and so is linear.
+    """A norm with fixed scale, which is linear.
 
     Attributes:
-        is_centred: whether it takes the mean away (LayerNorm) or not (RMSNorm).
+        is_centred: whether it subtracts the mean (LayerNorm) or not (RMSNorm).
         scale: 1 / the standard deviation (or root mean square) of each row.
-        weight: what the normed states are multiplied by; None: nothing.
     """
 
     is_centred: bool
@@ -67,12 +61,7 @@ class HeldNorm:
     weight: Float[Tensor, " hidden"] | None
 
     def write(self, parts: Tensor, out: Tensor) -> None:
-        """Write the norm of contributions into `out`; each number is written once.
-
-        Args:
-            parts: contributions, *Shape:* (component, *rows, hidden).
-            out: what is written. *Shape:* as of `parts`.
-        """
+        """Write the norm of contributions (component, *rows, hidden) into `out`."""
         factor = self.scale if self.weight is None else self.scale * self.weight
         if self.is_centred:
             torch.sub(parts, parts.mean(-1, keepdim=True), out=out).mul_(factor)
@@ -82,11 +71,11 @@ class HeldNorm:
 
 @dataclass(frozen=True)
 class FixedPart:
-    """A contribution of a few vectors, each scaled place by place.
+    """A contribution of a few vectors, each scaled at every position.
 
     Attributes:
-        vectors: they add up; places are axes of 1, or as many as the tensor's rows.
-        scales: of each vector and row; None where all are 1.
+        vectors: summed; position axes have length 1 or that of the tensor.
+        scales: of each vector and row; None if all are 1.
     """
 
     component: Component
@@ -94,18 +83,18 @@ class FixedPart:
     scales: Float[Tensor, "vector *rows 1"] | None = None
 
     def normed(self, norm: HeldNorm) -> "FixedPart":
-        """The contribution behind a norm, whose scale goes to the scales."""
+        """Return the contribution after a norm."""
         vectors = self.vectors - self.vectors.mean(-1, keepdim=True) if norm.is_centred else self.vectors
         vectors = vectors if norm.weight is None else vectors * norm.weight
         scale = norm.scale[None].expand(len(vectors), *norm.scale.shape)
         return replace(self, vectors=vectors, scales=scale if self.scales is None else self.scales * scale)
 
     def projected(self, weight: Float[Tensor, "hidden out"]) -> "FixedPart":
-        """The contribution behind a matrix."""
+        """Return the contribution after a matrix product."""
         return replace(self, vectors=self.vectors @ weight)
 
     def add_to(self, tensor: Float[Tensor, "*rows out"]) -> None:
-        """Add the contribution to a tensor, in place."""
+        """Add the contribution to a tensor in place."""
         if self.scales is None:
             tensor += self.vectors.sum(0)
         elif self.vectors.shape[1:-1].numel() == 1:  # the same everywhere but for its scale
@@ -116,33 +105,26 @@ class FixedPart:
                 tensor.addcmul_(vector.expand_as(tensor), scale.expand_as(tensor))
 
     def renamed(self, component: Component) -> "FixedPart":
-        """The same contribution under another component's name."""
+        """Return the same contribution of another component."""
         return replace(self, component=component)
 
 
 def fixed_part(component: Component, vector: Float[Tensor, " hidden"], axes: int) -> FixedPart:
-    """A constant, the same in every row of a tensor.
-
-    Args:
-        axes: of the tensor, 2 or more.
-
-    Returns:
-        One vector without scales.
-    """
+    """Return a constant contribution, equal in every row of a tensor with `axes` axes."""
     return FixedPart(component, vector.expand(1, *(1 for _ in range(axes - 1)), len(vector)))
 
 
 class Sum:
-    """A tensor as a sum of contributions, made when they are first asked for.
+    """A tensor as a sum of contributions, which are computed when they are first accessed.
 
     Attributes:
-        components: who wrote each: those as large as the tensor, then the fixed ones.
-        role: "stream" (the residual stream, or a part of it), "heads" (a block's output by head), "branch" (a
-            projection of the stream: queries, keys, the inside of a feed-forward block).
-        norm: the last LayerNorm that it passed, where those are wanted.
-        fixed: contributions of a few vectors; several may be of one component.
-        blocks: of role "heads", the block's whole output by head, whose slices the contributions are; None where they
-            are no slices. *Shape:* (batch, query, head, dim).
+        components: the component of each: those as large as the tensor, then the fixed ones.
+        role: "stream" (the residual stream, or a part of it), "heads" (a sublayer's output by head), "branch" (a
+            projection of the stream: queries, keys, the inside of a feed-forward sublayer).
+        norm: the last LayerNorm that it passed, if requested.
+        fixed: contributions of a few vectors; several may belong to one component.
+        blocks: for role "heads", the sublayer's output by head, whose slices are the contributions; otherwise None.
+            *Shape:* (batch, query, head, dim).
     """
 
     blocks: Tensor | None = None
@@ -155,7 +137,7 @@ class Sum:
         norm: FrozenNorm | None = None,
         fixed: Sequence[FixedPart] = (),
     ) -> None:
-        """names: of what `make` gives, [component, ...]."""
+        """names: of the contributions that `make` returns, [component, ...]."""
         self.names, self.fixed = tuple(names), tuple(fixed)
         self.components = tuple(dict.fromkeys((*self.names, *(part.component for part in self.fixed))))
         self.role, self.norm = role, norm
@@ -164,14 +146,14 @@ class Sum:
 
     @property
     def chunks(self) -> tuple[Tensor, ...]:
-        """The contributions of `names`, some in each tensor. *Shape of each:* (component, ...)."""
+        """The contributions of `names`, several in each tensor (component, ...)."""
         if self._make is not None:
             self._chunks, self._make = (self._make(),), None  # what it was made from can go
         return self._chunks
 
     @property
     def parts(self) -> Tensor:
-        """All contributions. *Shape:* (component, ...)."""
+        """Return all contributions (component, ...)."""
         if not self.fixed and len(self.chunks) == 1:
             return self.chunks[0]
         width = (self.chunks[0] if self.chunks else self.fixed[0].vectors).shape[-1]
@@ -180,15 +162,11 @@ class Sum:
     def projected(
         self, weight: Float[Tensor, "hidden out"], bias: FixedPart | None, role: Role, *, spares: bool = False
     ) -> "Sum":
-        """Behind a projection, all contributions in one tensor: each number is written once.
+        """Return the sum after a projection, with all contributions in one tensor.
 
         Args:
-            bias: what is added after it, a contribution of its own; None: nothing.
-            spares: whether the first contribution is projected for the first input alone; the first axis of rows is of
-                inputs.
-
-        Returns:
-            Not computed before its contributions are asked for; none of them is fixed.
+            bias: contribution that is added afterwards, or None.
+            spares: project the first contribution for the first input only.
         """
         added = () if bias is None else (bias,)
         is_spared = spares and bool(self.names)
@@ -215,7 +193,7 @@ class Sum:
         *,
         is_spared: bool = False,
     ) -> Tensor:
-        """All contributions. is_spared: of the first one the first input alone is written."""
+        """Return all contributions. is_spared: the first one for the first input only."""
         fixed, rows = [change(part) for part in self.fixed], self._rows()
         whole = (fixed[0].vectors if fixed else self.chunks[0]).new_empty((len(self.components), *rows, width))
         start = 0
@@ -239,7 +217,7 @@ class Sum:
         return torch.broadcast_shapes(*shapes)
 
     def with_fixed(self, fixed: Sequence[FixedPart]) -> "Sum":
-        """The sum with other fixed contributions in place of its own."""
+        """Return the sum with other fixed contributions."""
         found = Sum(self.names, lambda: torch.empty(0), self.role, self.norm, fixed)
         found._chunks, found._make = self.chunks, None
         return found
@@ -247,16 +225,12 @@ class Sum:
     def mapped(
         self, function: Callable[[Tensor], Tensor], role: Role | None = None, *, broadcasts: bool = False
     ) -> "Sum":
-        """The same contributions after a linear function of each.
+        """Return the sum of the contributions after a linear function of each; none of them is fixed.
 
         Args:
-            function: linear. *Shape:* of what it takes (*rows, width), or (component, *rows, width) where it
-                broadcasts.
-            role: of what comes back; None: as it is.
+            function: takes (*rows, width), or (component, *rows, width) if it broadcasts.
+            role: of the result; None: unchanged.
             broadcasts: whether the function takes all contributions at once.
-
-        Returns:
-            Not computed before its contributions are asked for; none of them is fixed.
         """
         over_parts = function if broadcasts else torch.func.vmap(function)
         found = Sum(self.components, lambda: over_parts(self.parts), role or self.role, self.norm)
@@ -264,14 +238,14 @@ class Sum:
         return found
 
     def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
-        """Behind a matrix, with the fixed contributions still a few vectors."""
+        """Return the sum after a matrix product, with fixed contributions still compact."""
         fixed = [part.projected(weight) for part in self.fixed]
         if len({chunk.dim() for chunk in self.chunks}) > 1:  # one of them was broadcast
             return Sum(self.components, lambda: self.parts @ weight, role, self.norm)
         return Sum(self.names, lambda: torch.cat([chunk @ weight for chunk in self.chunks]), role, self.norm, fixed)
 
     def plus(self, other: "Sum") -> "Sum":
-        """The sum of two sums; contributions of one component are added."""
+        """Return the sum of two sums, adding contributions of the same component."""
         role = self.role if self.role == other.role else "stream"
         norm, fixed = self.norm or other.norm, (*self.fixed, *other.fixed)
         if not set(self.names) & set(other.names) and role == "stream":  # at once: what it is made from can go
@@ -282,13 +256,8 @@ class Sum:
         return Sum(names, partial(_added, names, self, other), role, norm)
 
     def normed(self, norm: HeldNorm, bias: Float[Tensor, " hidden"] | None) -> "Sum":
-        """Behind a LayerNorm: its bias is the last one, and the one before joins the other constants.
-
-        Args:
-            bias: what it adds; None: nothing.
-
-        Returns:
-            The contributions of the same components, and of the bias.
+        """Return the sum after a LayerNorm. Its bias becomes the last bias; the previous one joins the other
+        constants.
         """
         if LAST_BIAS in self.names:
             return self._with_last_as_constant().normed(norm, bias)
@@ -300,7 +269,7 @@ class Sum:
         return Sum(self.names, make, self.role, self.norm, fixed)
 
     def settled(self) -> "Sum":
-        """The sum with its last bias among the other constants, because a LayerNorm follows."""
+        """Return the sum with its last bias moved to the other constants, because a LayerNorm follows."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant()
         return self.with_fixed([part.renamed(BIAS) if part.component == LAST_BIAS else part for part in self.fixed])
@@ -333,7 +302,7 @@ def _normed(chunks: Sequence[Tensor], norm: HeldNorm, rows: torch.Size) -> Tenso
 
 
 def _gathered(fixed: Sequence[FixedPart]) -> list[FixedPart]:
-    """The same, vectors of one component that are scaled alike in one part."""
+    """Merge vectors of one component with equal scales."""
     alike: dict[tuple[Component, torch.Size], list[FixedPart]] = {}
     for part in fixed:
         alike.setdefault((part.component, part.vectors.shape[1:]), []).append(part)
@@ -348,6 +317,6 @@ def _gathered(fixed: Sequence[FixedPart]) -> list[FixedPart]:
 
 
 def _widened(parts: Tensor, shape: torch.Size) -> Tensor:
-    """Contributions to a tensor that was broadcast to this shape."""
+    """Return contributions to a tensor that was broadcast to this shape."""
     missing = (1,) * (len(shape) - parts.dim() + 1)
     return parts.reshape(len(parts), *missing, *parts.shape[1:]).expand(-1, *shape)

@@ -1,9 +1,9 @@
-"""Sweeps: the logits of a model under many interventions, each exact, without running what they share.
+"""Sweeps: exact logits of a model under many ablation targets, without repeating shared computations.
 
-A variant is a set of components (heads under one operator; blocks and layers off). Layers below its first touched
-layer are those of the untouched model, so they run once; in that layer Q, K and V are shared by all variants, and
-changing a head adds (changed_h - own_h) W_h to the residual stream; the last layer computes only the token that the
-classifier reads. Inputs are batched with others of exactly their length: nothing is padded.
+A variant (ablation target) is a set of components: heads under one ablation method, or ablated sublayers and layers.
+Layers before its first component run once for all variants. In that layer Q, K and V are shared, and changing a head
+adds (changed_h - own_h) W_h to the residual stream. The last layer computes only the token that the classifier reads.
+Batches contain inputs of equal length, so nothing is padded.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ PACK_TOKENS = 4096  # of all rows and variants of a pack, in the layers where ev
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one length in a pack."""
+    """The inputs of equal length in a pack."""
 
     encodings: Sequence[Encoding]
     length: int
@@ -45,15 +45,14 @@ class Rows:
 
     @property
     def tokens(self) -> int:
-        """How many tokens these rows have."""
+        """The number of tokens of these inputs."""
         return len(self.encodings) * self.length
 
 
 def packs(encodings: Sequence[Encoding], variants: int, pack_tokens: int = PACK_TOKENS) -> Iterator[list[int]]:
-    """Inputs in packs, similar lengths together, longest first.
+    """Yield inputs in packs of similar length, longest first.
 
-    Args:
-        pack_tokens: tokens of a pack at most, times 1 + variants; one input at least.
+    pack_tokens: largest number of tokens times 1 + variants; at least one input.
     """
     order = sorted(range(len(encodings)), key=lambda k: (-len(encodings[k]), k))
     some: list[int] = []
@@ -78,14 +77,9 @@ def packed_logits(
     *,
     source: StandInSource | None = None,
 ) -> tuple[Float[Tensor, "input label"], Float[Tensor, "variant input label"]]:
-    """Logits of every input, untouched and under every variant of heads.
+    """Return the logits of every input for the unmodified model and under every variant, at least float32.
 
-    Args:
-        variants: heads that are changed together; one at least in each.
-        pack_tokens: of all rows and variants of a pack; one input at least.
-
-    Returns:
-        Untouched, then changed; inputs and variants in the order given; float32 at least, on the CPU.
+    variants: heads that are changed together, at least one each.
     """
     masks = torch.zeros(len(variants), len(stack.blocks), stack.blocks[0].heads, dtype=torch.bool)
     for number, variant in enumerate(variants):
@@ -111,7 +105,7 @@ def packed_logits(
 def _run_pack(
     stack: Stack, groups: Sequence[Rows], masks: Bool[Tensor, "variant layer head"]
 ) -> tuple[Float[Tensor, "input label"], Float[Tensor, "variant input label"]]:
-    """Logits of a pack's inputs, untouched and under every variant."""
+    """Return the logits of a pack's inputs for the unmodified model and under every variant."""
     begins = masks.any(2).int().argmax(1)
     x = torch.cat([stack.embed(group.encodings).flatten(0, 1) for group in groups])
     masks, streams = masks.to(x.device), [-1]  # -1: the untouched model; then numbers of variants
@@ -126,7 +120,8 @@ def _run_pack(
 @dataclass(frozen=True)
 class _Branches:
     """The variants at one layer. masks: the heads that each changes here; streams: those that have begun, after -1 for
-    the untouched rows; new: those that begin here."""
+    the unmodified model; new: those that begin here.
+    """
 
     masks: Bool[Tensor, "variant head"]
     streams: Sequence[int]
@@ -140,7 +135,7 @@ def _attended(
     groups: Sequence[Rows],
     branches: _Branches,
 ) -> Float[Tensor, "more hidden"]:
-    """The residual stream after attention; variants that begin here stand below those there were, group by group."""
+    """Return the residual stream after attention; rows of new variants follow, group by group."""
     block, sizes = stack.blocks[layer], [len(branches.streams) * group.tokens for group in groups]
     shared = block.qkv(block.seen(x)).split(sizes)
     parts = [_mixed(stack, layer, part, group, branches) for part, group in zip(shared, groups, strict=True)]
@@ -161,8 +156,9 @@ def _mixed(
     group: Rows,
     branches: _Branches,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What the heads of one group give out [token, hidden], with earlier variants' heads of this layer changed; then
-    the untouched rows' own and changed outputs [token, head, dim], for the variants that begin here."""
+    """Return the heads' outputs of a group [token, hidden] with the changes of variants that have begun, and the
+    unmodified model's own and changed outputs [token, head, dim], for variants that begin here.
+    """
     rows, block, masks = len(group.encodings), stack.blocks[layer], branches.masks
     width = shared.shape[1] // 3 // block.heads
     query, key, value = shared.view(-1, group.length, 3, block.heads, width).permute(2, 0, 3, 1, 4)
@@ -183,7 +179,9 @@ def _branched(
     changed: Float[Tensor, "token head dim"],
     chosen: Bool[Tensor, "variant head"],
 ) -> Float[Tensor, "variant token hidden"]:
-    """The residual stream of variants that begin here: the untouched rows' and (changed_h - own_h) W_h of each head."""
+    """Return the residual stream of variants that begin here: the unmodified one plus (changed_h - own_h) W_h of each
+    head.
+    """
     used = torch.nonzero(chosen.any(0)).flatten()
     difference = (changed - mixed)[:, used].transpose(0, 1)
     added = torch.bmm(difference, block.separate["out"][used])
@@ -199,7 +197,7 @@ def _read(
     masks: Bool[Tensor, "variant head"],
     streams: Sequence[int],
 ) -> tuple[Tensor, Tensor]:
-    """The last layer where the classifier reads, for what has begun, and for variants that begin here."""
+    """Compute the last layer at the positions that the classifier reads, for variants that have begun or begin here."""
     block, count = stack.blocks[-1], len(masks)
     late = sorted(set(range(count)) - set(streams))
     chosen = torch.cat([masks.new_zeros(1, masks.shape[1]), masks[[*streams[1:], *late]]])
@@ -225,8 +223,11 @@ def _read(
 
 
 def cost_of(variant: Iterable[Head], layers: int) -> float:
-    """What a variant of one row costs here, in passes of that row through the untouched model: the feed-forward part
-    (two thirds of a layer's products) where it begins, whole layers above, and of the last layer next to nothing."""
+    """Return the cost of a variant, in passes of one input through the unmodified model.
+
+    The feed-forward part (two thirds of a layer) counts in the layer where it begins, later layers count fully, and the
+    last layer counts almost nothing.
+    """
     begins = min(head.layer for head in variant)
     return max(0.0, layers - 1 - begins - 1 / 3) / max(1, layers - 1)
 
@@ -249,12 +250,7 @@ AGREEMENT = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """Logits of a model untouched and under every variant, on the CPU.
-
-    Attributes:
-        plain: untouched; float32 at least.
-        fast: whether prefixes were shared.
-    """
+    """Logits of the unmodified model and under every variant, at least float32. fast: whether prefixes were shared."""
 
     plain: Float[Tensor, "input label"]
     changed: Float[Tensor, "variant input label"]
@@ -267,11 +263,11 @@ class Computing:
     """How a sweep computes.
 
     Attributes:
-        dtype: arithmetic of the layers ("float32", "bfloat16"); None for the checkpoint's own; float32 where the CPU
-            has no instructions for it.
-        packed: whether rows of all lengths stand in one matrix, for few rows or few variants
-            of heads: the same numbers.
-        place: the position whose logits of a language model are read; None for classifiers.
+        dtype: arithmetic of the layers ("float32", "bfloat16"); None: that of the checkpoint. float32 if the CPU has no
+            instructions for it.
+        packed: put examples of all lengths into one matrix, for few examples or few variants of heads; results are
+            equal.
+        place: the position where a language model is read; None for classifiers.
     """
 
     dtype: str | None = None
@@ -281,7 +277,7 @@ class Computing:
 
 
 def every_head(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Variant]:
-    """Each head of a model as a variant of its own, layer by layer. attending: as of `AttentionMaps`."""
+    """Return a variant for each head, layer by layer. attending: as in `AttentionMaps`."""
     return [frozenset({head}) for head in all_heads(layers, heads, attending)]
 
 
@@ -294,22 +290,18 @@ def sweep(
     source: StandInSource | None = None,
     computing: Computing = Computing(),
 ) -> Sweep:
-    """Logits of every input under every variant, in the order given: a classifier's, or a language model's at a place.
+    """Return the logits of every input under every variant: of a classifier, or of a language model at
+    `computing.place`.
 
-    Families without a stack run the whole model once a variant, in the checkpoint's dtype: the same numbers, later.
+    Families without a stack run the whole model for each variant; results are equal.
 
     Args:
-        encodings: inputs of any lengths, one at least.
-        variants: components that are changed together, one at least in each.
-        operator: of heads; parts of layers are off, and stand beside heads only under "zero".
-        source: where the outputs of "mean", "resample", "constant" and "patch" come from.
-        computing: how it is computed, and where a language model is read.
-
-    Returns:
-        The logits, and how they were computed.
+        variants: components that are changed together, at least one each.
+        operator: ablation method for heads; sublayers and layers can be combined with heads only under "zero".
+        source: of the outputs for "mean", "resample", "constant" and "patch".
 
     Raises:
-        InterventionError: the operator is unknown or undefined here.
+        InterventionError: the ablation method is unknown or undefined here.
         InputError: there are no inputs, the dtype is unknown, or a component does not exist.
         CheckpointError: nothing is predicted.
     """
@@ -368,26 +360,29 @@ def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Ope
 
 
 def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
-    """The heads among components."""
+    """Return the heads among components."""
     return frozenset(component for component in variant if isinstance(component, Head))
 
 
 def changes_of(variant: Iterable[Component], operator: Operator, source: StandInSource | None = None) -> list[Change]:
-    """A variant as interventions on the whole model: its heads under the operator, its blocks and layers off."""
+    """Return a variant as interventions on the whole model: heads under the ablation method, sublayers and layers
+    ablated.
+    """
     heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 
 
 def _to_check(encodings: Sequence[Encoding], padding: int | None) -> list[int]:
-    """Inputs on which the stack must give the model's logits: those that hold the padding piece (models read them in
-    their own way), the first, shortest and longest, and every CHECKED_EVERYth."""
+    """Return the inputs on which the stack must reproduce the model: those with the padding token, the first, the
+    shortest, the longest, and every CHECKED_EVERYth.
+    """
     special = [k for k, encoding in enumerate(encodings) if padding in encoding.ids]
     lengths = sorted(range(len(encodings)), key=lambda k: len(encodings[k]))
     return sorted({*special, lengths[0], lengths[-1], *range(0, len(encodings), CHECKED_EVERY)})
 
 
 def _agrees(stack: Stack, encodings: Sequence[Encoding], wanted: Float[Tensor, "input label"]) -> bool:
-    """Whether the stack reproduces the model: an unusual option of a family must not pass unseen."""
+    """Return whether the stack reproduces the model, so that an unsupported option of a family is noticed."""
     predicted = _by_stack(stack, encodings, [], ("zero", None), BATCH_TOKENS // 2).plain
     bounds = AGREEMENT[stack.dtype] * wanted.abs().amax(1).clamp_min(1.0)
     return bool(((predicted - wanted).abs().amax(1) <= bounds).all())
@@ -452,7 +447,9 @@ def _run_bucket(
     batch_tokens: int,
     walked: Mapping[int, Variant] = NONE,
 ) -> tuple[Tensor, Found]:
-    """Logits of inputs of one length: untouched [input, label], and per group of variants; walked: those with parts."""
+    """Return the logits of inputs of equal length [input, label] and by group of variants. walked: those with
+    sublayers.
+    """
     x = stack.embed(encodings)
     length, last = x.shape[1], len(stack.blocks) - 1
     at_once = max(1, batch_tokens // (len(encodings) * length))
@@ -481,7 +478,7 @@ def _run_bucket(
 
 
 def _walks(stack: Stack, x: Tensor, start: int, walked: Mapping[int, Variant]) -> Found:
-    """Logits of the variants with parts whose first component lies in layer `start`, from that layer's inputs."""
+    """Return the logits of variants with sublayers whose first component is in layer `start`."""
     outcomes: Found = []
     for number, variant in walked.items():
         if min(component.layer for component in variant) != start:
@@ -494,7 +491,7 @@ def _walks(stack: Stack, x: Tensor, start: int, walked: Mapping[int, Variant]) -
 
 
 def _layer_without(stack: Stack, y: Tensor, layer: int, variant: Variant) -> Tensor:
-    """One layer without a variant's components in it; heads among them are zeroed."""
+    """Run one layer without a variant's components; heads among them are zeroed."""
     block, kinds = (
         stack.blocks[layer],
         {component.kind for component in variant if isinstance(component, LayerBlock) and component.layer == layer},
@@ -516,7 +513,7 @@ def _with_changes(
     added: Float[Tensor, "head batch length hidden"],
     chosen: Bool[Tensor, "variant head"],
 ) -> Float[Tensor, "rows length hidden"]:
-    """The residual stream of every variant, variants outermost."""
+    """Return the residual stream of every variant, variants outermost."""
     if bool((chosen.sum(1) == 1).all()):
         changes = added[chosen.int().argmax(1)] + joined
     else:
@@ -527,7 +524,7 @@ def _with_changes(
 def _finish(
     stack: Stack, y: Tensor, layer: int, masks: Bool[Tensor, "variant layer head"], fixed: StandIn
 ) -> Float[Tensor, "rows label"]:
-    """From the inputs of `layer` to the logits; rows are variants x inputs."""
+    """Run from the inputs of `layer` to the logits; rows are variants x inputs."""
     inputs = y.shape[0] // len(masks)
     for number in range(layer, len(stack.blocks) - 1):
         block, chosen = stack.blocks[number], masks[:, number]
@@ -542,7 +539,7 @@ def _finish(
 def _last(
     stack: Stack, x: Tensor, chosen: Bool[Tensor, "variant head"], fixed: StandIn, *, shared: bool = True
 ) -> Float[Tensor, "rows label"]:
-    """The last layer where the classifier reads. shared: x [input, ...] serves every variant; else it is theirs."""
+    """Run the last layer at the positions that the classifier reads. shared: x [input, ...] serves every variant."""
     block, times = stack.blocks[-1], len(chosen) if shared else 1
     output, replaced = last_outputs(stack, fixed, x)
     rows = chosen.repeat_interleave(len(x) * times // len(chosen), 0)[:, None, :, None]

@@ -1,7 +1,8 @@
-"""What an encoder-decoder translates right with heads changed, how much heads matter, cross attention as alignment.
+"""Accuracy of an encoder-decoder's translations with heads changed, importance of heads, and cross attention as
+alignment.
 
-A target is read as it should be (teacher forcing), and every step's most probable token is compared with the next one.
-A sentence whose every step is right, its end among them, is what greedy translation writes, and no other is.
+Decoding is teacher-forced, and the most probable token at each step is compared with the next one. A sentence is
+exactly right if every step is right, including the end; greedy translation then writes it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,11 +24,11 @@ from .words import words_of
 
 @dataclass(frozen=True)
 class Right:
-    """What is translated right.
+    """Correctness of translations.
 
     Attributes:
-        exact: whether every token of the sentence is right, its end among them.
-        share: of the sentence's tokens, its end among them, that are right. *Range:* 0 to 1.
+        exact: whether every token of the sentence is right, including the end.
+        share: fraction of the sentence's tokens that are right, including the end.
     """
 
     exact: Bool[np.ndarray, " row"]
@@ -35,11 +36,9 @@ class Right:
 
 
 def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[Encoding]:
-    """Sources with their targets, encoded.
+    """Encode sources with their targets.
 
-    Raises:
-        CheckpointError: the checkpoint is none such.
-        InputError: a row does not fit.
+    Raises CheckpointError if the checkpoint is not an encoder-decoder, and InputError if an example does not fit.
     """
     if not checkpoint.family.translates or checkpoint.model.get_output_embeddings() is None:
         raise CheckpointError(
@@ -61,13 +60,9 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
 
 
 def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterable[Change] = ()) -> Right:
-    """Which sentences, and which share of their tokens, come out right under these changes.
+    """Return which sentences, and which fraction of their tokens, are right under these changes.
 
-    Returns:
-        One entry a row, in the order given.
-
-    Raises:
-        InterventionError: a change is undefined here.
+    Raises InterventionError if a change is undefined here.
     """
     changes = tuple(changes)
     exact, share = np.zeros(len(encodings), dtype=bool), np.zeros(len(encodings))
@@ -83,15 +78,13 @@ def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterab
 def part_importance(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, normalize: bool = True
 ) -> list[Float[np.ndarray, "layer head"]]:
-    """|dL/dxi_h| of each set of heads, mean over sentences (Michel et al. 2019, section 4.1).
+    """Return |dL/dxi_h| of each set of heads, mean over sentences (Michel et al. 2019, section 4.1).
 
-    L is a sentence's cross-entropy in nats, summed over its target's tokens.
-
-    Args:
-        normalize: whether each layer's values are divided by their l2 norm.
+    L is the cross-entropy of a sentence in nats, summed over its target tokens. normalize: divide each layer by its l2
+    norm.
 
     Returns:
-        One array a set, in the order of the checkpoint's sets, float64. *Range:* 0 and up; 0 to 1 when normalized.
+        One array for each set, float64, at least 0; 0 to 1 if normalized.
     """
     sums = [np.zeros((head_set.layers, head_set.heads)) for head_set in checkpoint.sets]
     for inputs in batches(encodings, BATCH_TOKENS // 2):
@@ -113,16 +106,15 @@ def part_importance(
 
 
 def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[np.ndarray]:
-    """Of each row the source word that each cross head looks at most when it writes a word.
+    """Return for each example the source word that each cross-attention head attends to most when it writes a word.
 
-    Words are what spaces part. The query that writes a word is the one before it; of several pieces, the mean.
+    Words are separated by spaces. The query is the position before the word; for several tokens, the mean.
 
     Returns:
-        One array of integers a row: source words by their place in the sentence, from 0. *Shape:* (layer, head, target
-        word) each.
+        Zero-based indices of source words, one array (layer, head, target word) for each example.
 
     Raises:
-        InputError: a row has no target.
+        InputError: an example has no target.
     """
     words: list[np.ndarray] = [np.empty(0)] * len(encodings)
     cross = checkpoint.head_set("cross")
@@ -154,13 +146,13 @@ def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list
 
 
 def _next_tokens(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Tensor:
-    """What each step of the targets should write: the next token, and at last an end."""
+    """Return the tokens that each step of the targets should write: the next token, and finally an end token."""
     end = min(ends_of(checkpoint), default=0)
     return torch.tensor([[*pair.target.ids[1:], end] for pair in encodings if pair.target is not None])
 
 
 def _gates(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Tensor]:
-    """xi = 1 for every head, input and query, call by call of a forward."""
+    """Return xi = 1 for every head, input and query, one tensor for each call."""
     source, target = encodings[0].lengths
     gates: list[Any] = [None] * checkpoint.calls
     for head_set in checkpoint.sets:

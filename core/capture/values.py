@@ -1,4 +1,4 @@
-"""The value vectors of every head, without their bias: what effective attention is measured against.
+"""The value vectors of every head without their bias, for effective attention.
 
 Brunner et al. (2020) leave the bias out: rows of effective attention do not sum to 1, so a bias would not cancel.
 """
@@ -28,14 +28,10 @@ _BY_HEAD = ("query_key_value",)  # query, key and value of each head together
 def maps_and_values(
     checkpoint: Checkpoint, encoding: Encoding
 ) -> tuple[Float[np.ndarray, "layer head query column"], Float[np.ndarray, "layer head key dim"]]:
-    """Weights and values of one input, float64.
+    """Return weights and values x W_V (without bias) of one input, float64; a sink is the last column of the weights.
 
-    Returns:
-        The weights, whose rows sum to 1 (a sink's column is the last), and x W_V of every key, without the bias; values
-        of heads that share them are repeated.
-
-    Raises:
-        InputError: maps or value projections cannot be reached, or the maps would not fit into memory.
+    Values that heads share are repeated. Raises InputError if maps or value projections cannot be reached, or if the
+    maps would not fit into memory.
     """
     length = len(encoding)
     maps = EXACT_MAPS * maps_bytes(checkpoint.layers, checkpoint.heads, length)
@@ -61,11 +57,9 @@ def maps_and_values(
 
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
-    """W_V of every layer, by head.
+    """Return W_V of every layer by head, float64; values that heads share are repeated.
 
-    Returns:
-        Float64, in the order of the layers; values that heads share are repeated. Fewer than there are layers where
-        they cannot be had.
+    Fewer than the number of layers if they cannot be reached.
     """
     slices = []
     for module in checkpoint.model.modules():
@@ -81,7 +75,7 @@ def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden
 
 @contextmanager
 def _projections(checkpoint: Checkpoint) -> Iterator[list[np.ndarray]]:
-    """Values [head, key, dim] of each layer that runs in this thread until the block ends, in order."""
+    """Collect the values [head, key, dim] of each layer that runs in this thread within the context."""
     projected: list[np.ndarray] = []
     thread = threading.get_ident()
     handles = []
@@ -104,7 +98,7 @@ def _projections(checkpoint: Checkpoint) -> Iterator[list[np.ndarray]]:
 
 
 def _by_head(states: Tensor, name: str, checkpoint: Checkpoint) -> np.ndarray:
-    """A projection's output [key, width] as values [head, key, dim]."""
+    """Return the output of a projection [key, width] as values [head, key, dim]."""
     values, length = states.double().cpu().numpy(), len(states)
     if name in _OWN:
         heads = getattr(checkpoint.model.config, "num_key_value_heads", None) or checkpoint.heads

@@ -1,6 +1,6 @@
-"""From pieces to words: attention to a word is the sum over its pieces, attention from it the mean.
+"""From tokens to words: attention to a word is the sum over its tokens, attention from it the mean.
 
-So rows still sum to 1 (Clark et al. section 4.1). A piece that spans two words joins them.
+Rows still sum to 1 (Clark et al. section 4.1). A token that spans two words joins them.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,10 +19,10 @@ class Word:
     """A word of an input.
 
     Attributes:
-        text: as it stands in the input; of a special token its name.
-        positions: of its pieces, from 0.
-        sentence: which sentence it is of, 0 or 1; None of a special token.
-        span: characters [start, end) that it covers in its sentence; None of a special token.
+        text: as in the input; for a special token its name.
+        positions: of its tokens.
+        sentence: 0 or 1; None for a special token.
+        span: characters [start, end) in its sentence; None for a special token.
     """
 
     text: str
@@ -32,23 +32,19 @@ class Word:
 
 
 def words_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> tuple[Word, ...]:
-    """Group an input's pieces into words.
+    """Group the tokens of an input into words, in order.
 
-    Every position belongs to exactly one word: special tokens and pieces outside all spans stand alone, and words that
-    share a piece (do|n't) become one.
+    Every position belongs to exactly one word. Special tokens and tokens outside all spans form separate words, and
+    words that share a token (do|n't) are joined.
 
-    Args:
-        spans: characters [start, end) of each sentence's words; None: words end at white space.
-
-    Returns:
-        The words in the order of their pieces.
+    spans: characters [start, end) of the words of each sentence; None: words are separated by white space.
     """
     sources = (encoding.text, encoding.pair or "")
     return tuple(_word(encoding, group, sources) for group in groups_of(encoding, spans))
 
 
 def groups_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> list[list[int]]:
-    """The positions of each word of `words_of`, in order."""
+    """Return the positions of each word of `words_of`."""
     borders = spans or [spaced_words(source) for source in (encoding.text, encoding.pair or "")]
     edges = [([span[0] for span in border], [span[1] for span in border]) for border in borders]
     groups: list[list[int]] = []
@@ -67,7 +63,7 @@ def groups_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None)
 
 
 def _reach(starts: list[int], ends: list[int], span: Span) -> Span:
-    """Characters of all words that a piece touches (words in order); its own characters when it touches none."""
+    """Return the span of all words that a token overlaps, or the token's own span if there are none."""
     first, last = bisect_right(ends, span[0]), bisect_left(starts, span[1])
     return (starts[first], max(ends[first:last])) if first < last else span
 
@@ -82,7 +78,7 @@ def _word(encoding: Encoding, group: list[int], sources: tuple[str, str]) -> Wor
 
 
 def spaced_words(text: str) -> list[Span]:
-    """Characters [start, end) of the white-space separated words of a text."""
+    """Return the spans [start, end) of the words of a text that white space separates."""
     spans, start = [], None
     for position, character in enumerate(text + " "):
         if character.isspace():
@@ -97,15 +93,11 @@ def spaced_words(text: str) -> list[Span]:
 def word_weights(
     weights: Float[np.ndarray, "*heads query key"], words: Sequence[Word], keys: Sequence[Word] | None = None
 ) -> Float[np.ndarray, "*heads word key_word"]:
-    """Sum over each word's key pieces, mean over its query pieces.
+    """Sum weights over each word's key tokens and average over its query tokens; rows still sum to 1.
 
     Args:
-        weights: between pieces; rows sum to 1.
-        words: of the queries, and of the keys too unless `keys` are given; every piece is of one of them.
-        keys: words of the keys where they are another text's. A key after the last piece (a sink) stays as it is.
-
-    Returns:
-        Rows still sum to 1.
+        words: of queries, and of keys unless `keys` is given; they cover every token.
+        keys: words of keys of another text. A key after the last token (a sink) is unchanged.
     """
     membership = _membership(words, weights.shape[-2], weights.dtype)
     other = membership if keys is None else _membership(keys, weights.shape[-1], weights.dtype)
@@ -116,7 +108,7 @@ def word_weights(
 
 
 def _membership(words: Sequence[Word], length: int, dtype: np.dtype) -> Float[np.ndarray, "piece word"]:
-    """1 where a piece is of a word."""
+    """1 if a token belongs to a word."""
     membership = np.zeros((length, len(words)), dtype=dtype)
     for number, word in enumerate(words):
         membership[list(word.positions), number] = 1
@@ -124,7 +116,7 @@ def _membership(words: Sequence[Word], length: int, dtype: np.dtype) -> Float[np
 
 
 def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:
-    """Where [CLS] or BOS and the separators stand among the pieces or, after `word_maps`, the words of an input."""
+    """Return the positions of [CLS] or BOS, and of the separators, among the tokens or (after `word_maps`) words."""
     groups = groups_of(encoding) if words else [[k] for k in range(len(encoding))]
     firsts = [k for k, pieces in enumerate(groups) if encoding.first is not None and encoding.first in pieces]
     separators = tuple(k for k, pieces in enumerate(groups) if set(pieces) & set(encoding.separators))
@@ -132,7 +124,7 @@ def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[in
 
 
 def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
-    """The maps between words instead of pieces; of an encoder-decoder the decoder's words are those of its target."""
+    """Return the maps between words. For an encoder-decoder, the decoder's words are those of its target."""
     target = encoding.target if maps.part in ("decoder", "cross") else None
     words = words_of(encoding) if target is None else words_of(target)
     keys = words_of(encoding) if maps.part == "cross" else None
@@ -147,14 +139,13 @@ def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
 
 
 def shares(encoding: Encoding, spans: Sequence[Span]) -> Float[np.ndarray, "piece word"]:
-    """How much of each piece belongs to each word of a gold sentence.
+    """Return the fraction of each token that belongs to each word of a gold sentence.
 
-    Times a map's keys, and its columns scaled to 1 times the queries, it gives what `word_weights` gives where no piece
-    is shared.
+    Applied to keys, and with columns scaled to 1 to queries, it equals `word_weights` if no token is shared.
 
     Returns:
-        1, or a part where words share a piece (do|n't); rows sum to 1, or to 0 of a piece in no word. A word without a
-        piece (cut off) has a column of 0.
+        1, or a fraction if words share a token (do|n't). Rows sum to 1, or to 0 for a token outside words. Columns of
+            truncated words are 0.
     """
     overlaps = np.zeros((len(encoding), len(spans)))
     for word, (start, end) in enumerate(spans):

@@ -1,9 +1,9 @@
-"""Value zeroing (Mohebbi et al. 2023, arXiv 2301.12971): how much a layer's output of a token hangs on another token.
+"""Value zeroing (Mohebbi et al. 2023, arXiv 2301.12971): how much a layer's output at a token depends on another token.
 
-The value vector of token j is set to 0 in every head of one layer, everything else is left, and the score of (i, j) is
-the cosine distance of the layer's output of token i to the untouched one. It sees what weights do not: the values, the
-output projection, the residual stream, LayerNorm and the feed-forward block. A score of a layer and a pair of tokens,
-not of a head. In families with LayerNorm first (GPT-2) the layer's output is the residual stream after it.
+The value vector of token j is set to 0 in every head of one layer. The score of (i, j) is the cosine distance of the
+layer's output at token i to the unmodified one. Unlike weights, it includes values, output projection, residual stream,
+LayerNorm and feed-forward sublayer. It is a score of a layer, not of a head. In families with LayerNorm first (GPT-2),
+the output of a layer is the residual stream after it.
 """
 
 import threading
@@ -25,7 +25,7 @@ from .running import BATCH_TOKENS, model_inputs, prepared
 
 
 class _Call(NamedTuple):
-    """A layer as it ran: what it got and what it gave."""
+    """The arguments and output of a layer in a run."""
 
     layer: nn.Module
     arguments: tuple[Any, ...]
@@ -36,18 +36,15 @@ class _Call(NamedTuple):
 def value_zeroing(
     checkpoint: Checkpoint, encoding: Encoding, *, normalised: bool = True
 ) -> Float[np.ndarray, "layer query key"]:
-    """How far a layer's output of a token moves when another token's values are 0.
+    """Return the cosine distance of a layer's output at each query token if the values of a key token are 0, float64.
 
-    Every layer runs again from its own input, once for each token.
-
-    Args:
-        normalised: whether every row is divided by its sum (a row of zeros stays one).
+    Every layer runs again from its own input, once for each token. normalised: divide every row by its sum.
 
     Returns:
-        Cosine distances, float64; the key is the zeroed token. *Range:* 0 to 2; 0 to 1 when normalised, rows sum to 1.
+        *Range:* 0 to 2; 0 to 1 if normalised. A row of zeros remains zero.
 
     Raises:
-        InputError: the family's layers cannot be reached.
+        InputError: the layers of the family cannot be reached.
     """
     with torch.no_grad():
         with prepared(checkpoint), _calls(checkpoint) as calls:
@@ -62,7 +59,7 @@ def value_zeroing(
 
 @contextmanager
 def _calls(checkpoint: Checkpoint) -> Iterator[list[_Call]]:
-    """The layers that run in this thread until the block ends, in order."""
+    """Collect the layers that run in this thread within the context, in order."""
     calls: list[_Call] = []
     thread = threading.get_ident()
 
@@ -87,7 +84,7 @@ def _states(output: Any) -> Tensor:
 
 
 def _of_layer(call: _Call, length: int) -> Float[np.ndarray, "query key"]:
-    """Cosine distances [query, key] of one layer, the zeroed token as the key."""
+    """Return the cosine distances [query, key] of one layer; the key is the token with zeroed values."""
     columns = []
     for tokens in torch.arange(length).split(max(1, BATCH_TOKENS // length)):
         zeroed, recomputed = _again(call, tokens).double(), call.output.double()
@@ -98,7 +95,7 @@ def _of_layer(call: _Call, length: int) -> Float[np.ndarray, "query key"]:
 
 
 def _again(call: _Call, tokens: Tensor) -> Float[Tensor, "token position hidden"]:
-    """The layer's outputs with the value of each of these tokens zeroed, one after another as a batch."""
+    """Return the outputs of the layer with the values of each of these tokens zeroed in turn, as a batch."""
     held: list[Tensor] = []
 
     def mix(_: int, output: Tensor, values: Tensor, __: Tensor | None) -> Tensor:
