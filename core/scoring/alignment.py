@@ -1,4 +1,4 @@
-"""Words of two inputs side by side: which are partners, and how far each head's map moved between them."""
+"""Alignment of the words of two inputs, and how far each head's map moved between them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,32 +17,21 @@ Links = Sequence[tuple[int, int]]  # (source word, target word), from 0
 
 
 def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarray, "guess linked"]:
-    """Whether each guess's source word is one that the target word is linked to.
-
-    Args:
-        guessed: of each guess (a head, or positions alone) the source word of every target word.
-
-    Returns:
-        Of the target words that have a link, in order.
-    """
+    """Return whether each guess's source word is linked to the target word, for the target words that have a link."""
     linked, gold_links = sorted({target for _, target in links}), set(links)
     right = [[(int(row[target]), target) in gold_links for target in linked] for row in guessed]
     return np.array(right, dtype=bool).reshape(len(guessed), len(linked))
 
 
 class PositionTable:
-    """The best guess from positions alone.
+    """The best guess from positions only.
 
-    For target word t of T in a source of S words, it is the source word that is linked to it most often in rows that
-    are not scored; where (t, T, S) is not among them, the same share of the way.
+    For target word t of T in a source of S words, the guess is the source word that is most often linked to it in
+    training examples. If (t, T, S) does not occur there, it is the same relative position.
     """
 
     def __init__(self, rows: Sequence[tuple[int, int, Links]]) -> None:
-        """Count the links of rows that are not scored.
-
-        Args:
-            rows: words of the source, words of the target, and their links.
-        """
+        """rows: number of source words, number of target words, and links of each training example."""
         counts: dict[tuple[int, int, int], Counter[int]] = {}
         for sources, targets, links in rows:
             for source, target in links:
@@ -52,27 +41,14 @@ class PositionTable:
         }
 
     def guesses(self, sources: int, targets: int) -> Int[np.ndarray, " word"]:
-        """A source word for each target word.
-
-        Args:
-            sources: words of the source, at least 1.
-
-        Returns:
-            *Range:* 0 to sources - 1.
-        """
+        """Return a source word for each target word. sources: number of source words, at least 1."""
         diagonal = np.rint(np.arange(targets) * (sources - 1) / max(targets - 1, 1)).astype(int)
         return np.array([self.most.get((k, targets, sources), diagonal[k]) for k in range(targets)])
 
 
 @dataclass(frozen=True)
 class WordAlignment:
-    """Words of two inputs by number, as partners or alone.
-
-    Attributes:
-        pairs: (word of the first, word of the second), in order.
-        first_alone: words of the first without a partner.
-        second_alone: words of the second without a partner.
-    """
+    """Words of two inputs by index, as pairs (word of the first, word of the second) or unaligned."""
 
     pairs: tuple[tuple[int, int], ...]
     first_alone: tuple[int, ...]
@@ -84,16 +60,12 @@ def align_words(
     second: Sequence[str],
     sentences: tuple[Sequence[int | None], Sequence[int | None]] | None = None,
 ) -> WordAlignment:
-    """Identical words in order are partners, and a replaced run of words with one of the same number, one to one.
+    """Align identical words in order, and replaced runs of equal length one to one.
 
-    Such a run is a swapped word and its replacement. Words are compared by difflib without their case.
+    Words are compared by difflib, ignoring case.
 
-    Args:
-        sentences: of both inputs which sentence each word is in; words are partners only within the same one. None
-            marks special tokens, partners by their order. Without it all words are in one sentence.
-
-    Returns:
-        Partners, and the words that have none.
+    sentences: the sentence of each word in both inputs; words are aligned only within the same sentence. None marks
+    special tokens, which are aligned in order. Without it, all words are in one sentence.
     """
     marks = sentences or ([0] * len(first), [0] * len(second))
     pairs: list[tuple[int, int]] = []
@@ -113,7 +85,7 @@ def align_words(
 
 
 def _ends(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
-    """Special tokens of a pair beside a sentence alone: the first with the first, the last with the last."""
+    """Align the special tokens of a pair with those of a single sentence: first with first, last with last."""
     if not first or not second:
         return []
     ends = [(first[0], second[0])]
@@ -125,10 +97,9 @@ class MapChange:
     """How far each head's map moved between two inputs.
 
     Attributes:
-        cosine: of the maps over aligned rows and columns, each row scaled to sum to 1 there. *Range:* 0 (nothing in
-            common) to 1 (the same); NaN where no row has weight there.
-        first_elsewhere: mean share of the aligned rows' weight on words of the first without a partner. *Range:* 0 to
-            1.
+        cosine: similarity of the maps over aligned rows and columns, each row normalised to 1 there. *Range:* 0 to 1;
+            NaN if no row has weight there.
+        first_elsewhere: mean fraction of the aligned rows' weight on unaligned words of the first input.
     """
 
     cosine: Float[np.ndarray, "layer head"]
@@ -141,14 +112,7 @@ def map_change(
     second: Float[np.ndarray, "layer head other other"],
     alignment: WordAlignment,
 ) -> MapChange:
-    """Compare word maps of two inputs where their words are partners.
-
-    Args:
-        first: maps between words, rows sum to 1.
-
-    Raises:
-        InputError: no word has a partner.
-    """
+    """Compare word maps of two inputs on their aligned words. Raises InputError if no words are aligned."""
     if not alignment.pairs:
         raise InputError("Maps are compared on words that both inputs have; these have none: change fewer words.")
     sides = [list(side) for side in zip(*alignment.pairs, strict=True)]

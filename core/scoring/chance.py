@@ -1,4 +1,4 @@
-"""Whether a classifier is shown to be above the best constant: what its heads do says little otherwise."""
+"""Whether a classifier is above the best constant prediction; otherwise its heads say little about the task."""
 
 import math
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from .intervals import wilson_interval
 
 @dataclass(frozen=True)
 class AboveConstant:
-    """A share of rows that were right beside the better constant's.
+    """An accuracy compared with that of the better constant prediction.
 
     Attributes:
-        share: of rows that were right, 0 to 1.
-        low, high: its 95 % Wilson interval over rows.
-        rows: how many rows the share is of.
+        share: accuracy.
+        low, high: 95 % Wilson interval over examples.
+        rows: number of examples.
     """
 
     share: float
@@ -27,12 +27,12 @@ class AboveConstant:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the whole interval lies above the constant."""
+        """Whether the whole interval is above the constant's accuracy."""
         return self.low > self.constant
 
     @property
     def sentence(self) -> str:
-        """What to tell people where it is not shown; "" where it is."""
+        """The warning for users if it is not; otherwise ""."""
         if self.is_shown:
             return ""
         return (
@@ -42,18 +42,18 @@ class AboveConstant:
 
 
 def above_constant(share: float, constant: float, rows: int) -> AboveConstant:
-    """Whether a share of right rows is above a constant's, by its interval; of one row at least."""
+    """Compare an accuracy over at least one example with that of a constant prediction."""
     low, high = wilson_interval(np.array(round(share * rows)), rows)
     return AboveConstant(share, float(low), float(high), constant, rows)
 
 
 @dataclass(frozen=True)
 class AboveZero:
-    """A correlation of scores with those of people beside none, which is what a constant has.
+    """A correlation with human scores compared with 0, the correlation of a constant prediction.
 
     Attributes:
-        correlation: Pearson's r, -1 to 1.
-        low, high: its 95 % interval over rows, on Fisher's scale.
+        correlation: Pearson's r.
+        low, high: 95 % interval over examples, on Fisher's scale.
     """
 
     correlation: float
@@ -63,12 +63,12 @@ class AboveZero:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the whole interval lies above 0."""
+        """Whether the whole interval is above 0."""
         return self.low > 0
 
     @property
     def sentence(self) -> str:
-        """What to tell people where it is not shown; "" where it is."""
+        """The warning for users if it is not; otherwise ""."""
         if self.is_shown:
             return ""
         return (
@@ -78,14 +78,8 @@ class AboveZero:
 
 
 def fisher_interval(correlation: float, rows: int) -> tuple[float, float]:
-    """The 95 % interval of a correlation.
-
-    Args:
-        correlation: Pearson's r, between -1 and 1.
-        rows: at least 4.
-
-    Source:
-        Fisher 1921: arctanh r has a standard error of 1 / sqrt(n - 3).
+    """Return the 95 % interval of Pearson's r over at least 4 examples (Fisher 1921): arctanh r has SE 1 /
+    sqrt(n - 3).
     """
     reach = NormalDist().inv_cdf(0.975) / math.sqrt(rows - 3)
     centre = math.atanh(min(max(correlation, -1 + 1e-12), 1 - 1e-12))
@@ -93,10 +87,5 @@ def fisher_interval(correlation: float, rows: int) -> tuple[float, float]:
 
 
 def above_zero(correlation: float, rows: int) -> AboveZero:
-    """Hold a correlation against none, with Fisher's interval.
-
-    Args:
-        correlation: Pearson's r, between -1 and 1.
-        rows: at least 4.
-    """
+    """Compare Pearson's r over at least 4 examples with 0."""
     return AboveZero(correlation, *fisher_interval(correlation, rows), rows)

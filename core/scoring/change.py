@@ -1,8 +1,8 @@
-"""How much each head's maps change between two checkpoints on the same input (Kovaleva et al. 2019, 4.3, Fig 5).
+"""Change of each head's maps between two checkpoints on the same input (Kovaleva et al. 2019, 4.3, Fig 5).
 
-Maps are cropped to real tokens, unlike the paper's notebook, where padding queries of 200x200 maps swamp the rest. A
-causal model keeps most of its weight on the first token before and after, which makes any two maps look alike, so its
-numbers are also given without that column.
+Maps are cropped to real tokens, unlike the paper's notebook, where padding queries of 200x200 maps dominate. A causal
+model puts most weight on the first token before and after, which makes any two maps similar; its values are therefore
+also given without that token.
 """
 
 import heapq
@@ -24,15 +24,7 @@ ROWS_KEPT = 5  # per head, those that changed most
 def cosine(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """cos(flatten(A_before), flatten(A_after)) of every head.
-
-    Args:
-        before: attention weights, rows sum to 1.
-        after: the same of the other checkpoint on the same inputs.
-
-    Returns:
-        float64. *Range:* 0 (no place in common) to 1 (the same). NaN for an empty or all-zero map.
-    """
+    """Return the cosine similarity of the flattened maps of every head, float64. NaN for an empty or all-zero map."""
     old, new = before.flatten(-2).double(), after.flatten(-2).double()
     return (old * new).sum(-1) / (old.norm(dim=-1) * new.norm(dim=-1))
 
@@ -40,14 +32,9 @@ def cosine(
 def divergence(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Mean over queries of JS(P, Q) = H((P + Q) / 2) - (H(P) + H(Q)) / 2 of every head, in nats.
+    """Return the mean over queries of JS(P, Q) = H((P + Q) / 2) - (H(P) + H(Q)) / 2 of every head, in nats, float64.
 
-    Args:
-        before: attention weights, rows sum to 1.
-        after: the same of the other checkpoint on the same inputs.
-
-    Returns:
-        float64. *Range:* 0 (the same) to ln 2 (nothing shared). NaN for an empty map.
+    *Range:* 0 (identical) to ln 2 (disjoint). NaN for an empty map.
     """
     old, new = before.double(), after.double()
     entropy = torch.special.entr
@@ -56,16 +43,9 @@ def divergence(
 
 
 def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head rest rest"]:
-    """A causal map without the first token as query and key; each row is scaled to sum to 1 again.
+    """Return a causal map without the first token as query and key, float64, with rows normalised to 1.
 
-    A row whose whole weight lay on the first token has nothing left and becomes uniform over what it may see, so that
-    two such rows do not differ.
-
-    Args:
-        weights: attention weights of a causal model, rows sum to 1.
-
-    Returns:
-        float64, rows sum to 1. Empty where there is one token only.
+    Rows whose whole weight was on the first token become uniform over the visible keys. Empty for a single token.
     """
     without_sink = weights[..., 1:, 1:].double()
     total = without_sink.sum(-1, keepdim=True)
@@ -74,9 +54,9 @@ def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tenso
 
 
 class Change:
-    """Means over inputs of every statistic per head and per layer, with intervals, and the rows that changed most.
+    """Means over inputs of every statistic by head and layer, with intervals, and the inputs that changed most.
 
-    An accumulator: `update` a layer of a batch, `merge` others over other inputs, `packed` for JSON.
+    An accumulator: `update` with a layer of a batch, `merge` with accumulators of other inputs, `packed` for JSON.
     """
 
     def __init__(self, layers: int, heads: int, *, causal: bool) -> None:
@@ -93,13 +73,10 @@ class Change:
         numbers: Sequence[int],
         names: Sequence[str],
     ) -> None:
-        """Compare one layer's maps of a batch.
+        """Compare the maps of one layer for inputs of equal length.
 
-        Args:
-            layer: from 0.
-            before: attention weights of inputs of one length, rows sum to 1.
-            numbers: the inputs' places in the study, which say their group of `Means`.
-            names: the inputs' row ids, for the rows that changed most.
+        numbers: the indices of the inputs in the study, which determine their group in `Means`. names: their example
+        IDs.
         """
         measures = [cosine(before, after), divergence(before, after)]
         if len(self.statistics) > len(STATISTICS):
@@ -117,21 +94,21 @@ class Change:
         self.lowest[layer, head] = heapq.nsmallest(ROWS_KEPT, self.lowest.get((layer, head), []) + pairs)
 
     def merge(self, other: "Change") -> None:
-        """Add what another accumulator saw of other inputs, to this one in place."""
+        """Add the sums of another accumulator over other inputs in place."""
         self.heads.merge(other.heads)
         self.layers.merge(other.layers)
         for (layer, head), pairs in other.lowest.items():
             self._keep(layer, head, pairs)
 
     def packed(self) -> dict[str, Any]:
-        """All sums and the rows that changed most, fit for JSON."""
+        """Return the sums and the inputs that changed most for JSON."""
         lowest = [[layer, head, pairs] for (layer, head), pairs in self.lowest.items()]
         causal = len(self.statistics) > len(STATISTICS)
         return {"heads": self.heads.packed(), "layers": self.layers.packed(), "lowest": lowest, "causal": causal}
 
     @classmethod
     def unpacked(cls, stored: dict[str, Any]) -> "Change":
-        """The accumulator that `packed` wrote."""
+        """Return the accumulator that `packed` wrote."""
         restored = cls(1, 1, causal=stored["causal"])
         restored.heads, restored.layers = Means.unpacked(stored["heads"]), Means.unpacked(stored["layers"])
         for layer, head, pairs in stored["lowest"]:

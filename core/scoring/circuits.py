@@ -1,4 +1,4 @@
-"""Circuits as sets of edges: how often each edge is selected, how stable that is, and how faithful circuits are."""
+"""Circuits as sets of edges: selection, stability and faithfulness."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -15,30 +15,18 @@ from ..errors import InputError
 def interactions(
     alone: Float[np.ndarray, "head row"], together: Float[np.ndarray, "pair row"], pairs: Int[np.ndarray, "pair two"]
 ) -> Float[np.ndarray, "pair row"]:
-    """effect({i, j}) - effect(i) - effect(j) of each pair on each row.
+    """Return effect({i, j}) - effect(i) - effect(j) for each pair and example, in the unit of m.
 
-    Args:
-        alone: what is lost without each head: m untouched less m without it.
-        together: what is lost without both heads of each pair.
-
-    Returns:
-        In the unit of m. Above 0: each stands in for the other (redundant). Below 0: they work together. 0: they only
-            add.
+    An effect is m of the unmodified model minus m with the ablation. Positive: the heads are redundant. Negative: they
+    work together. 0: their effects are additive.
     """
     return together - alone[pairs[:, 0]] - alone[pairs[:, 1]]
 
 
 def antithetic_orders(heads: int, count: int, generator: np.random.Generator) -> Int[np.ndarray, "order head"]:
-    """Orders of all heads at random, each followed by its reverse.
+    """Return `count` random orders of the head indices, each followed by its reverse.
 
-    Args:
-        count: how many orders, reverses among them.
-
-    Returns:
-        Numbers of heads, from 0.
-
-    Raises:
-        InputError: `count` is odd, or below 2.
+    Raises InputError if `count` is odd or below 2.
     """
     if count < 2 or count % 2:
         raise InputError(f"Orders come with their reverse, so their number is even and above 0; seen {count}.")
@@ -47,27 +35,20 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
 
 
 def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
-    """Which heads are off at each step of each order: after 1, 2, ..., all heads were taken out.
-
-    Returns:
-        Of each order one set a step.
-    """
+    """Return the set of ablated heads at each step of each order."""
     return [[frozenset(int(head) for head in order[: k + 1]) for k in range(len(order))] for order in orders]
 
 
 def shapley_values(
     with_all: float, values: Float[np.ndarray, "order step"], orders: Int[np.ndarray, "order head"]
 ) -> Float[np.ndarray, " head"]:
-    """What each head adds, mean over orders: the fall of m when it is taken out after those before it.
+    """Return the mean over orders of the drop of m when each head is ablated after the heads before it.
 
-    They add up to m with all heads less m without any, whatever the orders.
+    The values sum to m with all heads minus m with none, for any orders.
 
     Args:
-        values: m after 1, 2, ..., all heads were taken out, of each order.
-        orders: numbers of heads in the order in which they were taken out.
-
-    Returns:
-        In the unit of m.
+        values: m after ablating 1, 2, ..., all heads of each order.
+        orders: head indices in the order of ablation.
     """
     before = np.concatenate([np.full((len(orders), 1), with_all), values[:, :-1]], 1)
     falls = before - values
@@ -88,20 +69,16 @@ CLAIMED = 0.95  # share of the fits in which a class must come
 def class_shares(
     up: Float[np.ndarray, "fit head"], down: Float[np.ndarray, "fit head"]
 ) -> Float[np.ndarray, "head three"]:
-    """In which share of the fits each head is facilitating, interfering or irrelevant.
+    """Return the fraction of fits in which each head is facilitating, interfering or irrelevant, in the order of
+    CLASSES.
 
-    High (above 1/2) under both pushes: facilitating. Low under both: interfering. High only with the push up:
-    irrelevant. Low only with the push up, which no loss asks for: none of them, so shares add to at most 1.
+    Facilitating: gate above 1/2 with both prices. Interfering: below with both. Irrelevant: above only if the price
+    pushes gates up. The remaining case has no class, so fractions sum to at most 1. Raises InputError if there are no
+    fits.
 
     Args:
-        up: gates that were fitted with a push up. *Range:* 0 to 1.
-        down: gates that were fitted with a push down, in as many fits. *Range:* 0 to 1.
-
-    Returns:
-        In the order of CLASSES, without "undecided". *Range:* 0 to 1.
-
-    Raises:
-        InputError: there is no fit.
+        up: gates fitted with a price that pushes them up, 0 to 1.
+        down: gates fitted with a price that pushes them down, in as many fits.
     """
     if not len(up):
         raise InputError(f"Gates are fitted with a push up and one down each; seen {len(up)} and {len(down)} fits.")
@@ -111,15 +88,7 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"], claimed: float = CLAIMED) -> list[GateClass]:
-    """The class of each head.
-
-    Args:
-        shares: as `class_shares` gives them.
-        claimed: the least share of the fits in which a class must come.
-
-    Returns:
-        One a head; "undecided" where no class comes in so many fits.
-    """
+    """Return the class of each head; "undecided" if no class has a fraction of at least `claimed`."""
     return [CLASSES[int(row.argmax())] if row.max() >= claimed - 1e-12 else "undecided" for row in shares]
 
 
@@ -129,14 +98,13 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # of all e
 
 
 def half_level(edges: int, threshold: float = THRESHOLD) -> float:
-    """The level at which an edge's mean is tested on half of the pairs, so that at most one edge without an effect is
-    expected to be stable: sqrt((2 threshold - 1) / edges).
+    """Return the level for testing an edge's mean on half of the pairs: sqrt((2 threshold - 1) / edges).
 
-    Of an edge without an effect two halves that share no pair both find one with a chance of level^2. If a share of
-    `threshold` of all halves finds one, at least a share of 2 threshold - 1 of such splits does in both halves; so by
-    Markov's inequality an edge is stable with a chance of at most level^2 / (2 threshold - 1) = 1 / edges. No more is
-    asked of the edges: they may have any variances and depend on each other (Shah and Samworth 2013, complementary
-    pairs; Meinshausen and Buehlmann 2010 ask for noise that is exchangeable between edges).
+    At this level at most one edge without an effect is expected to be stable. Two halves without common pairs both
+    select an edge without an effect with probability level^2. If a fraction `threshold` of all halves selects an edge,
+    at least a fraction 2 threshold - 1 of such splits does so in both halves. By Markov's inequality an edge is
+    therefore stable with probability at most level^2 / (2 threshold - 1) = 1 / edges. Edges may have any variances and
+    dependence (Shah and Samworth 2013, complementary pairs; Meinshausen and Buehlmann 2010 require exchangeable noise).
     """
     if not 0.5 < threshold <= 1:
         raise InputError(f"A threshold of selection must be above 0.5, up to 1; got {threshold:g}. Choose 0.9.")
@@ -146,17 +114,14 @@ def half_level(edges: int, threshold: float = THRESHOLD) -> float:
 def selection_probabilities(
     effects: Float[np.ndarray, "edge pair"], level: float, *, splits: int = SPLITS, seed: int = 0
 ) -> Float[np.ndarray, " edge"]:
-    """In which share of random halves of the pairs each edge's mean effect differs from 0 (Student's t, two-sided).
+    """Return the fraction of random halves in which each edge's mean effect differs from 0 (Student's t, two-sided).
 
     Args:
-        effects: of each edge on each pair. An edge with NaN (it was raced out) counts as not selected.
-        splits: of the pairs into two halves that share none; one pair is left out where their number is odd.
-
-    Returns:
-        *Range:* 0 to 1.
+        effects: NaN for edges that the sequential test dropped, which count as not selected.
+        splits: number of splits into two disjoint halves; one pair is left out if their number is odd.
 
     Raises:
-        InputError: fewer than four pairs.
+        InputError: there are fewer than four pairs.
     """
     pairs = effects.shape[1]
     if pairs < 4:
@@ -175,18 +140,19 @@ def selection_probabilities(
 
 
 def circuit_sizes(edges: int) -> list[int]:
-    """How many edges the circuits of a curve have, smallest first."""
+    """Return the numbers of edges of the circuits in a curve, ascending."""
     return sorted({min(edges, max(1, round(share * edges))) for share in SHARES})
 
 
 def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int) -> tuple[float, float]:
-    """Areas of a curve of faithfulness over the share of edges: CPR, under it, and CMD, between it and 1.
+    """Return CPR, the area under the curve of faithfulness over the fraction of edges, and CMD, between the curve and
+    1.
 
-    MIB, arXiv 2504.13151. Trapezoids, from a circuit without edges, whose faithfulness is 0, to the whole model.
+    MIB, arXiv 2504.13151. Trapezoids from the empty circuit, whose faithfulness is 0, to the whole model.
 
     Args:
-        sizes: how many edges each circuit has, smallest first, the whole model last.
-        faithfulness: of each circuit, 1 as faithful as the whole model.
+        sizes: number of edges of each circuit, ascending; the whole model is last.
+        faithfulness: of each circuit; 1 is as faithful as the whole model.
     """
     shares = np.concatenate([[0.0], np.asarray(sizes) / edges])
     values = np.concatenate([[0.0], np.asarray(faithfulness, dtype=float)])

@@ -1,4 +1,4 @@
-"""p of many heads or tests at once, corrected for their number."""
+"""Corrections of p values for multiple testing."""
 
 import math
 from collections.abc import Sequence
@@ -21,21 +21,18 @@ CONTROLLED = (
 
 
 def batch_level(number: int, alpha: float = ALPHA) -> float:
-    """The level of the batch of this number, counted from 1: alpha 6 / (pi^2 number^2)."""
+    """Return the level of the batch with this one-based number: alpha 6 / (pi^2 number^2)."""
     if number < 1:
         raise InputError(f"Batches of hypotheses are counted from 1; {number} is no number of one.")
     return alpha * 6 / (math.pi**2 * number**2)
 
 
 def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
-    """Holm's adjusted p of a batch's hypotheses, in their order.
+    """Return Holm-adjusted p values of a batch of hypotheses.
 
     Args:
-        p: of each hypothesis that was tested; None where there is none, which then counts as 1.
-        registered: how many hypotheses the batch had when it was registered, withdrawn ones among them.
-
-    Returns:
-        Adjusted p; None where there was none.
+        p: None for hypotheses that were not tested, which count as 1.
+        registered: number of hypotheses in the batch at registration, including withdrawn ones.
 
     Raises:
         InputError: fewer were registered than tested.
@@ -56,15 +53,9 @@ LEVEL = 0.05
 
 
 def standing(p: Sequence[float], level: float = LEVEL) -> list[bool]:
-    """Which tests stand when the expected share of lucky ones among those that stand is held at a level.
+    """Return which tests remain significant at a false discovery rate of `level` (Benjamini and Yekutieli 2001).
 
-    Benjamini and Yekutieli (2001), whatever the tests have in common.
-
-    Args:
-        level: that share.
-
-    Returns:
-        Of each test, in their order; empty without any.
+    The method is valid under any dependence of the tests.
     """
     if not len(p):
         return []
@@ -74,33 +65,21 @@ def standing(p: Sequence[float], level: float = LEVEL) -> list[bool]:
 
 
 def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
-    """Holm's adjusted p (1979): at most the level where his step-down rejects, whatever the tests have in common.
-
-    Args:
-        p: of each test. *Shape:* (test,). *Range:* 0 to 1.
-
-    Returns:
-        In their order. *Shape:* (test,). *Range:* p to 1.
-    """
+    """Return Holm-adjusted p values (1979), valid under any dependence."""
     order, adjusted = np.argsort(p), np.empty(len(p))
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
     return adjusted
 
 
 def widened(several: int) -> float:
-    """How many times as wide a normal 95 % interval must be to hold for so many at once (Bonferroni)."""
+    """Return the factor by which a normal 95 % interval must be widened for `several` simultaneous intervals
+    (Bonferroni).
+    """
     return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
 
 
 def q_values(p: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "layer head"]:
-    """Benjamini-Hochberg's adjusted p (1995) over the heads that have one.
-
-    Args:
-        p: of each head, NaN where it was not tested. *Range:* 0 to 1.
-
-    Returns:
-        *Range:* p to 1; NaN where there is no p.
-    """
+    """Return Benjamini-Hochberg adjusted p values (1995) over heads; NaN for heads that were not tested."""
     from scipy.stats import false_discovery_control  # 0.5 s of start-up
 
     q, is_tested = np.full_like(p, np.nan), ~np.isnan(p)
@@ -110,14 +89,7 @@ def q_values(p: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "layer hea
 
 
 def q_of_all(p: Sequence[Float[np.ndarray, "layer head"]]) -> list[Float[np.ndarray, "layer head"]]:
-    """`q_values` over several tests of the same heads together, so that a study of many names claims no more by luck.
-
-    Args:
-        p: of each test, one number a head; NaN where a head was not tested. *Range:* 0 to 1.
-
-    Returns:
-        Of each test in its order, as `q_values`. Empty without any.
-    """
+    """Return `q_values` over several tests of the same heads together, one array for each test."""
     if not p:
         return []
     together = q_values(np.concatenate(p, 1))

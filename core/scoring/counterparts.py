@@ -1,10 +1,10 @@
-"""Which head of one checkpoint is which of another: how alike their rows are, matchings, and what chance would give.
+"""Which head of one checkpoint corresponds to which of another: similarity of rows, matchings, and chance level.
 
-Similarity of two heads = 1 - mean Jensen-Shannon distance of their rows for the same query (base 2, square root), the
-mean of an input's rows first, then over inputs. 1: the same rows; 0: no key in common. A matching is one to one and of
-the largest total similarity (scipy's `linear_sum_assignment`). A match is a counterpart where it is beyond random
-weights whose heads spread as the other checkpoint's do, surely nearer than any other head of either checkpoint (by
-Lowe's ratio, 2004, section 7.1), alike at all, and the same in both halves of the inputs.
+The similarity of two heads is 1 minus the mean Jensen-Shannon distance (base 2, square root) of their rows for the same
+query, averaged within inputs first. 1: identical rows; 0: no common key. A matching is one to one with the largest
+total similarity (scipy's `linear_sum_assignment`). A match is a counterpart if it is significantly more similar than
+random weights with matched entropy, clearly closer than any other head of either checkpoint (Lowe's ratio, 2004,
+section 7.1), similar at all, and the same in both halves of the inputs.
 """
 
 from collections.abc import Sequence
@@ -31,9 +31,9 @@ def _p_log_p(weights: Tensor) -> Tensor:
 
 
 def _distances(first: Tensor, other_rows: Tensor, own_entropy: Tensor, other_entropy: Tensor) -> Tensor:
-    """Jensen-Shannon distance (base 2, square root; 0 to 1) of rows to rows, of halved weights and halved p ln p.
+    """Jensen-Shannon distances (base 2, square root) between rows, given halved weights and halved p ln p.
 
-    Rows that are equal up to float32's rounding are exactly 0 apart: entries are subtracted before they are added up.
+    Rows that are equal up to float32 rounding have distance exactly 0, because entries are subtracted before summing.
     """
     mixture = other_rows + first
     divergence = (own_entropy + other_entropy).sub_(_p_log_p(mixture)).sum(-1).div_(np.log(2)).clamp_(0, 1)
@@ -43,14 +43,9 @@ def _distances(first: Tensor, other_rows: Tensor, own_entropy: Tensor, other_ent
 def mean_distances(
     first: Float[Tensor, "head row key"], other_rows: Float[Tensor, "other row key"], inputs: Int[Tensor, " row"]
 ) -> Float[Tensor, "input head other"]:
-    """Mean Jensen-Shannon distance of every two heads over the rows of each input.
+    """Return the mean Jensen-Shannon distance of every two heads over the rows of each input, 0 to 1.
 
-    Args:
-        first: rows of one checkpoint's heads, which sum to 1.
-        inputs: which input a row is of, from 0; each number up to the largest has a row.
-
-    Returns:
-        *Range:* 0 (the same rows) to 1 (no key in common).
+    inputs: the zero-based input of each row; every input up to the largest has a row.
     """
     count = int(inputs.max()) + 1
     share = torch.zeros(len(inputs), count, dtype=first.dtype, device=first.device)
@@ -66,53 +61,41 @@ def mean_distances(
 
 @dataclass(frozen=True)
 class SimilaritySums:
-    """Sums over inputs that similarities, their intervals and both halves' are made of.
-
-    Attributes:
-        sums: of distances, by group of inputs. *Shape:* (group, head, other head).
-    """
+    """Sums over inputs for similarities, their intervals and split halves. sums: distances by group of inputs."""
 
     sums: Float[np.ndarray, "group head other"]
     inputs: Int[np.ndarray, " group"]
 
     def merge(self, other: "SimilaritySums") -> "SimilaritySums":
-        """The sums over the inputs of both."""
+        """Return the sums over the inputs of both."""
         return SimilaritySums(self.sums + other.sums, self.inputs + other.inputs)
 
     @property
     def n(self) -> int:
-        """How many inputs there are in all groups together."""
+        """The number of inputs."""
         return int(self.inputs.sum())
 
     def similarity(self) -> Float[np.ndarray, "head other"]:
-        """Similarity of every two heads over all inputs. *Range:* 0 to 1; NaN without any."""
+        """Return the similarity of every two heads over all inputs; NaN without inputs."""
         return 1 - self.sums.sum(0) / self.n if self.n else np.full(self.sums.shape[1:], np.nan)
 
     def halves(self) -> tuple[int, int]:
-        """How many inputs the even and the odd groups have."""
+        """The numbers of inputs in the even and the odd groups."""
         return int(self.inputs[::HALVES].sum()), int(self.inputs[1::HALVES].sum())
 
     def half(self, number: int) -> Float[np.ndarray, "head other"]:
-        """Similarity over one half of the inputs.
-
-        Args:
-            number: 0 or 1, of a half that has inputs.
-
-        Returns:
-            *Range:* 0 to 1.
-        """
+        """Return the similarity over half 0 or 1 of the inputs, which must not be empty."""
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Half the width of each similarity's 95 % interval over inputs; NaN for fewer than two groups."""
+        """Return half the width of each similarity's 95 % interval over inputs; NaN for fewer than two groups."""
         return _half_widths(self.sums, self.inputs)
 
     def margins(self, head: int, match: int) -> Float[np.ndarray, "end other"]:
-        """How much more alike a head and its match are than either is to any other head of the other checkpoint.
+        """Return how much more similar a head and its match are than either is to other heads of the other checkpoint.
 
-        Returns:
-            Value, low and high of the 95 % interval of each difference, paired by input: of the head to all others,
-            then of the match to all others. *Range:* -1 to 1; ends are NaN for fewer than two groups.
+        Value, low and high of the 95 % interval of each difference, paired by input: first of the head to all others,
+        then of the match to all others. Bounds are NaN for fewer than two groups.
         """
         own = self.sums[:, head, match]
         others = np.concatenate(
@@ -124,7 +107,7 @@ class SimilaritySums:
 
 
 def _half_widths(sums: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-    """Student's 95 % half width of sums over inputs / inputs, over groups (a ratio, linearised); NaN for one group."""
+    """Student's 95 % half width of the ratio sums / inputs over groups (linearised); NaN for one group."""
     used = inputs > 0
     groups, n = int(used.sum()), int(inputs.sum())
     if groups < 2:
@@ -136,11 +119,8 @@ def _half_widths(sums: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 def similarity_sums(
     distances: Float[np.ndarray, "input head other"], numbers: Int[np.ndarray, " input"]
 ) -> SimilaritySums:
-    """Sums of inputs' mean distances.
-
-    Args:
-        distances: of every two heads, as `mean_distances` gives them. *Range:* 0 to 1.
-        numbers: of the inputs in the whole study, which say their group and half.
+    """Return sums of the mean distances of inputs. numbers: their indices in the study, which determine group
+    and half.
     """
     sums = np.zeros((GROUPS, *distances.shape[1:]))
     np.add.at(sums, numbers % GROUPS, np.asarray(distances, dtype=float))
@@ -149,13 +129,13 @@ def similarity_sums(
 
 @dataclass(frozen=True)
 class Matching:
-    """For each head its match, one to one; -1 where the other checkpoint has fewer heads and none is left.
+    """The match of each head, one to one; -1 if the other checkpoint has fewer heads.
 
     Attributes:
-        best: number of the most similar head, whichever other head has it too.
-        margin: similarity to the match less the largest that either has to another head of the other checkpoint;
-            negative where another is more alike, NaN without a match or another head.
-        low, high: its 95 % interval over inputs, low below that of the difference to every other head.
+        best: the most similar head, which several heads may share.
+        margin: similarity to the match minus the largest similarity of either to another head of the other checkpoint;
+            NaN without a match or another head.
+        low, high: 95 % interval of the margin over inputs; `low` is below that of the difference to every other head.
         agrees: whether both halves of the inputs give this match.
     """
 
@@ -168,14 +148,7 @@ class Matching:
 
 
 def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, " head"]:
-    """The matching of largest total similarity.
-
-    Args:
-        similarity: of every two heads, without NaN.
-
-    Returns:
-        Number of each head's match; -1 for heads that are left over because the other checkpoint has fewer.
-    """
+    """Return the match of each head in the matching with the largest total similarity; -1 for heads without a match."""
     match = np.full(len(similarity), -1)
     heads, partners = scipy.optimize.linear_sum_assignment(similarity, maximize=True)
     match[heads] = partners
@@ -183,7 +156,7 @@ def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, "
 
 
 def matching(sums: SimilaritySums) -> Matching:
-    """Matches over all inputs, and whether each half alone gives the same. A half without inputs agrees with none."""
+    """Return matches over all inputs, and whether each half gives the same. A half without inputs never agrees."""
     similarity = sums.similarity()
     match = one_to_one(similarity)
     halves = [one_to_one(sums.half(number)) for number in range(HALVES) if sums.halves()[number]]
@@ -201,16 +174,14 @@ def matching(sums: SimilaritySums) -> Matching:
 def counterparts(
     similarity: Float[np.ndarray, " head"], p: Float[np.ndarray, " head"], matches: Matching
 ) -> Bool[np.ndarray, " head"]:
-    """Which matches are counterparts: all of p, similarity, agreement of halves, and the margin to other heads.
+    """Return which matches are counterparts.
+
+    p must be at most LEVEL, similarity at least LEAST, the interval of the margin above 0, the halves must agree, and
+    the distance to the match must be at most NEARER times that to any other head.
 
     Args:
-        similarity: of each head to its match. *Range:* 0 to 1; NaN where it has none.
-        p: beside random weights (`beyond_chance`); NaN where it has none.
-        matches: with the margin to the nearest other head of either checkpoint, and its interval.
-
-    Returns:
-        Whether p is at most LEVEL, the similarity at least LEAST, the interval of the margin above 0, and the distance
-        to the match at most NEARER of that to any other head.
+        similarity: of each head to its match; NaN without one.
+        p: compared with random weights (`beyond_chance`); NaN without a match.
     """
     distance = 1 - similarity
     near = distance <= NEARER * (distance + matches.margin)
@@ -218,20 +189,13 @@ def counterparts(
 
 
 def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " head"]:
-    """Mean entropy of each head's rows, in nats.
-
-    Args:
-        rows: in blocks of different numbers of keys; each sums to 1.
-
-    Returns:
-        *Range:* 0 to the logarithm of the keys.
-    """
+    """Return the mean entropy of each head's rows, in nats. rows: blocks with different numbers of keys."""
     sums = torch.stack([torch.special.entr(block).sum((1, 2)) for block in rows])
     return sums.sum(0) / sum(block.shape[1] for block in rows)
 
 
 def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"]) -> Float[Tensor, "head row key"]:
-    """Rows of heads whose scores are multiplied by a factor: weights to the power of it, scaled to 1."""
+    """Return rows with scores multiplied by a factor: weights to that power, normalised to 1."""
     scores = torch.log(rows.clamp_min(SMALLEST)).masked_fill(rows == 0, -torch.inf)
     return torch.softmax(scores * factor[:, None, None], -1)
 
@@ -239,16 +203,9 @@ def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"
 def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
-    """The factor of each head's scores at which its rows have the mean entropy that is asked for.
+    """Return the factor of each head's scores that gives its rows the requested mean entropy, e^-7 to e^9.
 
-    Larger query and key weights give larger scores.
-
-    Args:
-        rows: in blocks; each sums to 1.
-        entropy: of each head, nats.
-
-    Returns:
-        *Range:* e^-7 to e^9. A head reaches what lies between one key of a row and an even spread over its keys.
+    entropy: in nats, for each head.
     """
     low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
     for _ in range(STEPS):
@@ -261,18 +218,18 @@ def entropy_factors(
 def beyond_chance(
     observed: Float[np.ndarray, " head"], drawn: Float[np.ndarray, "draw head"]
 ) -> Float[np.ndarray, " head"]:
-    """p of each head's similarity beside the largest that it has to any head of random weights, corrected over heads.
+    """Return p of each head's similarity compared with its largest similarity to heads of random weights (max-T).
 
-    Each head is measured against its own draws (a head that spreads evenly is like anything random), by the logarithm
-    of the distance, in their standard deviations with the observed one among them; p counts the draws whose largest
-    over all heads is as far out (max-T, Westfall and Young 1993).
+    Each head is compared with its own draws (uniform heads are similar to anything random), by the logarithm of the
+    distance in standard deviations, with the observed value included. p counts draws whose maximum over heads is as
+    extreme (Westfall and Young 1993).
 
     Args:
-        observed: similarity of each head to its match; NaN where it has none. *Range:* 0 to 1.
-        drawn: of each draw of random weights the head's largest similarity. *Range:* 0 to 1.
+        observed: similarity of each head to its match; NaN without one.
+        drawn: largest similarity of the head in each draw of random weights.
 
     Returns:
-        *Range:* 1 / (draws + 1) to 1. NaN where a head has no match.
+        *Range:* 1 / (draws + 1) to 1; NaN without a match.
     """
     together = -np.log(np.maximum(0, 1 - np.concatenate([observed[None], drawn])) + ROUNDING**0.5)
     spread = together.std(0)

@@ -1,4 +1,4 @@
-"""Names and meanings of the statistics, and what they say of a head; free of torch, so that pages open without it."""
+"""Names and meanings of the statistics of heads, without importing torch."""
 
 from .registry import FEATURE_SCORES, MAP_SCORES
 
@@ -18,16 +18,18 @@ KINDS = ("previous", "next", "separator", "first", "broad", "other")
 
 
 def bound_of(score: str) -> float | None:
-    """The value of a score above which a head is said to look there; None for a score that says no such thing.
-
-    Of shares of a pattern class it is the value above which a head is said to have that class.
+    """Return the score above which a head is said to have a role or a pattern class; None if the score has no such
+    bound.
     """
     return BOUNDS.get(score, MAJORITY if score.startswith(CLASS_SHARE) else None)
 
 
 def kind_of(row: dict[str, float | None]) -> str:
-    """What a head mostly does, by Clark et al.'s rules on its mean statistics: more than half on the previous or next
-    token, more than 0.6 on separators or the first position, a nearly even spread; else "other"."""
+    """Return what a head mostly does, by the rules of Clark et al. on its mean statistics.
+
+    More than half on the previous or next token, more than 0.6 on separators or the first position, or nearly uniform;
+    otherwise "other".
+    """
 
     def above(name: str, bound: float) -> bool:
         value = row.get(name)
@@ -40,7 +42,7 @@ def kind_of(row: dict[str, float | None]) -> str:
 
 
 def drift(means: list[float]) -> float:
-    """Where in the model a feature is attended to: the mean depth of its layer means, 0 first layer, 1 last layer."""
+    """Return the mean depth of a feature's layer means: 0 is the first layer, 1 the last layer."""
     total = sum(means)
     if not total or len(means) < 2:
         return float("nan")

@@ -1,8 +1,7 @@
-"""When a head begins to look somewhere, over snapshots of training, and in which order that comes about.
+"""When heads acquire roles during training, and in which order roles appear.
 
-A head has a role from the first snapshot after which its score stays above the role's bound until the last one
-(`core.scoring.definitions.BOUNDS`, fixed before anything is measured). It began between that snapshot and the one
-before: nothing is known of what lies between.
+A head has a role from the first snapshot after which its score stays above the role's bound
+(`core.scoring.definitions.BOUNDS`, fixed in advance). It was acquired between that snapshot and the one before.
 """
 
 from collections.abc import Mapping
@@ -15,14 +14,9 @@ NEVER = -1
 
 
 def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
-    """The first snapshot from which on a score stays above a bound.
+    """Return the index of the first snapshot from which each score stays above a bound, or NEVER.
 
-    Args:
-        values: the score at each snapshot, in order of training; a NaN is not above any bound.
-        bound: in the score's unit.
-
-    Returns:
-        Number of the snapshot, from 0; NEVER where the last one is not above the bound.
+    NaN is not above any bound.
     """
     above = np.nan_to_num(values, nan=-np.inf) > bound
     stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
@@ -31,12 +25,12 @@ def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -
 
 @dataclass(frozen=True)
 class RoleOrder:
-    """When the heads of a role began.
+    """When the heads of a role acquired it.
 
     Attributes:
-        median, low, high: the first snapshot by which half of them have begun, with its 95 % bootstrap interval over
-            heads; NaN without any. All three are snapshots, never halfway between two.
-        first: share of the bootstrap draws in which no other role's median is earlier. Ties count for all of them.
+        median, low, high: the first snapshot by which half of the heads have it, with its 95 % bootstrap interval over
+            heads; NaN without heads.
+        first: fraction of bootstrap draws in which no other role has an earlier median; ties count for all.
     """
 
     heads: int
@@ -48,14 +42,7 @@ class RoleOrder:
 
 
 def role_order(points: Mapping[str, Int[np.ndarray, "*heads"]], *, seed: int, draws: int = 999) -> dict[str, RoleOrder]:
-    """The order in which roles come about, over heads.
-
-    Args:
-        points: of each role when each head has it, as `change_points` gives them.
-
-    Returns:
-        When each role began; empty without roles.
-    """
+    """Return when each role appeared, given the `change_points` of each role."""
     if not points:
         return {}
     chance = np.random.default_rng(seed)
@@ -80,5 +67,5 @@ def _order(values: np.ndarray, medians: np.ndarray, first: float) -> RoleOrder:
 
 
 def _middle(snapshots: np.ndarray, share: float) -> np.ndarray:
-    """The first snapshot by which such a share has begun, along the last axis."""
+    """The first snapshot by which this fraction has begun, along the last axis."""
     return np.asarray(np.quantile(snapshots, share, axis=-1, method="inverted_cdf"))

@@ -1,8 +1,8 @@
-"""How alike heads are: Jensen-Shannon distance between their rows, and a picture of it (Clark et al. 2019, Fig 6).
+"""Similarity of heads: Jensen-Shannon distances between their rows, and a plot of them (Clark et al. 2019, Fig 6).
 
-JS(P, Q) = H((P + Q) / 2) - (H(P) + H(Q)) / 2, in nats, 0 to ln 2, of two heads' rows for the same query and input,
-smoothed as 0.999 p + 0.001 / n. Clark et al. add it over all queries and inputs and call it an average; here both are
-given, the mean per row and the sum. The picture places heads by metric multidimensional scaling.
+JS(P, Q) = H((P + Q) / 2) - (H(P) + H(Q)) / 2, in nats, between the rows of two heads for the same query and input,
+smoothed as 0.999 p + 0.001 / n. Clark et al. sum it over all queries and inputs; both the mean per row and the sum are
+available. The plot uses metric multidimensional scaling.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,7 @@ from .heads import CACHED
 
 @dataclass(frozen=True)
 class Group:
-    """Near-duplicate heads.
-
-    Attributes:
-        heads: in order.
-        distance: mean between two of them, in the unit of the distances that they were found by.
-    """
+    """Near-duplicate heads. distance: mean between two of them."""
 
     heads: tuple[Head, ...]
     middle: Head
@@ -38,18 +33,11 @@ class Group:
 
 
 def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], *, within: float) -> list[Group]:
-    """Clusters of two heads or more by average linkage.
+    """Return clusters of at least two heads by average linkage, the closest first.
 
-    Args:
-        distances: between every two of `heads`; symmetric, of any unit.
-        within: two clusters are joined while the mean distance between their heads is at most this share of the mean
-            between any two heads.
-
-    Returns:
-        The closest first; empty where all distances are 0, or there is one head.
-
-    Raises:
-        InputError: `within` is not above 0 and below 1.
+    within: clusters are merged while the mean distance between their heads is at most this fraction of the mean over
+    all pairs of heads. Raises InputError if it is not between 0 and 1. Empty if all distances are 0, or for a single
+    head.
     """
     if not 0 < within < 1:
         raise InputError(
@@ -73,10 +61,9 @@ def _group(distances: Float[np.ndarray, "head head"], members: np.ndarray, heads
 
 
 def matched(group: Group, heads: Sequence[Head], *, draws: int, seed: int) -> list[list[Head]]:
-    """Random other heads, as many of each layer as the group has; of any layer where its own has too few left.
+    """Return random draws of other heads with as many heads in each layer as the group.
 
-    Returns:
-        One list of heads a draw, in order; empty where fewer heads are left than the group has.
+    Heads come from any layer if a layer has too few left. Empty if fewer heads are left than the group has.
     """
     chance, matches = np.random.default_rng([seed, *(heads.index(head) for head in group.heads)]), []
     outside = set(heads) - set(group.heads)
@@ -100,13 +87,13 @@ STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # of the scaling, as Clark et al
 
 
 class HeadDistances:
-    """Observer: the distance between every two heads of a model, layer by layer.
+    """Observer that computes the distance between every two heads.
 
-    One batch's chosen rows are held until its last layer has come.
+    The drawn rows of one batch are stored until its last layer.
 
     Args:
-        attending: as of `AttentionMaps`; distances to heads of other layers are NaN.
-        queries: rows of each input that are compared, drawn with the seed and the input's number; None: all of them.
+        attending: as in `AttentionMaps`; distances to heads of other layers are NaN.
+        queries: number of rows drawn from each input, by the seed and the input's index; None: all.
     """
 
     def __init__(
@@ -124,12 +111,12 @@ class HeadDistances:
         self._numbers: Sequence[int] = ()
 
     def take(self, numbers: Sequence[int]) -> "HeadDistances":
-        """Set the numbers that the next run's inputs have in the whole study; returns itself."""
+        """Set the indices of the next run's inputs in the study, and return itself."""
         self._numbers = numbers
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Hold the drawn rows of a layer; compare all heads after the last one."""
+        """Store the drawn rows of a layer; compare all heads after the last one."""
         length = weights.shape[-1]
         if not self._held:  # the same for all layers of a batch
             self._rows = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
@@ -137,17 +124,19 @@ class HeadDistances:
         self._hold(layer, rows.permute(3, 0, 1, 2).reshape(weights.shape[1], -1, length))
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Compare all heads of all layers, handed over at once."""
+        """Compare all heads of all layers."""
         self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """The drawn rows of long inputs; None where all rows are compared: all of all layers would have to be held."""
+        """Return the drawn rows of long inputs; None if all rows are compared, because all layers would have to be
+        stored.
+        """
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Hold the drawn rows of a layer; compare all heads after the last one."""
+        """Store the drawn rows of a layer; compare all heads after the last one."""
         self._hold(layer, torch.cat([torch.from_numpy(layer_sums.rows) for layer_sums in sums], 1))
 
     def _hold(self, layer: int, rows: Float[Tensor, "head row key"]) -> None:
@@ -164,19 +153,12 @@ class HeadDistances:
         return np.sort(chance.choice(length, self.queries, replace=False)).tolist()
 
     def result(self) -> Float[np.ndarray, "head head"]:
-        """Mean distance per row; `sums` and `rows` give Clark et al.'s sum. NaN before any row."""
+        """Return the mean distance per row, NaN without rows; `sums` and `rows` give the sum of Clark et al."""
         return self.sums / self.rows if self.rows else np.full_like(self.sums, np.nan)
 
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
-    """Sum over rows of the distance between every two heads' rows.
-
-    Args:
-        rows: of each head for the same queries, which sum to 1; smoothed here.
-
-    Returns:
-        In nats, symmetric, 0 on the diagonal. *Range:* 0 to rows times ln 2.
-    """
+    """Return the sum over rows of the distance between every two heads, in nats. rows: not smoothed yet."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     entropies = _entropies(2 * half) / 2
     heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow
@@ -190,35 +172,22 @@ def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
 
 
 def js_between(first: Float[Tensor, "head row key"], second: Float[Tensor, "head row key"]) -> Float[Tensor, " head"]:
-    """Sum over rows of the distance between each head's rows in two sets of maps, as `js_sums` has it of two heads.
-
-    Args:
-        first: rows of each head, which sum to 1; smoothed here.
-
-    Returns:
-        In nats. *Range:* 0 to rows times ln 2.
-    """
+    """Return the sum over rows of the distance between each head's rows in two sets of maps, in nats."""
     halves = [(((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1) for rows in (first, second)]
     entropies = sum(_entropies(2 * half) / 2 for half in halves)
     return (_entropies(halves[0] + halves[1]) - entropies).clamp_min(0)
 
 
 def _entropies(rows: Float[Tensor, "*head entry"]) -> Float[Tensor, "*head"]:
-    """-sum p ln p of entries above 0."""
+    """-sum p ln p over entries above 0."""
     return -log_into(torch.empty_like(rows), rows).mul_(rows).sum(-1)
 
 
 def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tuple[np.ndarray, float]:
-    """Heads placed in the plane so that distances are kept as well as they can be, and the stress.
+    """Return plane coordinates (head, 2) that preserve distances as well as possible, and the stress.
 
-    Metric multidimensional scaling, the best of STARTS random starts.
-
-    Args:
-        distances: between every two heads, symmetric, of any unit.
-
-    Returns:
-        Coordinates in the unit of the distances, all 0 where no two heads differ. *Shape:* (head, 2). Then Kruskal's
-        stress: 0 where distances are kept exactly, above 0.2 where they are kept poorly.
+    Metric multidimensional scaling, the best of STARTS random starts. Coordinates are 0 if all distances are. Kruskal's
+    stress is 0 for a perfect fit and above 0.2 for a poor one.
     """
     from sklearn.manifold import MDS  # 1 s of start-up
 

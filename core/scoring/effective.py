@@ -1,13 +1,13 @@
-"""Effective attention: what is left of a map when the part that cannot reach the output is taken away.
+"""Effective attention: a map without the part that cannot affect the output (Brunner et al. 2020, section 3).
 
-A head's output is A T, T = E W^V H with the value's bias left out (Brunner et al. 2020, section 3). Whatever part of a
-row of A lies in the left null space LN(T) changes nothing. Effective attention is A - Proj_LN(T)(A), row by row, which
-is A U U^T with U the left singular vectors of T whose singular values are not 0. Its rows need not sum to 1 and may be
-negative. With at most d_v tokens and T of full row rank it is A itself. H, the head's slice of the output projection,
-can be left out when it has full row rank, because it does not change LN(T); `core.capture.values` hands over E W^V.
+A head's output is A T with T = E W^V H, without the bias of the values. The part of a row of A in the left null space
+LN(T) has no effect. Effective attention is A - Proj_LN(T)(A) = A U U^T, where U has the left singular vectors of T with
+nonzero singular values. Its rows need not sum to 1 and may be negative. It equals A for at most d_v tokens and T of
+full row rank. H, the head's slice of the output projection, can be left out if it has full row rank, because it does
+not change LN(T); `core.capture.values` returns E W^V.
 
-In a causal model query i reaches keys 0..i only, so its row is projected with T[:i + 1]; projecting the whole map would
-put mass on the future.
+In a causal model query i attends to keys 0..i, so its row is projected with T[:i + 1]; projecting the whole map would
+put weight on future keys.
 """
 
 import numpy as np
@@ -21,15 +21,11 @@ REFINEMENTS = 3
 def effective_attention(
     weights: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], *, causal: bool = False
 ) -> Float[np.ndarray, "query key"]:
-    """A - Proj_LN(T)(A), so that effective @ T equals A @ T.
+    """Return A - Proj_LN(T)(A), so that effective @ T equals A @ T, float64.
 
     Args:
-        weights: A of one head, rows sum to 1; not written to.
-        values: T, or E W^V, of the head's keys, without bias; not written to.
-        causal: whether query i reaches keys 0..i only.
-
-    Returns:
-        float64; may be negative, and rows need not sum to 1. A single token is its own effect.
+        weights: A of one head.
+        values: T, or E W^V, without bias.
     """
     maps, reach = weights.astype(np.float64), values.astype(np.float64)
     if not causal:
@@ -51,15 +47,9 @@ def effective_attention(
 def correlation(
     weights: Float[np.ndarray, "query key"], effective: Float[np.ndarray, "query key"], *, causal: bool = False
 ) -> float:
-    """Pearson's r between the raw and the effective weights of one map.
+    """Return Pearson's r between the raw and effective weights of one map; NaN if either is constant.
 
-    Args:
-        weights: attention weights, rows sum to 1.
-        effective: as `effective_attention` gives them.
-        causal: whether only keys up to the query are compared.
-
-    Returns:
-        *Range:* -1 to 1; NaN where either does not vary (one token).
+    causal: compare only keys up to the query.
     """
     visible = np.tril_indices(len(weights)) if causal else ...
     raw, left = weights[visible].ravel(), effective[visible].ravel()
@@ -69,11 +59,9 @@ def correlation(
 
 
 def mass_by_type(maps: Float[np.ndarray, "query key"], types: dict[str, tuple[int, ...]]) -> dict[str, float]:
-    """Mean over queries of the sum over each type's keys (Clark et al.'s mean attention to a token type).
+    """Return the mean over queries of the sum over each type's keys; NaN for a type without keys.
 
-    Returns:
-        By type; NaN of a type without keys. *Range:* of raw weights 0 to 1, and disjoint types that cover all keys add
-            to 1; of effective ones unbounded, also negative.
+    Effective attention may be negative and unbounded.
     """
     return {name: float(maps[:, list(keys)].sum(1).mean()) if keys else float("nan") for name, keys in types.items()}
 
@@ -87,10 +75,10 @@ def _basis(values: np.ndarray) -> np.ndarray:
 def _projected(
     rows: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], queries: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Each query's row projected on the columns of its prefix of values, and which rows came out exact.
+    """Each query's row projected on the columns of its prefix of values, and which rows are exact.
 
-    Solves all normal equations at once, which is several times faster than a decomposition a query, and refines the
-    solutions until each row's output is its row's.
+    Solves all normal equations at once, which is several times faster than one decomposition per query, and refines the
+    solutions until the output of each row is reproduced.
     """
     grams = np.cumsum(values[:, :, None] * values[:, None, :], axis=0)[queries]
     visible = np.arange(len(values)) <= queries[:, None]
@@ -107,6 +95,6 @@ def _projected(
 
 
 def _full_rank_rows(values: np.ndarray) -> int:
-    """How many first rows are surely linearly independent together: all up to the dimension, or 0."""
+    """A number of leading rows that are certainly linearly independent: up to the dimension, or 0."""
     rows = min(values.shape)
     return rows if _basis(values[:rows]).shape[1] == rows else 0

@@ -1,10 +1,9 @@
-"""Is the effect of an intervention more than luck? Paired intervals, McNemar, and a correction for many heads.
+"""Effects of interventions on metrics: paired intervals, McNemar's test, and corrections for many heads.
 
-Everything works on per-row outcomes of the same rows before and after: `before` [row], `after` [head, row]. For
-accuracy an outcome is 1 where the row is right; for a correlation it is the row's share of it. Intervals come from what
-each row adds to the metric (`core.scoring.influence`), and count rows that were not seen. A gain of the best of 144
-heads is corrected by the largest statistic under the null (max-T), and checked on rows that did not choose it (split
-half).
+All functions take outcomes of the same examples before [row] and after [head, row]. For accuracy, an outcome is 1 if
+the example is right; for a correlation it is the example's contribution. Intervals use influence functions
+(`core.scoring.influence`) and account for unseen examples. The best of many heads is corrected by max-T, and validated
+on examples that were not used to choose it (split half).
 """
 
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ FEW_FLIPS = 5  # changed predictions; of fewer an interval is a bound, several t
 
 @dataclass(frozen=True)
 class Interval:
-    """A difference in its metric's unit with the ends of its 95 % interval; None where they are undefined."""
+    """A difference in the unit of its metric with its 95 % interval; None if undefined."""
 
     value: float | None
     low: float | None
@@ -35,21 +34,17 @@ class Interval:
 
 
 def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -> Int[np.ndarray, " head"]:
-    """How many predictions each intervention changed.
-
-    Returns:
-        *Range:* 0 to rows.
-    """
+    """Return the number of predictions that each intervention changed."""
     return (np.asarray(after) != np.asarray(before)[None]).sum(1)
 
 
 def rows_for_flips(flipped: int, rows: int) -> int:
-    """About how many rows have FEW_FLIPS changed predictions; at least so many, where none of these changed."""
+    """Return approximately how many examples contain FEW_FLIPS changed predictions; a lower bound if none changed."""
     return -(-FEW_FLIPS * rows // max(flipped, 1))
 
 
 def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
-    """Exact two-sided McNemar p: were rows lost and rows won equally likely? 1 when neither happened."""
+    """Return the exact two-sided p of McNemar's test; 1 if no example changed."""
     right_before, right_after = np.asarray(right_before, dtype=bool), np.asarray(right_after, dtype=bool)
     lost = int((right_before & ~right_after).sum())
     won = int((~right_before & right_after).sum())
@@ -57,19 +52,18 @@ def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
 
 
 def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) -> Float[np.ndarray, "draw head"]:
-    """A metric of rows that count so many times each, for all heads and draws by matrix products.
+    """Return a metric of weighted examples for all heads and draws, by matrix products.
 
     Args:
         name: accuracy, f1 (of class 1), or pearson.
-        predicted: label or score of each row under each head's intervention.
-        counts: how often each row counts in each draw; not all 0.
+        predicted: label or score of each example under each intervention.
+        counts: weight of each example in each draw; not all 0.
 
     Returns:
-        *Range:* 0 to 1, of pearson -1 to 1. NaN where undefined (constant predictions under pearson); f1 is 0 where
-            nothing is predicted as 1, as in scikit-learn.
+        NaN if undefined (constant predictions for pearson); f1 is 0 if class 1 is never predicted, as in scikit-learn.
 
     Raises:
-        InputError: another metric.
+        InputError: the metric is unknown.
     """
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     weights = np.asarray(counts, dtype=float)
@@ -92,16 +86,9 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
-    """What each row adds to Pearson's r of its prediction: outcomes whose mean is r of all rows.
+    """Return the contribution of each example to Pearson's r; their mean is r.
 
-    r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx, zy: the influence function of r, so the mean over some of the
-    rows is about r of these, and its spread that of r.
-
-    Args:
-        predicted: predicted score of each row, of one or more heads.
-
-    Returns:
-        0 for every row where r is undefined (constant predictions).
+    r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy, from the influence function of r. 0 if r is undefined.
     """
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     x, y = gold - gold.mean(), predicted - predicted.mean(-1, keepdims=True)
@@ -114,9 +101,9 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
 
 
 def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[Interval]:
-    """metric(after) - metric(before), one paired interval a head; of labels or scores, by a name as `counted` takes it.
+    """Return metric(after) - metric(before) with a paired interval for each head. name: as in `counted`.
 
-    None where the metric is undefined; the ends also for a single row.
+    None if the metric is undefined; bounds are also None for a single example.
     """
     return contrast_intervals(name, gold, before, after, np.eye(len(after)))
 
@@ -124,15 +111,10 @@ def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOut
 def contrast_intervals(
     name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
 ) -> list[Interval]:
-    """Paired intervals of weighted sums of changes of a metric.
+    """Return paired intervals of weighted sums of metric changes, as `metric_intervals` does.
 
-    Args:
-        name: accuracy, f1 (of class 1), or pearson.
-        contrasts: the weight of each head's change: 1 of heads together and -1 of each of them alone say what the group
-            does beyond its heads.
-
-    Returns:
-        One a contrast, as of `metric_intervals`; None for a contrast of no heads.
+    contrasts: weight of each head's change. 1 for a group and -1 for each of its heads gives the effect of the group
+    beyond its heads.
     """
     after, intervals = np.asarray(after), []
     for contrast in contrasts:
@@ -145,15 +127,10 @@ def contrast_intervals(
 
 
 def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[Interval]:
-    """mean(after) - mean(before), one paired interval a head.
+    """Return mean(after) - mean(before) with a paired interval for each head.
 
-    Args:
-        most: what a row may change at most, as shares and right or wrong answers do by 1: one row more and one less of
-            that size are counted beside those that were seen. None: nobody knows, as of losses; then rows that did not
-            change say nothing, and fewer than two that did have no interval.
-
-    Returns:
-        One a head, in the unit of the outcomes; None for ends that are undefined.
+    most: the largest possible change of an example, such as 1 for accuracy; one unseen example of that size in either
+    direction is added. None if unknown, as for losses; bounds are then None for fewer than two changed examples.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     n = difference.shape[1]
@@ -186,29 +163,22 @@ def max_t(
     slack: float = 0.0,
     rare: float | None = RARE,
 ) -> Float[np.ndarray, " head"]:
-    """Family-wise p of every head that its mean difference is 0, by max-T (Westfall & Young 1993).
+    """Return family-wise p values for a mean difference of 0 for every head, by max-T (Westfall & Young 1993).
 
-    Of right and wrong rows the mean is 0 exactly where a row is lost as often as one is won, so signs flip: a swap of
-    the predictions before and after. Of losses, and of what rows add to Pearson's r, a mean of 0 says nothing of
-    symmetry: skewed losses that change nothing on the whole would be claimed. There rows are drawn with replacement
-    from the differences less their mean, and every draw is measured by its own spread (studentised bootstrap; Hall
-    1992). One coin or draw per row serves all heads, which keeps how they hang together.
-    t_h = |sum d| / sqrt(sum d^2 + unseen), `t_values`; p_h = (1 + #{max over heads of drawn t >= t_h}) / (1 + draws).
-    Of losses p is at least that of the head alone by `few_inputs.p_either`, and 1 where fewer than 12 rows changed (too
-    few to say anything), or all by the same.
+    For right and wrong outcomes, signs are flipped, which swaps predictions before and after. Losses and contributions
+    to Pearson's r may be skewed with mean 0, so examples are drawn with replacement from the centred differences, and
+    every draw is divided by its own spread (studentised bootstrap; Hall 1992). One sign or draw per example serves all
+    heads, which preserves their dependence. t_h = |sum d| / sqrt(sum d^2 + unseen) (`t_values`), and p_h = (1 + #{max
+    over heads of drawn t >= t_h}) / (1 + draws). For losses p is at least `few_inputs.p_either` of the head, and 1 if
+    fewer than 12 examples changed, or all by the same amount.
 
     Args:
-        slack: added to every t_h, for the smallest p that outcomes known to within so much could have; above 0 no
-            head's own p counts.
-        rare: share of all rows. Of losses p is 1 where heads times rows are fewer than it takes to see an effect on so
-            few rows in any (`rows_to_see`): 149 rows for one head. None: of pairs that were chosen for their
-            difference, which all show what there is.
-
-    Returns:
-        *Range:* 1 / (permutations + 1) to 1; 1 for a head that changed no outcome.
+        slack: added to every t_h to get the smallest p for outcomes with this error; above 0 `p_either` is not applied.
+        rare: fraction of all examples. For losses, p is 1 if there are too few examples to see an effect on this
+            fraction (`rows_to_see`): 149 examples for one head. None: for pairs that were chosen for their difference.
 
     Raises:
-        InputError: there is no head, or no row.
+        InputError: there are no heads, or no examples.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     if difference.ndim != 2 or not difference.size:
@@ -232,28 +202,26 @@ def max_t(
 
 
 def unseen_share(heads: int, rows: int) -> float:
-    """What share of all rows may carry an effect of some head and have none among these, with 1 chance in 20.
+    """Return the fraction of all examples that may have an effect of some head although none of these does (5 % risk).
 
-    (1 - share)^rows = .05 / heads: 1 % of the rows takes 656 of them for 36 heads.
+    (1 - share)^rows = .05 / heads; for 36 heads, 656 examples give 1 %.
     """
     return float(1 - (0.05 / heads) ** (1 / rows))
 
 
 def rows_to_see(share: float, heads: int = 1) -> int:
-    """How many rows it takes that an effect of some head on such a share of all rows is among them, 19 times in 20.
+    """Return how many examples contain an effect on `share` of all examples, for each of `heads` heads, with 95 %
+    probability.
 
-    Of a mean over fewer rows no test can hold its level against such an effect: 149 for 2 %, 326 for any of 36 heads.
+    With fewer examples no test of a mean can hold its level: 149 for 2 %, 326 for any of 36 heads.
     """
     return int(np.ceil(np.log(0.05 / heads) / np.log1p(-share)))
 
 
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
-    """sum d / sqrt(sum d^2 + unseen) of every head, a monotone function of Student's t.
+    """Return sum d / sqrt(sum d^2 + unseen) of every head, a monotone function of Student's t; 0 without changes.
 
-    unseen: 0 of rows won and lost, else that of two rows that change as much as any row under any head does.
-
-    Returns:
-        Without a unit; 0 where nothing changed.
+    unseen: 0 for right and wrong outcomes; otherwise two examples with the largest change under any head.
     """
     return _scaled(np.asarray(difference, dtype=float)).sum(1)
 
@@ -272,8 +240,9 @@ def _scaled(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, "hea
 
 
 def _alone(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, " head"]:
-    """p of each head by itself; 1 where too few rows changed for one, and where all changed by the same: so do rows
-    among which a rare large change was not seen, and nothing tells how large it is."""
+    """p of each head alone; 1 if too few examples changed, or all by the same amount, because a rare large change may
+    be unseen.
+    """
     values = difference.T
     spread = few_inputs.spread_of(values, np.ones(values.shape, dtype=bool), values.mean(0))
     p = few_inputs.p_either(values.mean(0), spread)
@@ -282,12 +251,12 @@ def _alone(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, " hea
 
 @dataclass(frozen=True)
 class SplitHalf:
-    """What the head that was best on one half does on the other; means over random halves.
+    """Gain of the best head of one half on the other half; means over random halves.
 
     Attributes:
-        low, high: 2.5% and 97.5% of the held-out gains over splits of these same rows: how much the split matters, no
-            confidence interval for other rows.
-        same: share of splits in which it was chosen.
+        low, high: 2.5 % and 97.5 % quantiles of held-out gains over splits of these examples; not a confidence
+            interval.
+        same: fraction of splits in which it was chosen.
     """
 
     chosen: float
@@ -299,10 +268,9 @@ class SplitHalf:
 
 
 def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: int = 500) -> SplitHalf:
-    """Choose the best head on a random half of the rows and score it on the other half, many times.
+    """Choose the best head on a random half of the examples and score it on the other half, many times.
 
-    Raises:
-        InputError: fewer than two rows.
+    Raises InputError for fewer than two examples.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     rows = difference.shape[1]
@@ -326,7 +294,7 @@ def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Rank correlation of two scores of n heads, with the p of Spearman's; None where one is constant."""
+    """Rank correlations of two scores of n heads, with the p of Spearman's rho; None if one score is constant."""
 
     spearman: float | None
     kendall: float | None
@@ -335,16 +303,9 @@ class Agreement:
 
 
 def rank_agreement(scores: Shaped[np.ndarray, " head"], others: Shaped[np.ndarray, " other"]) -> Agreement:
-    """Spearman's rho and Kendall's tau-b between two scores of the same heads.
+    """Return Spearman's rho and Kendall's tau-b between two scores of the same heads, without heads with NaN.
 
-    Args:
-        others: of the same heads; heads with a NaN in either are left out.
-
-    Returns:
-        Also the p of rho, and how many heads are left; None for fewer than three of these or a constant score.
-
-    Raises:
-        InputError: the two are not of equally many heads.
+    None for fewer than three heads or a constant score. Raises InputError if the numbers of heads differ.
     """
     first, second = np.asarray(scores, dtype=float), np.asarray(others, dtype=float)
     if first.shape != second.shape:

@@ -1,19 +1,19 @@
-"""Attention to the tokens that carry a feature (Kovaleva et al. 2019, section 4.4 and Fig 6; Clark et al. 2019, 3.2).
+"""Attention to tokens with a feature (Kovaleva et al. 2019, section 4.4 and Fig 6; Clark et al. 2019, 3.2).
 
-Column of a key k: c[k] = mean over queries of A[query, k]; range 0 to 1, and the columns of an input sum to 1. A
-causal model's first query, which can only look at itself, is left out. There early keys are seen by more queries, so c
-also comes divided by the number of queries that see the key instead of all. Definitions, as named choices:
+The column of key k is c[k] = mean over queries of A[query, k]; the columns of an input sum to 1. The first query of a
+causal model, which attends only to itself, is left out. Early keys are visible to more queries there, so c is also
+divided by the number of queries that see the key. Definitions:
 
-    max                 max over the feature's pieces of c[k]                 (Kovaleva)
-    sum                 sum over the feature's pieces of c[k]                 (Clark)
+    max                 max over the feature's tokens of c[k]                 (Kovaleva)
+    sum                 sum over the feature's tokens of c[k]                 (Clark)
     max-visible         max of c[k] over the queries that see k               (causal models)
-    classifying         max over the feature's pieces of A[classifying token, k]  (Kovaleva's Fig 7, last layer)
+    classifying         max over the feature's tokens of A[classifying token, k]  (Kovaleva's Fig 7, last layer)
 
-Inputs without the feature are left out. The null: other tokens of the text, as many, each near the place of one of the
-feature's, drawn several times; an effect is a value less its input's null. No other token of a causal model has as many
-queries as its first ones, so there the null of a place ([CLS], the first word, separators) is what queries that spread
-evenly give it. A contrast (feature_contrasts) takes out
-where the tokens stand, and of roles of words what kind of word they are; a head is claimed where both are above 0.
+Inputs without the feature are left out. The baseline is as many other tokens of the text near those of the feature,
+drawn several times; an effect is a value minus the baseline of its input. The first tokens of a causal model are seen
+by more queries than any other, so the baseline of positional features ([CLS], the first word, separators) is uniform
+attention. A contrast removes the effect of positions, and for features that are roles of words also that of the kind of
+word. A head is claimed if effect and contrast are above 0.
 """
 
 import random
@@ -42,11 +42,11 @@ WAYS = ("any query", "the classifying token")
 
 @dataclass(frozen=True)
 class Rhombi:
-    """Cells of one input's contrasts; what draws that do not fit have in their cells means nothing.
+    """Cells of one input's contrasts; the cells of draws that do not fit are undefined.
 
     Attributes:
-        queries: positions of q and q+t; from any ordinary query and from the classifying token, as WAYS says.
-        fits: draws whose cells are inside, and of which k carries the feature and the others do not.
+        queries: positions of q and q+t, for any ordinary query and for the classifying token (WAYS).
+        fits: draws with all cells inside, of which only k has the feature.
     """
 
     queries: Int[np.ndarray, "way feature draw two"]
@@ -56,13 +56,12 @@ class Rhombi:
 
 @dataclass(frozen=True)
 class Kinds:
-    """What kind of word stands at each position, and which features are to be compared within kinds.
+    """The kind of word at each position, and which features are compared within kinds.
 
     Attributes:
-        of: number of the kind of a position's word, -1 for none.
-        roles: which features are roles of words, whose contrasts stay within kinds.
-        words: number of the word at a position, the same for words that are spelled alike, -1 for none; None leaves no
-            cell out.
+        of: index of the kind, -1 for none.
+        roles: features that are roles of words, whose contrasts stay within kinds.
+        words: index of the word, equal for equal spelling, -1 for none; None leaves no cell out.
     """
 
     of: Int[np.ndarray, " key"]
@@ -71,7 +70,7 @@ class Kinds:
 
 
 class Marked(NamedTuple):
-    """An input that draws are made of."""
+    """An input from which draws are made."""
 
     tokens: Bool[np.ndarray, "feature key"]
     ordinary: Sequence[int]
@@ -81,14 +80,10 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """At most DRAWS for each feature of each input, from any ordinary query and from the classifying token.
+    """Return at most DRAWS draws for each feature of each input, for ordinary queries and for the classifying token.
 
-    Args:
-        inputs: of one length and the same features; each is drawn by its own seed whatever it is drawn with.
-        causal: whether keys must not come after their queries.
-
-    Returns:
-        One an input, in their order.
+    inputs: of equal length with the same features; draws depend only on the seed of the input. causal: keys must not
+    follow their queries.
     """
     tokens = np.stack([marked.tokens for marked in inputs])
     plain = np.zeros((len(inputs), tokens.shape[-1]), dtype=bool)
@@ -111,7 +106,7 @@ def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
 
 
 class _Drawn:
-    """Draws of each row (a feature of an input) and way, whether they fit or not."""
+    """Draws of each row (a feature of an input) and way, fitting or not."""
 
     def __init__(self, inputs: Sequence[Marked], tokens: np.ndarray, plain: np.ndarray, rows: tuple[np.ndarray, ...]):
         self.number, self.feature = rows
@@ -132,7 +127,7 @@ class _Drawn:
         self.query[:, 1] = np.array([marked.classifying for marked in inputs])[self.number, None]
 
     def _others(self, chance: Float[np.ndarray, "row way draw"]) -> Int[np.ndarray, "row way draw"]:
-        """Tokens without the feature, of a role those of the kind of `first`; -1 where there is none."""
+        """Tokens without the feature, for roles those of the same kind as `first`; -1 if there are none."""
         lacking = ~self.own & self.plain[self.number]
         alternatives, roles = _chosen(lacking, chance), np.flatnonzero(self.roles)
         if len(roles):
@@ -147,8 +142,9 @@ class _Drawn:
         return alternatives
 
     def fitting(self, *, causal: bool) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, "draw six"]]:
-        """The draws that are as they should be: of which row and way each is, and its cells (k, o, k+t, o+t, q, q+t).
-        What costs little leaves most of them out before the rest is looked at."""
+        """Return the row and way of each fitting draw, and its cells (k, o, k+t, o+t, q, q+t); cheap checks
+        come first.
+        """
         length = self.own.shape[1]
         fits = (self.other >= 0) & (self.step != 0)
         for positions in (self.first, self.other, self.query):
@@ -169,7 +165,7 @@ class _Drawn:
 
 
 def _of_one_word(words: Int[np.ndarray, "six draw"]) -> Bool[np.ndarray, " draw"]:
-    """Whether a query is the same word as one of its two keys; of the words of k, o, k+t, o+t, q and q+t."""
+    """Whether a query is the same word as one of its two keys; words of k, o, k+t, o+t, q and q+t."""
     query, moved = words[4], words[5]
     return (((words[:2] == query) & (query >= 0)) | ((words[2:4] == moved) & (moved >= 0))).any(0)
 
@@ -177,26 +173,26 @@ def _of_one_word(words: Int[np.ndarray, "six draw"]) -> Bool[np.ndarray, " draw"
 def _chosen(
     among: Bool[np.ndarray, "row key"], chance: Float[np.ndarray, "row way draw"]
 ) -> Int[np.ndarray, "row way draw"]:
-    """Positions of each row, all as likely. chance: from 0 to 1."""
+    """Uniformly drawn positions of each row. chance: uniform numbers."""
     return _positions(among, np.arange(len(among))[:, None, None], chance)
 
 
 def _positions(
     among: Bool[np.ndarray, "set key"], of: Int[np.ndarray, "row _ _"], chance: Float[np.ndarray, "row way draw"]
 ) -> Int[np.ndarray, "row way draw"]:
-    """A position of the set that each draw is of; any where the set has none."""
+    """A drawn position of each set; arbitrary if the set is empty."""
     order = np.argsort(~among, axis=1, kind="stable")
     return order[of, (chance * among.sum(1)[of]).astype(int)]
 
 
 @dataclass(frozen=True)
 class RhombusCells:
-    """The cells of the draws of some inputs that fit, one after another; found once and used for every layer.
+    """The cells of the fitting draws of some inputs, concatenated; found once and used for every layer.
 
     Attributes:
-        queries: positions of its cells' queries, with the signs of SIGNS.
-        starts: the first draw of each group (input, way, feature) that has any.
-        filled: numbers of these groups among all, counted through `shape`.
+        queries: positions of the queries, with the signs of SIGNS.
+        starts: the first draw of each nonempty group (input, way, feature).
+        filled: indices of these groups in `shape`.
     """
 
     batch: Int[np.ndarray, " draw"]
@@ -208,7 +204,7 @@ class RhombusCells:
 
     @classmethod
     def of(cls, drawn: Sequence[Rhombi]) -> "RhombusCells":
-        """The cells of the draws of each input of a batch."""
+        """Return the cells of the draws of each input of a batch."""
         fits = np.stack([cells.fits for cells in drawn])
         queries = np.stack([cells.queries for cells in drawn])[fits]
         keys = np.stack([cells.keys for cells in drawn])[fits]
@@ -218,7 +214,7 @@ class RhombusCells:
         return cls(batch, queries[:, [0, 0, 1, 1]], keys, starts, groups[starts], fits.shape[:3])
 
     def of_input(self, number: int) -> Int[np.ndarray, "cell 2"]:
-        """The cells of one input's draws, draw after draw."""
+        """Return the cells of one input's draws, concatenated."""
         in_batch = self.batch == number
         return np.stack([self.queries[in_batch].ravel(), self.keys[in_batch].ravel()], -1)
 
@@ -229,13 +225,10 @@ SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
 def contrasts_of(
     weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
 ) -> Float[np.ndarray, "batch way feature head"]:
-    """Mean contrast over each input's draws.
+    """Return the mean contrast over each input's draws, in nats; positive if the feature's tokens get more. NaN without
+    draws.
 
-    Args:
-        weights: of the cells of each draw, in the order of SIGNS.
-
-    Returns:
-        Natural logarithms, above 0 where the feature's tokens get more; NaN where no draw fits.
+    weights: of the cells of each draw, in the order of SIGNS.
     """
     contrasts = np.full((int(np.prod(cells.shape)), weights.shape[-1]), np.nan)
     if len(cells.starts):
@@ -249,11 +242,11 @@ NULLS = 3  # null draws of an input and feature
 
 @dataclass(frozen=True)
 class Marks:
-    """Where the features of one input are.
+    """Positions of the features of one input.
 
     Attributes:
-        nulls: positions that were drawn in their place; none where there were too few others.
-        rhombi: cells of contrasts; None where none are measured.
+        nulls: positions drawn for the baseline; all False if there are too few other tokens.
+        rhombi: cells of contrasts, or None.
     """
 
     tokens: Bool[np.ndarray, "feature key"]
@@ -270,14 +263,7 @@ def mark(
     seed: Sequence[int],
     rhombi: Rhombi | None = None,
 ) -> Marks:
-    """Marks of one input, with NULLS draws of the null.
-
-    Args:
-        rhombi: cells of contrasts; None where none are measured.
-
-    Returns:
-        The same with as many other ordinary tokens, each near one of the feature's.
-    """
+    """Return the marks of one input with NULLS draws of the baseline."""
     chance = random.Random(str(list(seed)))  # noqa: S311 - numpy's takes longer to make than the draws do
     drawn: list[int] = []  # of all cells of the nulls
     features, length = tokens.shape
@@ -296,7 +282,7 @@ def mark(
 def _near(places: list[int], unmarked: list[int], chance: random.Random) -> list[int]:
     """As many of `unmarked` (ascending) as there are places, each near one of them.
 
-    For each place, in drawn order, it is one of the NEAREST that are left, which are neighbours among them.
+    For each place, in random order, one of the NEAREST remaining neighbours is drawn.
     """
     left, nearest, number = list(unmarked), [], chance.random
     for position in _in_drawn_order(places, chance) if len(places) > 1 else places:
@@ -308,7 +294,7 @@ def _near(places: list[int], unmarked: list[int], chance: random.Random) -> list
 
 
 def _in_drawn_order(places: list[int], chance: random.Random) -> list[int]:
-    """All of them, as `random.sample` of Python 3.11 orders them, without what it checks on every call."""
+    """All of them in the order of Python 3.11's `random.sample`, without its checks."""
     left, drawn = list(places), []
     for count in range(len(places), 0, -1):
         while (number := chance.getrandbits(count.bit_length())) >= count:
@@ -321,15 +307,11 @@ def _in_drawn_order(places: list[int], chance: random.Random) -> list[int]:
 def columns(
     cells: Float[np.ndarray, "batch query key head"], *, causal: bool = False, visible: bool = False
 ) -> Float[np.ndarray, "batch key head"]:
-    """Mean over queries of the attention to each key.
+    """Return the mean over queries of the attention to each key.
 
     Args:
-        cells: attention weights, rows sum to 1, heads last.
-        causal: without query 0, which can look at itself alone; it is kept where it is the only one.
-        visible: whether the mean is over the queries at or after the key (of a causal model) instead of all.
-
-    Returns:
-        *Range:* 0 to 1; without `visible` an input's keys add up to 1.
+        causal: leave out query 0, which attends only to itself, unless it is the only one.
+        visible: average over the queries at or after the key instead of all.
     """
     length = cells.shape[2]
     rows = cells[:, 1:] if causal and length > 1 else cells
@@ -342,9 +324,9 @@ def columns(
 
 
 class _Batch:
-    """The marked places of inputs of one length, found once and used for every layer.
+    """The marked positions of inputs of equal length, found once and used for every layer.
 
-    A group is one feature of one input, as marked (0) or as drawn for the null (1 to NULLS).
+    A group is one feature of one input, as marked (0) or as drawn for the baseline (1 to NULLS).
     """
 
     def __init__(self, inputs: list[int], marks_of_inputs: list[Marks], *, kinds: int):
@@ -361,13 +343,13 @@ class _Batch:
         self.cells = RhombusCells.of(drawn) if len(drawn) == len(marks_of_inputs) else None
 
     def gathered(self, values: Float[np.ndarray, "batch key head"]) -> Float[np.ndarray, "place head"]:
-        """Values of every group's keys, one group after another."""
+        """Values of every group's keys, concatenated."""
         return values[self.owner, self.keys]
 
     def reduced(
         self, gathered: Float[np.ndarray, "place head"], by: np.ufunc
     ) -> Float[np.ndarray, "batch mark feature head"]:
-        """Each group's values reduced to one; NaN where a group has none."""
+        """Each group's values reduced to one; NaN for empty groups."""
         reduced = np.full((int(np.prod(self.shape)), gathered.shape[1]), np.nan)
         if len(self.starts):
             exact = gathered.astype(np.float64) if by is np.add else gathered  # a largest one is not rounded
@@ -377,8 +359,9 @@ class _Batch:
 
 @dataclass(frozen=True)
 class _Taken:
-    """What the definitions read of one layer: each key's mean over queries, the classifying token's row, in causal
-    models the mean over the queries that see the key; and the contrasts' cells."""
+    """Inputs of the definitions from one layer: each key's mean over queries, the classifying token's row, in causal
+    models the mean over the queries that see the key; and the contrasts' cells.
+    """
 
     mean: Float[np.ndarray, "batch key head"]
     classifying: Float[np.ndarray, "batch key head"]
@@ -387,7 +370,7 @@ class _Taken:
 
 
 def _even(length: int, classifying: Sequence[int]) -> _Taken:
-    """What the definitions would read of causal maps of these inputs if queries spread evenly over what they see."""
+    """The same for uniform causal attention over the visible keys."""
     keys, share = np.arange(length), 1 / np.arange(1, length + 1)
     share[0] *= length == 1  # the first query has no choice
     received = np.cumsum(share[::-1])[::-1]
@@ -398,12 +381,11 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
 
 
 class FeatureAttention:
-    """Observer: every definition for every feature, its mean over inputs and its mean less the null.
+    """Observer that computes every definition for every feature: its mean over inputs, and its mean minus the baseline.
 
     Args:
-        features: their names, in the order of `Marks.tokens`.
-        causal: whether queries see only keys up to themselves.
-        places: names of features that are places of the input, not kinds of words.
+        features: names, in the order of `Marks.tokens`.
+        places: names of positional features.
     """
 
     def __init__(
@@ -419,12 +401,12 @@ class FeatureAttention:
         self._batch: _Batch | None = None
 
     def take(self, marks: Sequence[Marks], numbers: Sequence[int]) -> "FeatureAttention":
-        """Set the inputs of the next run: their marks, and their numbers in the whole study; returns itself."""
+        """Set the marks of the next run's inputs and their indices in the study, and return itself."""
         self._marks, self._numbers, self._batch = marks, numbers, None
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Reduce one layer's maps."""
+        """Reduce the maps of one layer."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = self._batch_of(inputs)
         batch, cells = self._batch, cells_of(weights)
@@ -435,11 +417,11 @@ class FeatureAttention:
         self._add(layer, _Taken(columns(cells, causal=self.causal), rows, visible, at), batch)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Reduce all layers' maps at once."""
+        """Reduce the maps of all layers at once."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Of long inputs: what each key gets, the classifying token's row, and the cells of contrasts."""
+        """Return the sums needed for long inputs: columns, the classifying token's row, and the cells of contrasts."""
         if queries != keys:
             return None
         self._batch = batch = self._batch_of(inputs)
@@ -448,7 +430,7 @@ class FeatureAttention:
         return [Needs(columns=True, rows=row, cells=input_cells) for row, input_cells in zip(rows, cells, strict=True)]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Reduce one layer without its maps."""
+        """Reduce one layer from its sums."""
         if self._batch is None or self._batch.inputs != inputs:
             self._batch = self._batch_of(inputs)
         batch = self._batch
@@ -470,7 +452,7 @@ class FeatureAttention:
         return _Batch(inputs, [self._marks[k] for k in inputs], kinds=len(self.definitions))
 
     def _add(self, layer: int | slice, weights: "_Taken", batch: _Batch) -> None:
-        """Every definition's values of one layer."""
+        """Add every definition's values of one layer."""
         sums: list[np.ndarray] = []
         even = _even(weights.mean.shape[1], batch.classifying) if self.causal and self.places.any() else None
         beside = {} if even is None else self._reduced(even, batch)
@@ -500,21 +482,21 @@ class FeatureAttention:
         }
 
     def result(self) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-        """(value, effect over the null) of each (definition, feature); each [layer, head, 1]."""
+        """Return (value, effect) for each (definition, feature); each [layer, head, 1]."""
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
-        """The contrast that belongs to a definition of a feature; [layer, head, 1]."""
+        """Return the contrast of a definition and feature [layer, head, 1]."""
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
-        """Which statistic of `means` the contrast of a definition of a feature is."""
+        """Return the index in `means` of the contrast of a definition and feature."""
         start = 2 * len(self.definitions) * len(self.features)
         way = len(self.features) * (definition == "classifying")
         return start + way + self.features.index(feature)
 
     def effect_column(self, definition: str, feature: str) -> int:
-        """Which statistic of `means` the effect of a definition of a feature is."""
+        """Return the index in `means` of the effect of a definition and feature."""
         width = len(self.features)
         return 2 * self.definitions.index(definition) * width + width + self.features.index(feature)
 
@@ -522,7 +504,7 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """An estimate of all of an observer's statistics as (value, effect over the null) of each (definition, feature)."""
+    """Split an estimate of all statistics of an observer into (value, effect) for each (definition, feature)."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

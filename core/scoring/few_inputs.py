@@ -1,10 +1,9 @@
-"""Means of few inputs: intervals and p that hold for skewed and sparse values too.
+"""Intervals and p values of means over few inputs, also for skewed and sparse values.
 
-Student's t is right for bell-shaped values. For skewed ones it errs on one side, so it is used together with the t
-whose skewness is taken out (Hall 1992, "On the removal of skewness by transformation"): an interval reaches as far as
-either of the two, a p is the larger. Both count only inputs whose value is not 0 (an input on which nothing changed
-says nothing of the spread of those that did), p with a third of their degrees of freedom: corrected over heads it is
-read far in the tail, where a few skewed inputs mislead most. docs/results/few-inputs.md has the simulated error rates.
+Student's t assumes symmetric values. For skewed values it is combined with the t whose skewness is removed (Hall 1992,
+"On the removal of skewness by transformation"): intervals cover both, and p is the larger. Both count only inputs with
+a nonzero value. p uses a third of their degrees of freedom, because after correction over heads it depends on the far
+tail, where few skewed inputs mislead most. docs/results/few-inputs.md has simulated error rates.
 """
 
 from dataclasses import dataclass
@@ -23,13 +22,13 @@ Cells = Shaped[np.ndarray, "*cell"]
 
 @dataclass(frozen=True)
 class Spread:
-    """How far a mean can be trusted, per cell.
+    """Uncertainty of a mean, per cell.
 
     Attributes:
-        error: standard error, in the values' unit; 0 where values differ by rounding alone, NaN for fewer than two.
-        lean: skewness of the values over the root of their number.
-        different: how many inputs (or groups of inputs) have a value that is not 0.
-        sign: 1 where no value is below 0 and some above, -1 where none is above and some below, else 0.
+        error: standard error; 0 if values differ only by rounding, NaN for fewer than two.
+        lean: skewness of the values divided by the square root of their number.
+        different: number of inputs (or groups of inputs) with a nonzero value.
+        sign: 1 if no value is negative and some are positive, -1 for the reverse, otherwise 0.
     """
 
     error: Float[np.ndarray, "*cell"]
@@ -44,13 +43,13 @@ def spread_of(
     mean: Float[np.ndarray, "*cell"],
     unit_means: Float[np.ndarray, " unit *cell"] | None = None,
 ) -> Spread:
-    """The spread of a mean (or ratio of sums) from what each unit adds to it.
+    """Return the spread of a mean (or ratio of sums) from the contribution of each unit.
 
     Args:
-        values: of each unit; what is not used may be NaN.
-        used: which units have one.
-        mean: of the values, over units used.
-        unit_means: the units' own means, where values are not these (a ratio's): they say which differ from 0.
+        values: may be NaN where not used.
+        mean: over used units.
+        unit_means: the means of the units, if they differ from `values` (for ratios); they decide which units are
+            nonzero.
     """
     unit_means = values if unit_means is None else unit_means
     n = used.sum(0).astype(float)
@@ -68,12 +67,9 @@ def spread_of(
 
 
 def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
-    """The 95 % interval of a mean.
+    """Return the bounds of the 95 % interval of a mean; NaN if only one input is nonzero, or for fewer than two.
 
-    It stays on the side of 0 on which all inputs lie (weights are never below 0), and is [0, 0] where all are 0.
-
-    Returns:
-        Lower and upper end, in the values' unit; NaN where one input alone differs from 0, or there are fewer than two.
+    The interval stays on the side of 0 on which all inputs are, and is [0, 0] if all are 0.
     """
     low, high = reaching(mean, spread.error, spread.lean, np.maximum(spread.different - 1, 1))
     low = np.where(spread.sign > 0, np.maximum(low, 0.0), low)
@@ -83,13 +79,9 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
 
 
 def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
-    """The 95 % interval that reaches as far as Student's or Hall's, the one whose skewness is taken out.
+    """Return the 95 % interval that covers both Student's interval and Hall's, which removes skewness.
 
-    Args:
-        lean: skewness of the values over the root of their number.
-
-    Returns:
-        Lower and upper end, in the values' unit.
+    lean: skewness of the values divided by the square root of their number.
     """
     with np.errstate(invalid="ignore"):
         far = scipy.special.stdtrit(degrees, (1 + LEVEL) / 2)
@@ -99,12 +91,9 @@ def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Ce
 
 
 def p_above(mean: Cells, spread: Spread) -> Cells:
-    """One-sided p that the mean is not above 0.
+    """Return the one-sided p that the mean is not above 0; NaN for fewer than FEWEST nonzero inputs.
 
-    Where all inputs have the same value it is that of the sign test, 1 / 2^inputs.
-
-    Returns:
-        *Range:* 0 to 1; NaN with fewer than FEWEST inputs that differ from 0.
+    If all inputs have the same value, p is that of the sign test, 1 / 2^inputs.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         t = mean / spread.error
@@ -116,11 +105,7 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
 
 
 def p_either(mean: Cells, spread: Spread) -> Cells:
-    """Two-sided p that the mean is 0.
-
-    Returns:
-        *Range:* 0 to 1; NaN with fewer than FEWEST inputs that differ from 0.
-    """
+    """Return the two-sided p that the mean is 0; NaN for fewer than FEWEST nonzero inputs."""
     below = Spread(spread.error, -spread.lean, spread.different, -spread.sign)
     return np.minimum(1.0, 2 * np.minimum(p_above(mean, spread), p_above(-mean, below)))
 
@@ -128,11 +113,7 @@ def p_either(mean: Cells, spread: Spread) -> Cells:
 def mean_interval(
     values: Float[np.ndarray, "input cell"],
 ) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
-    """The 95 % interval of the mean over inputs.
-
-    Returns:
-        Lower and upper end, in the values' unit; NaN for fewer than two inputs, and where one alone differs from 0.
-    """
+    """Return the 95 % interval of the mean over inputs; NaN for fewer than two inputs, or if only one is nonzero."""
     if len(values) < 2:
         nothing = np.full(values.shape[-1], np.nan)
         return nothing, nothing
@@ -141,12 +122,12 @@ def mean_interval(
 
 
 def _bent(t: Cells, lean: Cells) -> Cells:
-    """Hall's transformation of t: nearer to Student's law where the values are skewed."""
+    """Hall's transformation of t, which is closer to Student's distribution for skewed values."""
     return t + lean * t**2 / 3 + lean**2 * t**3 / 27 + lean / 6
 
 
 def _unbent(bent: Cells, lean: Cells) -> Cells:
-    """The t that Hall's transformation takes to this value."""
+    """The inverse of Hall's transformation."""
     safe_lean = np.where(np.abs(lean) < 1e-6, 1.0, lean)
     exact = 3 * (np.cbrt(1 + safe_lean * (bent - safe_lean / 6)) - 1) / safe_lean
     return np.where(np.abs(lean) < 1e-6, bent, exact)

@@ -1,9 +1,8 @@
-"""One number per head and input: how much of its attention goes where, and how spread it is.
+"""Scores of a head on one input: how much attention goes where, and how spread it is.
 
-Every function takes weights [..., query, key] of one input (numpy or torch, rows sum to 1) and returns [...], so
-[layer, head, query, key] gives [layer, head]. Nothing is written to. NaN means that the score is undefined there:
-one token only, no separator, or a place that a causal query cannot see. (Clark et al. 2019, section 3; Kovaleva et
-al. 2019, section 4.1 name these targets.)
+Functions take weights [..., query, key] (numpy or torch, rows sum to 1) and return [...]. NaN means that a score is
+undefined: a single token, no separator, or a position that a causal query cannot see. Targets follow Clark et al. 2019,
+section 3, and Kovaleva et al. 2019, section 4.1.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from ..map_sums import MapSums, Needs, keys_as_values
 
 @dataclass(frozen=True)
 class SpecialPositions:
-    """What the scores ask of an input."""
+    """Special positions of an input that scores need."""
 
     first: int
     separators: tuple[int, ...]
@@ -29,12 +28,7 @@ class SpecialPositions:
 
 @dataclass(frozen=True)
 class MapBatch:
-    """Maps of inputs of one length, and where each input's special positions are.
-
-    Attributes:
-        weights: numpy or torch, rows sum to 1. *Shape:* (batch, head, query, key).
-        causal: whether queries see only keys up to themselves.
-    """
+    """Maps of inputs of equal length, and the special positions of each input."""
 
     weights: Any
     places: Sequence[SpecialPositions]
@@ -42,17 +36,14 @@ class MapBatch:
 
     @cached_property
     def row_entropies(self) -> Any:
-        """-sum_j A[i, j] ln A[i, j] of every row, computed once for the scores that need it."""
+        """Return the entropy of every row, computed once."""
         return row_entropies(self.weights)
 
 
 @dataclass(frozen=True)
 class SumBatch:
-    """Long inputs of one length without their maps, for the scores that a `MapBatch` has.
-
-    Attributes:
-        sums: what was taken of each input's maps, as `special_needs` asked.
-        causal: whether queries see only keys up to themselves.
+    """Sums of long inputs of equal length, for the scores that a `MapBatch` supports. sums: as `special_needs` requests
+    them.
     """
 
     sums: Sequence[MapSums]
@@ -61,15 +52,11 @@ class SumBatch:
 
     @cached_property
     def row_entropies(self) -> Float[np.ndarray, "batch head query"]:
-        """-sum_j A[i, j] ln A[i, j] of every row, in nats."""
+        """Return the entropy of every row, in nats."""
         return np.stack([layer_sums.entropies for layer_sums in self.sums])
 
     def to_offset(self, offset: int) -> Float[np.ndarray, "batch head"]:
-        """Mean over queries i of A[i, i + offset], as `to_offset` takes it of maps.
-
-        Returns:
-            *Range:* 0 to 1; NaN where no query has such a key.
-        """
+        """Return the mean over queries i of A[i, i + offset]; NaN if no query has such a key."""
         rows = np.stack([layer_sums.offsets[:, OFFSETS.index(offset)] for layer_sums in self.sums])
         rows = rows[..., 1:] if self.causal and offset == 0 else rows
         defined = ~np.isnan(rows[0, 0])
@@ -78,13 +65,10 @@ class SumBatch:
         return rows[..., defined].mean(-1, dtype=np.float64)
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
-        """Mean over queries of the weight on a set of keys, as `to_own_keys` takes it of maps.
+        """Return the mean over queries of the weight on set 0 (the first token) or 1 (separators), as `to_own_keys`
+        does.
 
-        Args:
-            number: 0 for the first token, 1 for separators.
-
-        Returns:
-            *Range:* 0 to 1; NaN without keys, or without queries that see one and something else besides.
+        NaN without keys, or without queries that see one of the keys and another key.
         """
         return np.stack(
             [self._to_set(layer_sums, at, number) for layer_sums, at in zip(self.sums, self.places, strict=True)]
@@ -100,7 +84,9 @@ class SumBatch:
 
     @property
     def mean_distance(self) -> Float[np.ndarray, "batch head"]:
-        """Mean over queries of sum_j A[i, j] |i - j|, in tokens; NaN for one token of a causal model."""
+        """Return the mean over queries of sum_j A[i, j] |i - j|, in tokens; NaN for a single token of a causal
+        model.
+        """
         rows = np.stack([layer_sums.distances for layer_sums in self.sums])  # query 0 of a causal map adds nothing
         return rows.sum(-1, dtype=np.float64) / ((rows.shape[-1] - self.causal) or float("nan"))
 
@@ -110,21 +96,15 @@ CACHED = 2**17  # weights that stay in the processor's cache together
 
 
 def special_needs(at: SpecialPositions, keys: int) -> Needs:
-    """What a `SumBatch` is made of: the sums to take of one input of so many keys."""
+    """Return the sums that a `SumBatch` needs from one input."""
     sets = keys_as_values(((at.first,), at.separators), keys)
     return Needs(entropy=True, distance=True, offsets=OFFSETS, values=sets)
 
 
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Mean over queries i of A[i, i + offset], over the queries that have such a key.
+    """Return the mean of A[i, i + offset] over the queries i that have such a key.
 
-    Args:
-        weights: of one input, rows sum to 1.
-        offset: places from the query to the key, below 0 for keys before it.
-        causal: without query 0 at offset 0, because it can look at itself alone.
-
-    Returns:
-        *Range:* 0 to 1; NaN when no query is left, and for offset > 0 in causal models, which cannot look ahead.
+    NaN if there are none, and for offset > 0 in causal models. causal: leave out query 0 at offset 0.
     """
     if abs(offset) >= weights.shape[-1] or (causal and offset > 0):
         return weights.sum(-1).sum(-1) * float("nan")
@@ -135,14 +115,9 @@ def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: b
 def to_keys(
     weights: Float[Any, "*heads query key"], keys: Sequence[int], *, causal: bool = False
 ) -> Float[Any, "*heads"]:
-    """Mean over queries i of sum over `keys` j of A[i, j].
+    """Return the mean over queries of the total weight on `keys`; NaN without keys or queries.
 
-    Args:
-        weights: of one input, rows sum to 1.
-        causal: only over queries that see one of the keys and something else besides (i >= min(keys), i > 0).
-
-    Returns:
-        *Range:* 0 to 1; NaN without keys or without such queries.
+    causal: only queries that see one of the keys and another key (i >= min(keys), i > 0).
     """
     if not len(keys):
         return weights.sum(-1).sum(-1) * float("nan")
@@ -153,14 +128,7 @@ def to_keys(
 
 
 def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads query"]:
-    """-sum_j A[i, j] ln A[i, j] of every row, in nats.
-
-    Args:
-        weights: of any inputs, rows sum to 1.
-
-    Returns:
-        *Range:* 0 to ln(keys).
-    """
+    """Return -sum_j A[i, j] ln A[i, j] of every row, in nats."""
     if isinstance(weights, np.ndarray):
         return -(weights * np.log(np.maximum(weights, 1e-30))).sum(-1)
     if weights.dim() < 4 or weights.device.type != "cpu" or weights.numel() <= CACHED:
@@ -176,14 +144,8 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
 
 
 def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:
-    """Mean over queries of a number of each row.
-
-    Args:
-        rows: the number, of any unit.
-        causal: without query 0, whose one weight is always 1.
-
-    Returns:
-        In the same unit; NaN when no query is left.
+    """Return the mean over queries of a value per row; NaN without queries. causal: leave out query 0, whose weight is
+    1.
     """
     rows = rows[..., 1:] if causal else rows
     return rows.mean(-1) if rows.shape[-1] else rows.sum(-1) * float("nan")
@@ -192,16 +154,14 @@ def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any
 def normalised_mean(
     rows: Float[Any, "*heads query"], *, causal: bool, visible_keys: Real[np.ndarray, "*layers query"] | None = None
 ) -> Float[Any, "*heads"]:
-    """Mean over queries of entropies over ln of the number of keys seen, without rows that see one key.
+    """Return the mean over queries of entropy / ln(number of visible keys), without rows that see one key.
 
     Args:
         rows: entropy of each row, in nats.
-        causal: whether queries see only keys up to themselves.
-        visible_keys: how many keys each query sees, where it is not that of a whole sentence; its axes are broadcast
-            against those of rows.
+        visible_keys: number of visible keys of each query, broadcast; None: the whole sentence, or up to the query.
 
     Returns:
-        *Range:* 0 (each row looks at one key) to 1 (evenly); NaN when no row is left.
+        *Range:* 0 (one key) to 1 (uniform); NaN without rows.
     """
     if visible_keys is not None:
         several = np.broadcast_to(visible_keys > 1, rows.shape)
@@ -217,14 +177,9 @@ def normalised_mean(
 
 
 def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Mean over queries i of sum_j A[i, j] |i - j|, in tokens.
+    """Return the mean over queries of sum_j A[i, j] |i - j|, in tokens; NaN for a single token of a causal model.
 
-    Args:
-        weights: of one input, rows sum to 1.
-        causal: without query 0, which can look at itself alone.
-
-    Returns:
-        *Range:* 0 to length - 1; NaN for one token of a causal model.
+    causal: leave out query 0.
     """
     position = np.arange(weights.shape[-1])
     gaps = np.abs(position[:, None] - position).ravel()  # query 0 of a causal map adds nothing
@@ -257,15 +212,7 @@ def _row_distances(weights: Float[Any, "*heads query key"]) -> Float[Any, "*head
 def to_own_keys(
     weights: Float[Any, "batch head query key"], keys: Sequence[tuple[int, ...]], *, causal: bool
 ) -> Float[Any, "batch head"]:
-    """`to_keys` of inputs whose keys differ; inputs with the same keys are taken together.
-
-    Args:
-        weights: of inputs of one length, rows sum to 1.
-        causal: as of `to_keys`.
-
-    Returns:
-        *Range:* 0 to 1; NaN as of `to_keys`.
-    """
+    """Return `to_keys` for inputs with different keys; NaN as there."""
     if len(set(keys)) == 1:
         return to_keys(weights, keys[0], causal=causal)
     total = weights.sum(-1).sum(-1)
@@ -276,12 +223,5 @@ def to_own_keys(
 
 
 def classifying_entropy(maps: MapBatch | SumBatch) -> Float[Any, "batch head"]:
-    """Entropy of the classifying token's row.
-
-    Args:
-        maps: whole maps of inputs, or what was taken of them.
-
-    Returns:
-        In nats. *Range:* 0 to ln(keys).
-    """
+    """Return the entropy of the classifying token's row, in nats."""
     return maps.row_entropies[np.arange(len(maps.places)), :, [places.classifying for places in maps.places]]

@@ -1,13 +1,10 @@
-"""Intervals of metrics and of their changes from what each row adds to them.
+"""Intervals of metrics and of their changes from influence functions.
 
-A metric T of n rows moves with row i by its influence L_i (Hampel 1974): the mean of L is 0, its spread over rows over
-the root of n is T's standard error. Where few predictions flip the sample says too little about that spread: none
-flipped, and a bootstrap's interval is [0, 0]. So rows that were not seen are counted too, one that is won and one that
-is lost: for accuracy that is the interval of Bonett and Price 2012 for the difference of paired proportions, which adds
-one to each count of flips. Newcombe's (1998, method 10) was tried: where half of the rows are right it holds the truth
-in 87 % only, since it leans on how the two proportions hang together. Scores that all move are skewed rather than few:
-their interval lies midway between Student's t and Hall's, which takes the skewness out, where that reaches farther.
-docs/results/calibration.md shows by simulation what these keep to.
+A metric T of n examples changes with example i by its influence L_i (Hampel 1974). L has mean 0, and its standard
+deviation divided by sqrt(n) is the standard error of T. If few predictions flip, the sample says little about that
+spread, so two unseen examples are added, one gained and one lost. For accuracy this is the interval of Bonett and Price
+2012 for the difference of paired proportions. For skewed scores the interval is midway between Student's t and Hall's,
+which removes skewness, if that is wider. docs/results/calibration.md has simulated coverage.
 """
 
 from dataclasses import dataclass
@@ -31,13 +28,13 @@ Runs = Shaped[np.ndarray, "run row"]
 
 @dataclass(frozen=True)
 class Influence:
-    """A metric of several runs over the same rows.
+    """A metric of several runs on the same examples.
 
     Attributes:
-        value: NaN where it is undefined. *Range:* 0 to 1, of pearson -1 to 1.
-        rows: what each row adds; its mean over rows is 0.
-        gained: the influence of one more row that is predicted well; 0 of pearson.
-        lost: the influence of one more row that is predicted badly; 0 of pearson.
+        value: NaN if undefined.
+        rows: influence of each example; the mean over examples is 0.
+        gained: influence of one more example that is predicted well; 0 for pearson. `lost`: of one that is predicted
+            badly.
     """
 
     value: Float[np.ndarray, " run"]
@@ -47,13 +44,9 @@ class Influence:
 
 
 def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
-    """Accuracy, F1 of class 1 or Pearson's r with the influence of every row.
+    """Return accuracy, F1 of class 1 or Pearson's r of each run, with the influence of every example.
 
-    Returns:
-        The metric of each run, and what each row adds to it.
-
-    Raises:
-        InputError: another metric.
+    Raises InputError for another metric.
     """
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     if name == "accuracy":
@@ -77,7 +70,7 @@ def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
 
 
 def _f1(gold: Rows, predicted: Runs) -> Influence:
-    """F = 2 H / M with hits H and named rows M: L = (2 h - F m) / mean(m)."""
+    """F = 2 H / M with hits H and named examples M: L = (2 h - F m) / mean(m)."""
     hits = ((predicted == 1) & (gold == 1)).astype(float)
     named = (predicted == 1).astype(float) + (gold == 1)
     hit, name = hits.mean(1), np.maximum(named.mean(1), 1 / gold.size)
@@ -96,11 +89,9 @@ def change_ends(
     after: Runs,
     weights: Float[np.ndarray, " run"],
 ) -> tuple[float, float, float]:
-    """sum over runs of weight times (metric after - metric before), and its 95 % interval.
+    """Return sum over runs of weight times (metric after - metric before), and its 95 % interval.
 
-    Returns:
-        The sum, the lower end and the upper end; all NaN where the metric is undefined, the ends for fewer than two
-            rows.
+    All NaN if the metric is undefined; bounds are NaN for fewer than two examples.
     """
     first, then = influence(name, gold, np.asarray(before)[None]), influence(name, gold, after)
     value = float(weights @ (then.value - first.value[0]))
@@ -120,21 +111,21 @@ def change_ends(
 
 
 def flip(name: str, first: Influence, then: Influence) -> float:
-    """The influence of a prediction that flips: 1 on accuracy; on F1 that of a hit that is missed."""
+    """Return the influence of a prediction that flips: 1 for accuracy; for F1 that of a missed hit."""
     if name == "accuracy":
         return 1.0
     return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))
 
 
 def _ends(centre: float, rows: Rows, unseen: float) -> tuple[float, float]:
-    """Student's t over the rows and two that were not seen, one that is won and one that is lost."""
+    """Student's t over the examples and two unseen ones, one gained and one lost."""
     error = np.sqrt((rows**2).sum() + 2 * unseen**2) / (rows.size + 2)
     reach = float(scipy.special.stdtrit(rows.size - 1, (1 + LEVEL) / 2) * error)
     return centre - reach, centre + reach
 
 
 def _skewed(value: float, rows: Rows, unseen: float) -> tuple[float, float]:
-    """Student's t, and half as far again as Hall's interval reaches beyond it; r has two spreads of its own."""
+    """Student's t, widened by half of what Hall's interval extends beyond it."""
     n = rows.size
     second = ((rows**2).sum() + 2 * unseen**2) / max(1, n - 2)
     lean = (rows**3).sum() / n / second**1.5 / np.sqrt(n) if second > 0 else 0.0

@@ -1,9 +1,8 @@
-"""Means over inputs with intervals and p, in memory that does not grow with the inputs.
+"""Means over inputs with intervals and p values, in constant memory.
 
-Sums are kept per group of inputs, input k in group k modulo GROUPS: the same however inputs are batched, split over
-workers or merged, and the same in another accumulator over the same inputs, so that differences are paired. Up to
-GROUPS inputs each has a group of its own; beyond, the groups are the sample ("random groups", Wolter 2007, chapter 2),
-whose means are the less skewed. `core.scoring.few_inputs` says how sure a mean is.
+Sums are stored per group of inputs, with input k in group k modulo GROUPS. Groups do not depend on batches, workers or
+merging, and are the same in other accumulators over the same inputs, so differences are paired. Up to GROUPS inputs,
+each has its own group; beyond, the groups are the sample ("random groups", Wolter 2007, chapter 2).
 """
 
 import base64
@@ -28,15 +27,7 @@ _REACH = float(-ndtri(0.025))
 def wilson_interval(
     counts: Real[np.ndarray, "*share"], rows: int
 ) -> tuple[Float[np.ndarray, "*share"], Float[np.ndarray, "*share"]]:
-    """The 95 % intervals of shares of rows (Wilson 1927): the shares that a score test does not reject.
-
-    Args:
-        counts: how many of the rows are counted in each share. *Range:* 0 to rows.
-        rows: how many rows there are, at least 1.
-
-    Returns:
-        Lower and upper ends. *Range:* 0 to 1, but for what rounding adds.
-    """
+    """Return the bounds of 95 % intervals of proportions (Wilson 1927). counts: 0 to `rows`, which is at least 1."""
     share, squared = counts / rows, _REACH**2
     middle = share + squared / (2 * rows)
     reach = _REACH * np.sqrt(share * (1 - share) / rows + squared / (4 * rows**2))
@@ -49,12 +40,11 @@ GROUPS = 64
 
 @dataclass(frozen=True)
 class StatisticEstimate:
-    """Means with how sure they are.
+    """Means with their uncertainty.
 
     Attributes:
-        value: NaN where nothing was seen.
-        spread: of the means, each array with the axes of `value`.
-        n: what the mean divides by (inputs, or links of all inputs); of the layer that has most.
+        value: NaN without inputs.
+        n: the denominator of the mean (inputs, or links of all inputs), in the layer that has most.
     """
 
     value: Float[np.ndarray, "layer head statistic"]
@@ -63,7 +53,7 @@ class StatisticEstimate:
     inputs: Float[np.ndarray, " statistic"]
 
     def part(self, index: int) -> "StatisticEstimate":
-        """One statistic alone; arrays are [layer, head, 1]."""
+        """Return one statistic [layer, head, 1]."""
         spread = Spread(*(getattr(self.spread, name)[..., index : index + 1] for name in _SPREAD))
         counts = (getattr(self, name)[..., index : index + 1] for name in ("n", "inputs"))
         return StatisticEstimate(self.value[..., index : index + 1], spread, *counts)
@@ -74,20 +64,20 @@ class StatisticEstimate:
 
     @property
     def low(self) -> Float[np.ndarray, "layer head statistic"]:
-        """The lower end of the 95 % interval."""
+        """The lower bound of the 95 % interval."""
         return self._ends[0]
 
     @property
     def high(self) -> Float[np.ndarray, "layer head statistic"]:
-        """The upper end of the 95 % interval."""
+        """The upper bound of the 95 % interval."""
         return self._ends[1]
 
     def p_above(self) -> Float[np.ndarray, "layer head statistic"]:
-        """One-sided p that the mean is not above 0; NaN where too few inputs differ from 0."""
+        """Return the one-sided p that the mean is not above 0; NaN if too few inputs are nonzero."""
         return few_inputs.p_above(self.value, self.spread)
 
     def p_either(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Two-sided p that the mean (of a difference) is 0; NaN where too few inputs differ from 0."""
+        """Return the two-sided p that the mean (of a difference) is 0; NaN if too few inputs are nonzero."""
         return few_inputs.p_either(self.value, self.spread)
 
 
@@ -98,9 +88,9 @@ EVERY_LAYER = slice(None)
 
 
 class Means:
-    """Sum of x over sum of counts, per layer, head and statistic, and the same of every group of inputs.
+    """Sum of x over sum of counts, per layer, head and statistic, and per group of inputs.
 
-    An accumulator: `update` with any batches in any order, `merge` with others of the same shape, `result`.
+    An accumulator: `update` with batches in any order, `merge` with others of the same shape, `result`.
     """
 
     def __init__(self, layers: int, heads: int, statistics: int):
@@ -118,10 +108,9 @@ class Means:
         """Add a batch.
 
         Args:
-            layer: from 0; EVERY_LAYER where sums are of all layers' heads, one layer's after another's.
-            sums: of each input over what it has of each statistic; those whose count is 0 are not looked at and may be
-                NaN.
-            counts: how many it has, 0 where it is left out; with EVERY_LAYER they may differ by layer.
+            layer: EVERY_LAYER if `sums` has all layers' heads concatenated.
+            sums: of each input over its items; may be NaN if the count is 0.
+            counts: number of items; 0 leaves the input out. With EVERY_LAYER they may differ by layer.
         """
         groups = np.asarray(numbers) % GROUPS
         if isinstance(layer, slice):
@@ -135,10 +124,7 @@ class Means:
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> None:
-        """Add what another accumulator saw of other inputs, to this one in place.
-
-        One of an earlier version, which measured fewer statistics, saw nothing of the others.
-        """
+        """Add the sums of another accumulator over other inputs in place; it may have fewer statistics."""
         width = max(self.sums.shape[-1], other.sums.shape[-1])
         self.widen(width)
         for name in _ARRAYS:
@@ -146,10 +132,8 @@ class Means:
             its_own[..., : its.shape[-1]] += its
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Take as many statistics at least; those that were not measured have no inputs.
-
-        Args:
-            blocks: how many equal blocks there are; the new statistics are the last of each.
+        """Add statistics without inputs, until there are `statistics`. blocks: number of equal blocks; each gets its
+        share at the end.
         """
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
@@ -159,17 +143,14 @@ class Means:
             setattr(self, name, wide.reshape(*array.shape[:-1], -1))
 
     def columns(self, places: Sequence[int]) -> "Means":
-        """An accumulator of these statistics alone, in this order."""
+        """Return an accumulator of these statistics, in this order."""
         chosen = Means(0, 0, 0)
         for name in _ARRAYS:
             setattr(chosen, name, getattr(self, name)[..., list(places)])
         return chosen
 
     def half(self, parity: int) -> "Means":
-        """An accumulator of the groups of even (0) or odd (1) number alone.
-
-        How many inputs each half has is not kept; half of all are taken.
-        """
+        """Return an accumulator of the even (0) or odd (1) groups; the number of inputs is taken as half of all."""
         chosen = Means(0, 0, 0)
         for name in ("sums", "counts"):
             setattr(chosen, name, getattr(self, name)[parity::2])
@@ -177,11 +158,10 @@ class Means:
         return chosen
 
     def result(self, *, minus: "Means | None" = None) -> StatisticEstimate:
-        """The means and how sure they are.
+        """Return the means with their uncertainty.
 
-        Args:
-            minus: another accumulator over the same inputs; the result is then the difference of the means, paired
-                input by input. n is that of this one.
+        minus: another accumulator over the same inputs; the result is then the paired difference of means, with n of
+        this one.
         """
         value, parts, part_means, used = self._parts()
         if minus is not None:
@@ -192,10 +172,11 @@ class Means:
         return StatisticEstimate(value, spread, n, inputs)
 
     def _parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The means [layer, head, statistic]; what each group adds to them; its own mean; which groups have one.
+        """The means [layer, head, statistic]; the contribution of each group; its own mean; and which groups have one.
 
-        A ratio R = S / C of sums moves with group g by (S_g - R C_g) / C: R plus that, times the number of groups, has
-        mean R and, over groups, the spread of R (linearisation of a ratio). With one count each it is the group's mean.
+        A ratio R = S / C of sums changes with group g by (S_g - R C_g) / C. R plus that, times the number of groups,
+        has mean R and the spread of R over groups (linearisation of a ratio). With a count of one it is the mean of the
+        group.
         """
         counts = self.counts[:, :, None, :]
         total, groups = counts.sum(0), (counts > 0).sum(0)
@@ -206,14 +187,14 @@ class Means:
         return value, parts, part_means, np.broadcast_to(counts > 0, self.sums.shape)
 
     def packed(self) -> str:
-        """The sums as text that fits in JSON (base64 of an NPZ)."""
+        """Return the sums as text for JSON (base64 of an NPZ)."""
         stream = io.BytesIO()
         np.savez_compressed(stream, **{name: getattr(self, name) for name in _ARRAYS})
         return base64.b64encode(stream.getvalue()).decode()
 
     @classmethod
     def unpacked(cls, text: str) -> "Means":
-        """The accumulator that `packed` wrote."""
+        """Return the accumulator that `packed` wrote."""
         means = cls(0, 0, 0)
         with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as stored:
             for name in _ARRAYS:
@@ -225,15 +206,9 @@ _ARRAYS = ("sums", "counts", "inputs")
 
 
 def student(total: float, squares: float, n: int) -> tuple[float, float] | None:
-    """Student's 95% interval of a mean, from sums.
+    """Return Student's 95 % interval of a mean (1908) from the sum and the sum of squares of n values.
 
-    Args:
-        squares: the sum of their squares; NaN where nobody kept it.
-
-    Returns:
-        low and high; None of fewer than two values, or without squares.
-
-    Source: Student (1908).
+    None for fewer than two values, or if `squares` is NaN.
     """
     if n < 2 or np.isnan(squares):
         return None

@@ -1,7 +1,7 @@
-"""The links of some inputs of one length, found once and read off every layer's maps between words.
+"""Links of inputs of equal length, found once and read from every layer's word maps.
 
-`core.scoring.tokens` says what a link's weight, excess, contrast and accuracy are. Nothing here is as large as all
-pairs of words, so that inputs of thousands of words have room; `LinkBlocks` reads links without maps.
+`core.scoring.tokens` defines a link's weight, excess, contrast and accuracy. Nothing here is as large as all pairs of
+words, so inputs may have thousands of words; `LinkBlocks` reads links without maps.
 """
 
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ class LinkedWords:
     """The words of one input, and the links between them.
 
     Attributes:
-        sentence: number of each word's sentence, -1 for special tokens.
-        links: of each relation, (from, to) as numbers of words; never a word to itself.
-        spellings: a number of each word, the same for equal words; none known where empty.
+        sentence: index of each word's sentence, -1 for special tokens.
+        links: for each relation, (from, to) as word indices; never a word to itself.
+        spellings: equal numbers for equal words; empty if unknown.
     """
 
     words: Sequence[tuple[int, ...]]
@@ -36,7 +36,7 @@ class LinkedWords:
 
 
 class WordTable:
-    """The sentence, the number of pieces and the spelling of each word of some inputs; a row an input, padded."""
+    """Sentence, number of tokens and spelling of each word; one padded row per input."""
 
     def __init__(self, words_of_inputs: Sequence[LinkedWords]) -> None:
         shape = (len(words_of_inputs), max(len(words.words) for words in words_of_inputs))
@@ -48,39 +48,29 @@ class WordTable:
             self.spelling[row, : len(words.spellings)] = words.spellings
 
     def reachable(self, batch: Words, query: Words, key: Words, across: Bool[np.ndarray, "..."]) -> np.ndarray:
-        """Whether a link may lead from one word to another: within a sentence, or (across) to another sentence.
+        """Return whether links may go from one word to another: within a sentence, or (across) to another sentence.
 
-        Arrays are broadcast against each other.
-
-        Args:
-            across: whether the link's relation lies between sentences.
-
-        Returns:
-            bool; false for special tokens, and for a word and itself. *Shape:* (*axes) of all arguments.
+        False for special tokens, and from a word to itself. All arguments are broadcast.
         """
         sentence, key_sentence = self.sentence[batch, query], self.sentence[batch, key]
         within = (sentence == key_sentence) & (query != key)
         return (sentence >= 0) & (key_sentence >= 0) & np.where(across, sentence != key_sentence, within)
 
     def alike(self, batch: Words, query: Words, key: Words) -> np.ndarray:
-        """Whether two words are spelled alike.
-
-        Returns:
-            bool; false for a word and itself, and where spellings are not known. *Shape:* (*axes) of all arguments.
-        """
+        """Return whether two different words have the same spelling; False if spellings are unknown."""
         spelling = self.spelling[batch, query]
         return (spelling >= 0) & (spelling == self.spelling[batch, key]) & (query != key)
 
 
 class LinkBatch:
-    """The links of inputs of one length in every turn (relation and direction), found once and used for every layer.
+    """Links of inputs of equal length in every turn (relation and direction), found once and used for every layer.
 
-    A link's group is its input, turn and distance, or (across sentences) its input, turn and query; its null is all
-    pairs of its group that may be asked about and are no links of that turn.
+    A link's group is its input, turn and distance, or (across sentences) its input, turn and query. Its baseline is all
+    reachable pairs of its group that are not links of that turn.
 
     Attributes:
-        crossing: of each link whether it lies between sentences; backward: whether it is asked of the key.
-        pairs: of each pair of a null its group, input and words.
+        crossing: whether each link is between sentences; backward: whether the key is the word that asks.
+        pairs: group, input and words of each pair of a baseline.
     """
 
     def __init__(
@@ -105,7 +95,7 @@ class LinkBatch:
             self._count(len(words_of_inputs), 2 * len(across), turn)
 
     def _find_nulls(self, turn: Words, linked: "_Pairs") -> None:
-        """The pairs (input, query, key) of each group's null, and which group each link is of."""
+        """Find the pairs (input, query, key) of each group's baseline, and the group of each link."""
         offset = np.where(self.crossing, self.query, self.key - self.query)
         columns = np.stack([self.batch, turn, self.crossing, offset])
         groups, self.group = np.unique(columns, axis=1, return_inverse=True)
@@ -123,7 +113,7 @@ class LinkBatch:
         self.others = np.bincount(self.pairs[0], minlength=len(batch))
 
     def _find_contrasts(self, turn: Words, linked: "_Pairs", numbers: Sequence[int], *, causal: bool) -> None:
-        """The cells of every link's contrasts; an input's are drawn by its number, whatever it shares a batch with."""
+        """Find the cells of every link's contrasts; draws depend on the index of the input, not on the batch."""
         ends: list[list[tuple[tuple[int, ...], tuple[int, ...]]]] = [[] for _ in self.some]
         for number, *words in zip(self.batch.tolist(), self.query.tolist(), self.key.tolist(), strict=True):
             start, end = (self.some[number].words[word] for word in words)
@@ -138,7 +128,7 @@ class LinkBatch:
         self.hexagons = hexagons_of_inputs(pieces, ends, taken, causal=causal, seeds=seeds)
 
     def _count(self, inputs: int, turns: int, turn: np.ndarray) -> None:
-        """Which links each input has in each turn, and how many of them count for each quantity."""
+        """Find the links of each input in each turn, and how many of them count for each quantity."""
         places = self.batch * turns + turn  # ascending, as the rows were made
         self.starts = np.flatnonzero(np.diff(places, prepend=-1))
         self.filled = np.divmod(places[self.starts], turns)
@@ -151,8 +141,9 @@ class LinkBatch:
 
     @cached_property
     def _asked(self) -> list[tuple[np.ndarray, ...]]:
-        """Forward and backward: the links, of which word of which input each asks, and 1 where another word that may
-        be answered stands before the right one, and where one stands after it."""
+        """Forward and backward: the links, the input and word that each asks about, and 1 if another possible answer
+        precedes the right one, and if one follows it.
+        """
         questions = []
         for way in (False, True):
             links = np.flatnonzero(self.backward == way)
@@ -166,14 +157,11 @@ class LinkBatch:
     def values(
         self, maps: Float[np.ndarray, "batch word word head"], cells: Float[np.ndarray, "batch query key head"]
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Weight, excess, accuracy and contrast of every link in one layer.
+        """Return weight, excess, accuracy and contrast of every link in one layer.
 
         Args:
-            maps: between words, rows of an input's words sum to 1.
-            cells: between pieces, rows sum to 1.
-
-        Returns:
-            As of `quantities`.
+            maps: between words.
+            cells: between tokens.
         """
         weight = maps[self.batch, self.query, self.key]
         owner, batch, query, key = self.pairs
@@ -200,15 +188,15 @@ class LinkBatch:
         right: Float[np.ndarray, "link head"],
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Weight, excess, accuracy and contrast of every link, in the order of QUANTITIES.
+        """Return weight, excess, accuracy and contrast of every link, in the order of QUANTITIES.
 
         Args:
-            weight: of each link. *Range:* 0 to 1.
-            total: what the pairs of each group's null have together, by piece of the key.
-            right: 1 where the linked word is looked at most, else 0.
+            weight: of each link.
+            total: total weight of the pairs of each group's baseline, per token of the key.
+            right: 1 if the linked word gets most attention, otherwise 0.
 
         Returns:
-            Excess is 0 where its null is empty; `counts` leaves such links out.
+            Excess is 0 without a baseline; `counts` leaves such links out.
         """
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
@@ -216,14 +204,7 @@ class LinkBatch:
         return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
 
     def pooled(self, values: Float[np.ndarray, "link quantity head"]) -> Float[np.ndarray, "batch head statistic"]:
-        """Sums of every quantity over the links of each input and turn.
-
-        Args:
-            values: of each link, as of `quantities`.
-
-        Returns:
-            float64, statistics by turn and then quantity; 0 where an input has no link in a turn.
-        """
+        """Return sums of every quantity over the links of each input and turn, float64; 0 without links."""
         sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
         turns = self.counts.shape[1] // len(QUANTITIES)
         by_input = np.zeros((len(self.inputs), values.shape[2], turns, len(QUANTITIES)))
@@ -232,7 +213,7 @@ class LinkBatch:
 
 
 class _Pairs:
-    """Whether pairs of words are among some, without a table of all pairs."""
+    """A set of pairs of words without a table of all pairs."""
 
     def __init__(self, words: int, batch: Words, turn: Words, query: Words, key: Words) -> None:
         self.words, self.turns = words, int(turn.max(initial=0)) + 1
@@ -242,7 +223,7 @@ class _Pairs:
         return ((batch * self.turns + turn) * self.words + query) * self.words + key
 
     def __call__(self, batch: Words, turn: Words, query: Words, key: Words) -> np.ndarray:
-        """Whether each of these pairs is among them."""
+        """Return whether each of these pairs is in the set."""
         codes = self._code(batch, turn, query, key)
         at = np.searchsorted(self.known, codes).clip(0, len(self.known) - 1)
         return np.asarray(self.known[at] == codes)
@@ -252,19 +233,21 @@ class _Pairs:
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
-    """Whether the words' pieces are all positions one after another, so that blocks of queries hold whole words."""
+    """Return whether the tokens of the words are consecutive and cover the input, so that blocks of queries hold whole
+    words.
+    """
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
 
 @dataclass(frozen=True)
 class LinkSums:
-    """What one layer gave of one input's links.
+    """Results of one layer for one input's links.
 
     Attributes:
-        weight: of each link, between words. *Range:* 0 to 1.
-        right: 1 where the linked word is looked at most, else 0.
-        contrast: of each link, in natural logarithms; 0 where no draw fits.
-        total: what the pairs of each null have together, by piece of the key.
+        weight: of each link, between words.
+        right: 1 if the linked word gets most attention, otherwise 0.
+        contrast: of each link, in nats; 0 without draws.
+        total: total weight of the pairs of each baseline, per token of the key.
     """
 
     weight: Float[np.ndarray, "link head"]
@@ -274,10 +257,10 @@ class LinkSums:
 
 
 class LinkBlocks:
-    """Takes the maps of one input and layer in blocks of queries (`core.map_sums.Needs.blocks`).
+    """Reduces the maps of one input and layer in blocks of queries (`core.map_sums.Needs.blocks`).
 
     Attributes:
-        cells: what its contrasts need beside. *Shape:* (cell, 2).
+        cells: additional cells (cell, 2) for contrasts.
     """
 
     def __init__(self, batch: LinkBatch, number: int, heads: int) -> None:
@@ -304,7 +287,7 @@ class LinkBlocks:
         self.unfinished: dict[int, np.ndarray] = {}
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the rows of a block: of one head the weights [query, key] of the queries from `start` on, in a tensor."""
+        """Add the weights [query, key] of one head for the queries from `start` on."""
         block = weights.float().cpu().numpy()[:, : self.first[-1]]
         rows = block[:, self.first[:-1]]  # weight on each word: its first piece, then its others
         for more in range(1, int(self.sizes.max())):
@@ -320,7 +303,7 @@ class LinkBlocks:
             self._read(head, int(low), sums / self.sizes[low : high + 1, None].astype(np.float32))
 
     def _read(self, head: int, low: int, rows: Float[np.ndarray, "query word"]) -> None:
-        """Rows of whole words from number `low` on."""
+        """Read rows of whole words from index `low` on."""
         links = self.links[_between(self.query[self.links], low, len(rows))]
         self.weight[links, head] = rows[self.query[links] - low, self.key[links]]
         asking = links[self.is_forward[links]]
@@ -335,7 +318,7 @@ class LinkBlocks:
             self._read_columns(head, low, rows)
 
     def _read_columns(self, head: int, low: int, rows: Float[np.ndarray, "query word"]) -> None:
-        """Which word looks most at the keys of links that are asked of their key."""
+        """Find which word attends most to the keys of links that ask about their key."""
         links = self.backward
         queries = np.arange(low, low + len(rows))[:, None]
         reachable = self._seen(self.key[links], queries, links)
@@ -347,19 +330,12 @@ class LinkBlocks:
         self.right[links[more], head] = (at + low == self.query[links])[more]
 
     def _seen(self, of: Words, words: Words, links: Words) -> Any:
-        """Which words may be the answer of these links, which ask of `of`."""
+        """Which words are possible answers of these links."""
         across = self.crossing[links] if of.ndim == 1 else self.crossing[links, None]
         return self.batch.table.reachable(np.array(self.number), of, words, across)
 
     def result(self, cells: Float[np.ndarray, "head cell"]) -> LinkSums:
-        """What the layer gave; the next one begins.
-
-        Args:
-            cells: the weights of the attribute `cells`.
-
-        Returns:
-            The input's links in the order of the batch.
-        """
+        """Return the results of the layer and reset. cells: weights of the attribute `cells`."""
         contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
         sums = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()
@@ -367,6 +343,6 @@ class LinkBlocks:
 
 
 def _between(ascending: Int[np.ndarray, " word"], low: int, count: int) -> slice:
-    """Where the words low to low + count are."""
+    """The slice of words `low` to `low + count`."""
     first, last = np.searchsorted(ascending, (low, low + count))
     return slice(int(first), int(last))

@@ -1,14 +1,14 @@
-"""Is it these two words, or what the query, the key and the distance do anyway? Log weights of a link, all three out.
+"""Contrasts: log weights of a link without the effects of query, key and distance.
 
-A head that looks at nouns wherever they are, at the first word, or at a distance, has weights A[q, k] whose logarithm
-is a sum of a part for the query (its softmax), one for the key and one for the distance k - q. In
+A head that attends to nouns anywhere, to the first word, or to a distance has weights A[q, k] whose logarithm is a sum
+of a part for the query (its softmax), one for the key and one for the distance k - q. In
 
     ln A[a, b] + ln A[a+s, b+s-t] + ln A[a+t, b+s] - ln A[a, b+s-t] - ln A[a+s, b+s] - ln A[a+t, b]
 
-each of the three queries, keys and distances comes once with either sign, so such a head has 0 whatever its parts are;
-a head that looks from a to b because they are linked has more. A link's contrast is the mean of that over drawn s and t
-(pieces of both words drawn too), all other cells being between other words of the same two sentences, not linked and
-not the same word again.
+each query, key and distance occurs once with either sign, so such a head has contrast 0. A head that attends from a to
+b because they are linked has a positive contrast. The contrast of a link is the mean over drawn s and t (and drawn
+tokens of both words). All other cells are between other words of the same two sentences that are not linked and not
+equal.
 """
 
 from collections import defaultdict
@@ -33,11 +33,11 @@ SIGNS = np.repeat([1.0, -1.0], 3)
 
 @dataclass(frozen=True)
 class Pieces:
-    """Which word and sentence each piece of an input is of.
+    """The word and sentence of each token of an input.
 
     Attributes:
-        word: number of the word; -1 where it is of none.
-        sentence: number of the sentence; -1 for special tokens, and where it is of no word.
+        word: -1 for tokens outside words.
+        sentence: -1 for special tokens and tokens outside words.
     """
 
     word: Int[np.ndarray, " piece"]
@@ -45,7 +45,7 @@ class Pieces:
 
     @classmethod
     def of(cls, words: Sequence[tuple[int, ...]], sentence: Sequence[int], length: int) -> "Pieces":
-        """From the positions of each word's pieces and the number of its sentence; the input has `length` pieces."""
+        """Create it from the token positions and the sentence of each word, for an input of `length` tokens."""
         of_word, of_sentence = np.full(length, -1), np.full(length, -1)
         places = [position for positions in words for position in positions]
         of_word[places] = np.repeat(np.arange(len(words)), [len(positions) for positions in words])
@@ -55,10 +55,10 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Cells of each link's contrasts; what draws that do not fit have in their cells means nothing.
+    """Cells of each link's contrasts; the cells of draws that do not fit are undefined.
 
     Attributes:
-        fits: draws whose cells are all inside, between other words and not linked.
+        fits: draws with all cells inside, between other words and not linked.
     """
 
     queries: Int[np.ndarray, "link draw three"]
@@ -67,7 +67,7 @@ class Hexagons:
 
     @cached_property
     def cells(self) -> "HexagonCells":
-        """The six cells of every draw that fits."""
+        """Return the six cells of every fitting draw."""
         link, draw = np.nonzero(self.fits)
         queries, keys = self.queries[link, draw], self.keys[link, draw]
         each = (*_PLUS, *_MINUS)
@@ -76,11 +76,10 @@ class Hexagons:
 
 @dataclass(frozen=True)
 class HexagonCells:
-    """The draws of some links that fit, one link after another.
+    """The fitting draws of some links, concatenated.
 
     Attributes:
-        queries: positions of its cells' queries, the three that are added before the three that are taken away.
-        keys: positions of its cells' keys, in the same order.
+        queries: positions of the queries, the three with positive sign first; `keys` likewise.
     """
 
     link: Int[np.ndarray, " draw"]
@@ -94,15 +93,12 @@ Links = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
 def hexagons(
     pieces: Pieces, links: Links, linked: Bool[np.ndarray, "link word word"], *, causal: bool, seed: Sequence[int]
 ) -> Hexagons:
-    """At most DRAWS for each link of one input.
+    """Return at most DRAWS draws for each link of one input.
 
     Args:
-        links: positions of the pieces of the query's and of the key's word.
-        linked: of each link the pairs (query's word, key's word) that none of its other cells may lie between.
-        causal: whether keys must come before their queries.
-
-    Returns:
-        The hexagons of all links, in their order.
+        links: positions of the tokens of the query's and of the key's word.
+        linked: for each link the pairs (query's word, key's word) that none of its other cells may be in.
+        causal: keys must precede their queries.
     """
 
     def taken(link: np.ndarray, query: np.ndarray, key: np.ndarray) -> np.ndarray:
@@ -119,16 +115,10 @@ def hexagons_of_inputs(
     causal: bool,
     seeds: Sequence[Sequence[int]],
 ) -> Hexagons:
-    """`hexagons` of several inputs of one length, each drawn by its own seed whatever it is drawn with.
+    """Return `hexagons` of several inputs of equal length, each drawn with its own seed.
 
-    Args:
-        links: of each input, as of `hexagons`.
-        is_taken: of draws the number of their link (counted through, one input after another), the query's and the
-            key's word: whether no other cell of that link may lie between them. *Shape:* (draw,) of each array.
-        causal: as of `hexagons`.
-
-    Returns:
-        The hexagons of all links, in their order.
+    is_taken: called with the link index, the query's word and the key's word of draws (draw,); returns whether no other
+    cell of that link may be in this pair.
     """
     owner = np.repeat(np.arange(len(links)), [len(links_of_input) for links_of_input in links])
     if not len(owner):
@@ -176,7 +166,7 @@ def _draw(
     within: Int[np.ndarray, " link"],
     seed: Sequence[int],
 ) -> None:
-    """One input's numbers: which piece of each end (of one alone nothing is drawn), and which two of its sentence."""
+    """Draw for one input: a token of each end, and two tokens of its sentence."""
     rng = np.random.default_rng(list(seed))
     several = sizes > 1
     if several.any():
@@ -199,10 +189,9 @@ def _allowed(
     *,
     causal: bool,
 ) -> Int[np.ndarray, " kept"]:
-    """Which draws have all cells between different words of the link's two sentences, none but the first taken. What
-    costs little leaves most of them out before the rest is looked at.
+    """Return the draws whose cells are between different words of the link's two sentences, and not taken.
 
-    owner: of which input, and of which link, each draw is.
+    Cheap checks come first. owner: the input and the link of each draw.
     """
     cells = (*_PLUS, *_MINUS)
     row = owner[0] * words.shape[1]
@@ -227,7 +216,7 @@ def _first_draws(
     link: Int[np.ndarray, " draw"],
     links: int,
 ) -> Hexagons:
-    """At most the first DRAWS of each link; link: of which each draw is, ascending."""
+    """At most the first DRAWS of each link; link: of each draw, ascending."""
     counts = np.bincount(link, minlength=links)
     rank = np.arange(len(link)) - (np.cumsum(counts) - counts)[link]
     is_early = rank < DRAWS
@@ -239,14 +228,7 @@ def _first_draws(
 
 
 def cells_of(weights: Float[Tensor, "batch head query key"]) -> Float[np.ndarray, "batch query key head"]:
-    """The weights on the processor, heads last; no copy of maps that are there already.
-
-    Args:
-        weights: attention weights, rows sum to 1.
-
-    Returns:
-        The same numbers, of half precision as float32.
-    """
+    """Return the weights on the CPU with heads last, without copying if possible; half precision becomes float32."""
     exact = weights.float() if weights.element_size() < 4 else weights
     return exact.permute(0, 2, 3, 1).cpu().numpy()
 
@@ -257,11 +239,7 @@ def weights_at(
     queries: Int[np.ndarray, "draw cell"],
     keys: Int[np.ndarray, "draw cell"],
 ) -> Float[np.ndarray, "cell draw head"]:
-    """The weights of some cells of some inputs.
-
-    Returns:
-        *Range:* 0 to 1.
-    """
+    """Return the weights of some cells of some inputs."""
     if not cells.flags.c_contiguous:
         return cells[batch, queries.T, keys.T]
     rows = cells.reshape(-1, cells.shape[-1])
@@ -271,27 +249,13 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Mean contrast of each link over its draws.
-
-    Args:
-        weights: attention weights, rows sum to 1.
-
-    Returns:
-        Natural logarithms, above 0 for a head that looks from a to b because they are linked; 0 where no draw fits.
-    """
+    """Return the mean contrast of each link over its draws, in nats; 0 without draws."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
 
 def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -> Float[np.ndarray, "link head"]:
-    """Mean contrast of each link, from the weights of the cells of the draws that fit.
-
-    Args:
-        weights: of `drawn.cells`.
-
-    Returns:
-        As of `contrasts`.
-    """
+    """Return the mean contrast of each link from the weights of `drawn.cells`, as `contrasts` does."""
     links = drawn.cells.link
     mean = np.zeros((len(drawn.fits), weights.shape[-1]))
     if len(links):
@@ -301,28 +265,24 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Weights of the cells of draws, one draw after another, as the contrasts take them.
-
-    Args:
-        weights: as `MapSums.cells` has them.
-    """
+    """Reshape the weights of cells in `MapSums.cells` for contrasts."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
 
 def means_over_draws(
     weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
 ) -> Float[np.ndarray, "group head"]:
-    """Mean over each group's draws of the signed sum of log weights.
+    """Return the mean over each group's draws of the signed sum of log weights, in nats.
 
-    A draw with a weight below FLOOR in any cell is left out: taken as FLOOR it would give a head of one distance a
-    contrast that it has not.
+    Draws with a weight below FLOOR are left out, because FLOOR would give a head of a single distance a nonzero
+    contrast.
 
     Args:
-        signs: of the cells, 1 or -1, as many of each.
-        starts: the first draw of each group; groups lie one after the other.
+        signs: 1 or -1 for each cell, in equal numbers.
+        starts: the first draw of each group; groups are consecutive.
 
     Returns:
-        Natural logarithms, 0 below NOTHING; NaN where a group has no draw left.
+        0 below NOTHING; NaN for groups without draws.
     """
     measured = weights.min(0) >= FLOOR
     above, below = (np.prod(weights[signs == sign], 0, dtype=np.float64) for sign in (1, -1))  # far from underflow
@@ -336,12 +296,11 @@ def means_over_draws(
 
 
 class LinkEnds(NamedTuple):
-    """The links whose contrasts count as one.
+    """Links whose contrasts count as one.
 
     Attributes:
-        pieces: which word and sentence each of its pieces is of.
-        links: positions of the pieces of the query's and of the key's word.
-        taken: the pairs (query's word, key's word) that no other cell may lie between.
+        links: positions of the tokens of the query's and of the key's word.
+        taken: pairs (query's word, key's word) that no other cell may be in.
     """
 
     input: int
@@ -351,12 +310,12 @@ class LinkEnds(NamedTuple):
 
 
 class MeanContrasts:
-    """Observer: the mean contrast of each entry's links, of every head.
+    """Observer that computes the mean contrast of each entry's links for every head.
 
     Args:
-        entries: what is measured, several of one input if need be.
-        causal: whether queries see only keys before them.
-        seed: of the draws; an entry's are drawn by its input too, whatever it is measured with.
+        entries: several may belong to one input.
+        causal: keys must precede their queries.
+        seed: draws depend on it and on the input of the entry only.
     """
 
     def __init__(self, entries: Sequence[LinkEnds], *, layers: int, heads: int, causal: bool, seed: int) -> None:
@@ -371,7 +330,7 @@ class MeanContrasts:
                 self._by_input[entry.input].append(number)
 
     def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-        """Read one layer's maps of some inputs [batch, head, query, key]."""
+        """Reduce the maps of one layer."""
         for row, number in enumerate(inputs):
             for entry in self._by_input.get(number, ()):
                 drawn = self._hexagons[entry]
@@ -379,7 +338,7 @@ class MeanContrasts:
                 self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """The cells of all draws of long inputs, one entry after another."""
+        """Return the cells of all draws of long inputs, entry by entry."""
         drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
         cells = [
             [np.stack([hexagon.queries.ravel(), hexagon.keys.ravel()], -1) for hexagon in hexagons_of_input]
@@ -388,7 +347,7 @@ class MeanContrasts:
         return [Needs(cells=np.concatenate([np.zeros((0, 2), dtype=int), *cells_of_input])) for cells_of_input in cells]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Read one layer off the weights that `needs` asked for."""
+        """Reduce one layer from the weights that `needs` requested."""
         for input_sums, number in zip(sums, inputs, strict=True):
             start = 0
             for entry in self._by_input.get(number, ()):
@@ -399,5 +358,5 @@ class MeanContrasts:
                 start += count
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
-        """In natural logarithms, cells by layer and head; NaN where an entry has no draw."""
+        """Return mean contrasts in nats, cells by layer and head; NaN for entries without draws."""
         return self._means.reshape(len(self._means), -1)

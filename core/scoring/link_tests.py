@@ -1,19 +1,17 @@
-"""Is a head's score on links more than its habits explain? Permutation nulls, intervals, correction over heads.
+"""Tests of whether a head's score on links exceeds what its habits predict.
 
-Habits look like knowledge, so each has a null. *Distance*: each input's links are moved to another place of the same
-input, at the same signed distances and piece counts; a head that attends some steps away scores as high there.
-*Exchange*: links change places between inputs of equal length; a head that attends to a fixed position (the first
-word) scores as high there. *Query*: the link's query is another word of the text, its key stays; a head that attends
-to a kind of word whatever the query (pronouns, content words) scores as high there. *Share*: the same without what
-rows give to special tokens. (core.scoring.links takes distance out of these two.)
-Both also ask that the links' contrast is above 0 (core.scoring.link_contrasts). What a near key gets in a decoder
-depends on how many others its query sees, so that a steep head of one distance seems to look more from later words; in
-an encoder a head of one kind of word has distances of its own, as kinds follow each other in sentences.
+Each habit has a null. *Distance*: each input's links are moved within the input, with the same signed distances and
+token counts; heads that attend at fixed distances score as high there. *Exchange*: links are exchanged between inputs
+of equal length; heads that attend to fixed positions score as high there. *Query*: the link's query is another word of
+the text; heads that attend to a kind of word from any query score as high there. *Share*: the same without the weight
+on special tokens. (core.scoring.links removes distance from these two.) Both also require a positive contrast
+(core.scoring.link_contrasts), because nearness to the key affects weights in decoders, and kinds of words have typical
+distances in encoders.
 
-A head *survives* when it beats all four, after Benjamini-Hochberg over all heads. The weaker "beats the place nulls"
-is distance and exchange alone: it looks at the linked places, but perhaps any word there would be looked at. The true
-place is one of the places in every null, so the tests keep their level, and an input without another place adds
-nothing. Fewer than few_inputs.FEWEST inputs are not tested: p and q are NaN then, and no head survives.
+A head *survives* if it exceeds all four nulls after Benjamini-Hochberg correction over all heads. "Beats the place
+nulls" is weaker: distance and exchange only. The true place is one of the places in every null, so tests keep their
+level, and inputs without another place add nothing. With fewer than few_inputs.FEWEST inputs, p and q are NaN and no
+head survives.
 """
 
 from collections.abc import Sequence
@@ -31,9 +29,9 @@ _EQUAL = 1e-6  # sums of the same float32 weights in another order differ by les
 
 
 def draws_needed(heads: int) -> int:
-    """Draws, RESAMPLES at least, with which one head among `heads` can pass the correction at LEVEL.
+    """Return the number of draws, at least RESAMPLES, with which one of `heads` heads can pass the correction at LEVEL.
 
-    p can be as small as 1 / (draws + 1).
+    The smallest p is 1 / (draws + 1).
     """
     return max(RESAMPLES, 2 * int(np.ceil(heads / LEVEL)) - 1)
 
@@ -41,13 +39,9 @@ def draws_needed(heads: int) -> int:
 def place_draws(
     places: Sequence[Float[np.ndarray, "_ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Sums over inputs of the score at one place drawn at random.
+    """Return sums over inputs of the score at one randomly drawn place.
 
-    Args:
-        places: of each input the score at each of its places, the true one first.
-
-    Returns:
-        In the unit of the scores.
+    places: for each input, the score at each of its places, the true one first.
     """
     rng, total = np.random.default_rng(seed), np.zeros((draws, places[0].shape[-1]))
     for start in range(0, draws, _CHUNK):
@@ -60,13 +54,9 @@ def place_draws(
 def exchange_draws(
     groups: Sequence[Float[np.ndarray, "_ _ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Sums over inputs of the score with another input's links, permuted within each group.
+    """Return sums over inputs of the score with another input's links, permuted within each group.
 
-    Args:
-        groups: of each group at [i, j] the score of input i with the links of input j; the diagonal is the truth.
-
-    Returns:
-        In the unit of the scores.
+    groups: for each group at [i, j], the score of input i with the links of input j.
     """
     rng, total = np.random.default_rng(seed), np.zeros((draws, groups[0].shape[-1]))
     for start in range(0, draws, _CHUNK):
@@ -80,23 +70,12 @@ def exchange_draws(
 
 
 def p_values(observed: Float[np.ndarray, " cell"], draws: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, " cell"]:
-    """One-sided p = (1 + draws at least as large) / (1 + draws).
-
-    Returns:
-        *Range:* 1 / (draws + 1) to 1.
-    """
+    """Return the one-sided p = (1 + draws at least as large) / (1 + draws)."""
     return (1 + (draws >= observed - _EQUAL * np.maximum(1, np.abs(observed))).sum(0)) / (1 + len(draws))
 
 
 def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
-    """Benjamini-Hochberg adjusted p over all heads.
-
-    Args:
-        p: of each head, NaN where it was not tested. *Range:* 0 to 1.
-
-    Returns:
-        *Range:* p to 1; NaN for all heads where any has none.
-    """
+    """Return Benjamini-Hochberg adjusted p over all heads; NaN for all heads if any is NaN."""
     if np.isnan(p).any():
         return np.full_like(p, np.nan)
     from scipy.stats import false_discovery_control  # 0.5 s of start-up
@@ -106,11 +85,7 @@ def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
 
 @dataclass(frozen=True)
 class Null:
-    """What one null compares.
-
-    Attributes:
-        draws: sums under the null, in the same unit.
-    """
+    """The observed sums and those under a null."""
 
     observed: Float[np.ndarray, " cell"]
     draws: Float[np.ndarray, "draw cell"]
@@ -122,22 +97,20 @@ class Null:
 
 @dataclass(frozen=True)
 class LinkTest:
-    """What is concluded of every head (cells in the caller's order).
+    """Test results of every head.
 
     Attributes:
-        score: mean over inputs of a weight. *Range:* 0 to 1.
-        low, high: its 95 % interval.
-        distance: mean over inputs of the place null, links at other places of the same input. *Range:* 0 to 1.
-        exchange: mean over inputs of the place null, links of other inputs. *Range:* 0 to 1.
-        excess: how much more the linked query looks there than the text's other queries do, in even shares (in a
-            decoder, log odds), distance taken out.
-        contrast: mean log weight of the links with query, key and distance taken out; NaN where none was measured.
+        score: mean over inputs of a weight; `low` and `high` are its 95 % interval.
+        distance: mean of the place null with links at other places of the same input.
+        exchange: mean of the place null with links of other inputs.
+        excess: how much more the linked query attends there than the text's other queries, without the effect of
+            distance, in multiples of uniform attention (in decoders, log odds).
+        contrast: mean log weight without effects of query, key and distance; NaN if not measured.
         p_distance, p_exchange: of the place nulls; NaN for fewer than FEWEST inputs.
-        p_query, p_share: of the nulls of other queries; no smaller than p_contrast; NaN likewise.
-        p_contrast: that the contrast is not above 0; 1 where too few inputs have one, NaN where none was measured.
-        q_places: the larger p of the place nulls after Benjamini-Hochberg; `beats_places` says whether it is <= LEVEL.
-            NaN likewise.
-        q: the same over all four nulls; `survives` says whether it is <= LEVEL. NaN likewise.
+        p_query, p_share: of the nulls of other queries, at least p_contrast; NaN likewise.
+        p_contrast: that the contrast is not above 0; 1 if too few inputs have one, NaN if not measured.
+        q_places: the larger p of the place nulls after Benjamini-Hochberg; `beats_places` if at most LEVEL.
+        q: the same over all four nulls; `survives` if at most LEVEL.
     """
 
     n: int
@@ -173,12 +146,12 @@ def verdict(
     share: Null,
     contrasts: Float[np.ndarray, "input cell"] | None = None,
 ) -> LinkTest:
-    """Compare the sum over inputs with sums drawn under the nulls (of the same inputs).
+    """Compare the sum over inputs with sums under the nulls of the same inputs.
 
     Args:
-        distance: sums drawn with links at other places of their inputs.
-        share: the same on shares of what goes to ordinary tokens.
-        contrasts: of each input's links, NaN where it has none; None where none were measured.
+        distance: sums with links at other places of their inputs.
+        share: the same on the fraction of weight that goes to ordinary tokens.
+        contrasts: of each input's links, NaN without one; None if not measured.
     """
     n, observed = len(scores), scores.sum(0, dtype=np.float64)
     tested = np.ones_like(observed) if n >= FEWEST else np.full_like(observed, np.nan)
@@ -209,7 +182,7 @@ def verdict(
 def _contrast(
     contrasts: Float[np.ndarray, "input cell"], *, is_backward: bool
 ) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
-    """Mean and p (1 where too few inputs have a contrast); NaN where it is not asked for."""
+    """Mean and p (1 if too few inputs have a contrast); NaN if not requested."""
     if not is_backward:
         return np.full(contrasts.shape[-1], np.nan), np.full(contrasts.shape[-1], np.nan)
     used = np.isfinite(contrasts)

@@ -1,7 +1,7 @@
-"""How much a head attends along a link: from a frame element's pieces to its target's, or back.
+"""Attention along a link: from the tokens of a frame element to those of its target, or back.
 
-A link is (element positions, target positions) of one input; an input has one or several. (Kovaleva et al. 2019,
-section 4.2; their notebook scores `query = element, key = target`, their prose says the other direction.)
+A link is (element positions, target positions) of one input; inputs have one or several. (Kovaleva et al. 2019, section
+4.2; their notebook scores `query = element, key = target`, their text says the other direction.)
 """
 
 from collections import defaultdict
@@ -34,14 +34,14 @@ PAIRINGS = {
 def pairs_of(
     links: Links, *, direction: str = "element_to_target", pairing: str = "product", causal: bool = False
 ) -> tuple[Pair, ...]:
-    """The pairs that a score looks at, each once.
+    """Return the distinct (query, key) pairs of a score.
 
     Args:
-        pairing: one of PAIRINGS; "zip" joins the pieces of all elements, then of all targets, as the notebook does.
-        causal: whether pairs whose key comes after the query are left out.
+        pairing: one of PAIRINGS; "zip" joins the tokens of all elements, then of all targets, as the notebook does.
+        causal: leave out pairs whose key follows the query.
 
     Raises:
-        InputError: an unknown direction or pairing.
+        InputError: the direction or pairing is unknown.
     """
     if direction not in DIRECTIONS or pairing not in PAIRINGS:
         raise InputError(
@@ -74,29 +74,16 @@ def relation_score(
     pairing: str = "product",
     causal: bool = False,
 ) -> Float[Any, "*heads"]:
-    """Per head, max of A[query, key] over the pairs of an input's links.
+    """Return the maximum of A[query, key] over the pairs of an input's links; the paper's score is its mean over
+    inputs.
 
-    The paper's score is its mean over inputs (Fig 3).
-
-    Args:
-        weights: of one input, numpy or torch, rows sum to 1; not written to.
-        causal: whether pairs whose key comes after the query are left out.
-
-    Returns:
-        *Range:* 0 to 1; NaN where no pair can be seen (no link, or a causal model whose key would lie after its query).
+    causal: leave out pairs whose key follows the query. NaN without pairs.
     """
     return at_pairs(weights, pairs_of(links, direction=direction, pairing=pairing, causal=causal))
 
 
 def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> Float[Any, "*heads"]:
-    """Max of A[query, key] over some pairs.
-
-    Args:
-        weights: of one input, numpy or torch, rows sum to 1.
-
-    Returns:
-        *Range:* 0 to 1; NaN without any pair.
-    """
+    """Return the maximum of A[query, key] over some pairs; NaN without pairs."""
     if not pairs:
         return weights[..., 0, 0] * float("nan")
     chosen = weights[..., [query for query, _ in pairs], [key for _, key in pairs]]
@@ -104,15 +91,10 @@ def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> 
 
 
 def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any, "*heads query key"]:
-    """A copy in which one key (the sink) gets nothing and each row again sums to 1.
+    """Return a copy without weight on one key (the sink), with rows normalised to 1.
 
-    What is left is the sum of the other keys: under a strong sink 1 less its weight is mostly rounding.
-
-    Args:
-        weights: numpy or torch, rows sum to 1; not written to.
-
-    Returns:
-        Rows sum to 1. A row that looks only at that key keeps its weights (query 0 of a causal map).
+    Rows are divided by the sum of the other keys, because 1 minus the sink's weight is mostly rounding under a strong
+    sink. A row that attends only to that key is unchanged (query 0 of a causal map).
     """
     without = weights * 1.0
     without[..., :, key] = 0
@@ -125,15 +107,9 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
 
 
 def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
-    """The links themselves, then every other place they could have: all positions moved by the same offset.
+    """Return the links, then the same links moved by each offset at which all positions are in `places`.
 
-    So signed distances and piece counts stay.
-
-    Args:
-        places: positions that may be used, those of the text's own pieces.
-
-    Returns:
-        The links at each place, the true one first; that one alone where there is no other.
+    Signed distances and token counts stay.
     """
     used = [position for element, target in links for position in (*element, *target)]
     allowed = set(places)
@@ -149,10 +125,7 @@ def _moved(links: Links, step: int) -> Links:
 
 
 def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) -> list[list[int]]:
-    """Inputs whose links may change places: those of equal length, at random in groups of at most `most`.
-
-    Equal length makes every link of a group fit every input of it.
-    """
+    """Return groups of at most `most` inputs of equal length, at random, whose links may be exchanged."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for number in np.random.default_rng(seed).permutation(len(lengths)).tolist():
         by_length[lengths[number]].append(number)
@@ -167,11 +140,7 @@ def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) ->
 
 
 class Placement(NamedTuple):
-    """What to read of one input.
-
-    Attributes:
-        average: whether the mean of their weights is taken, not the largest.
-    """
+    """Pairs to read from one input. average: take the mean of their weights, not the maximum."""
 
     input: int
     name: Any
@@ -180,11 +149,7 @@ class Placement(NamedTuple):
 
 
 class PairScores:
-    """Reads many groups of pairs off each layer's maps as they come (an observer of a run).
-
-    update takes weights [batch, head, query, key] of one layer. result() gives {(input, name): [layer, head]},
-    float32.
-    """
+    """Observer that reads many groups of pairs from each layer's maps."""
 
     def __init__(self, placements: Sequence[Placement], *, layers: int, heads: int) -> None:
         self._shape = (layers, heads)
@@ -195,7 +160,7 @@ class PairScores:
             self._by_input[placement.input].append((number, placement))
 
     def update(self, layer: int, weights: Float[Any, "batch head query key"], inputs: list[int]) -> None:
-        """One gather for each distinct group of pairs in the batch."""
+        """Reduce the maps of one layer, with one gather for each distinct group of pairs."""
         rows_by_pairs: dict[tuple[tuple[Pair, ...], bool], list[tuple[int, int]]] = defaultdict(list)
         for row, input_number in enumerate(inputs):
             for number, placement in self._by_input.get(input_number, ()):
@@ -211,7 +176,7 @@ class PairScores:
             )
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """The cells of all pairs of long inputs, one placement after another."""
+        """Return the cells of all pairs of long inputs, placement by placement."""
         placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
         pairs = [
             [pair for placement in placements_of_input for pair in placement.pairs]
@@ -220,7 +185,7 @@ class PairScores:
         return [Needs(cells=np.array(pairs_of_input, dtype=int).reshape(-1, 2)) for pairs_of_input in pairs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Read one layer's scores off the weights that `needs` asked for."""
+        """Reduce one layer from the weights that `needs` requested."""
         for input_sums, input_number in zip(sums, inputs, strict=True):
             start = 0
             for number, placement in self._by_input.get(input_number, ()):
@@ -230,7 +195,7 @@ class PairScores:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
-        """The score at each placement by layer and head, under (input, name); NaN for a placement without pairs."""
+        """Return the score of each placement by (input, name), float32; NaN for placements without pairs."""
         return {name: self._scores[number] for name, number in self._slots.items()}
 
 
@@ -238,10 +203,7 @@ class PairScores:
 
 
 def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, causal: bool) -> dict[str, float]:
-    """The relation score that heads of a fixed kind would get: previous token, next token, first token, uniform.
-
-    A baseline for a real head: a link that joins neighbours is found by a previous-token head too.
-    """
+    """Return the relation score of ideal heads as baselines: previous token, next token, first token, uniform."""
     pairs = pairs_of(links, direction=direction, pairing=pairing, causal=causal)
     if not pairs:
         return dict.fromkeys(("previous", "next", "first", "uniform"), float("nan"))
@@ -254,7 +216,7 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Pairs that say what a head does anyway from the same queries: look at the token before, after, at the first."""
+    """Return pairs of the same queries with the previous, next and first token."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -278,13 +240,9 @@ class Looked(NamedTuple):
 
 
 def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ...]:
-    """The pairs of a link, then the same pairs with all queries moved by one offset, keys where they are.
+    """Return the pairs of a link, then the same pairs with all queries moved by each possible offset.
 
-    Args:
-        causal: whether a query must see its keys, which come before it then.
-
-    Returns:
-        The pairs themselves first, then one entry an offset; queries stay on ordinary positions and off the keys.
+    Queries stay on ordinary positions and off the keys; with `causal` they follow their keys.
     """
     keys, allowed = {key for _, key in looked.pairs}, set(looked.ordinary)
     queries = [query for query, _ in looked.pairs]
@@ -299,9 +257,9 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 
 
 class QueryResiduals:
-    """Observer: weights at every query of the links' keys, and the curve over distance of all inputs.
+    """Observer of weights on the links' keys from every query, and of the curve over distance of all inputs.
 
-    `places` has, of each link, its pairs at their own query and then at every other (`other_queries`).
+    `places` has the pairs of each link at their own query, then at every other (`other_queries`).
     """
 
     def __init__(self, looked: Sequence[Looked], *, layers: int, heads: int, longest: int, causal: bool) -> None:
@@ -319,7 +277,7 @@ class QueryResiduals:
             self._by_input[link.input].append(number)
 
     def update(self, layer: int, weights: Float[Any, "batch head query key"], inputs: list[int]) -> None:
-        """Add one layer's maps of some inputs."""
+        """Add the maps of one layer."""
         maps = np.asarray(weights if isinstance(weights, np.ndarray) else weights.detach().float().cpu().numpy())
         for row, number in enumerate(inputs):
             if self._by_input.get(number):
@@ -328,12 +286,12 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Blocks of queries of long inputs, because the curve is a mean over all pairs."""
+        """Request blocks of queries of long inputs, because the curve is a mean over all pairs."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer whose blocks were taken."""
+        """Add one layer from its blocks."""
         for layer_parts, number in zip(self._blocks, inputs, strict=True):
             if layer_parts is not None:
                 self._take(layer, layer_parts, number)
@@ -352,20 +310,15 @@ class QueryResiduals:
                 self._weights[kind][link][layer] = weights
 
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
-        """Mean relative weight of every head at every distance.
+        """Return the mean relative weight of every head by distance key - query, from -longest to longest.
 
-        Returns:
-            By key - query, from -longest to longest. Times an even spread; of decoders, log odds. 0 where no pair has
-            that distance.
+        In multiples of uniform attention; for decoders, log odds. 0 if no pair has that distance.
         """
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """The largest residual of each link's pairs, at their own query and at every other.
-
-        Returns:
-            An array for each link: places as in `places`, the true one first; cells are layers x heads. Units as in
-            `curve`.
+        """Return the largest residual of each link's pairs [place, cell], at their own query first, in the units of
+        `curve`.
         """
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
@@ -377,11 +330,11 @@ class QueryResiduals:
 
 
 class _LayerParts:
-    """What one layer's maps of one input add, from blocks of queries or all at once.
+    """Sums of one input's maps in one layer, from blocks of queries or all at once.
 
     Attributes:
-        curves: of each kind, sums of relative weights. *Shape:* (head, distance).
-        weights: of each kind and link, those of its pairs. *Shape:* (head, pair).
+        curves: for each kind, sums of relative weights (head, distance).
+        weights: for each kind and link, the weights of its pairs (head, pair).
     """
 
     def __init__(
@@ -395,7 +348,7 @@ class _LayerParts:
         self.clear()
 
     def clear(self) -> None:
-        """Begin again, for the next layer."""
+        """Reset for the next layer."""
         bins = 2 * self.longest + 1
         self.counts = np.zeros(bins)
         self.curves = {kind: np.zeros((self.heads, bins)) for kind in KINDS}
@@ -408,7 +361,7 @@ class _LayerParts:
         self.add(slice(head, head + 1), start, weights.float().cpu().numpy()[None])
 
     def add(self, heads: slice, start: int, maps: Float[np.ndarray, "head query key"]) -> None:
-        """Add the rows of queries from `start` on, of some heads."""
+        """Add the rows of queries from `start` on for some heads."""
         low, high = np.searchsorted(self.ordinary, (start, start + maps.shape[1]))
         queries = self.ordinary[low:high]
         block = maps[:, queries - start][:, :, self.ordinary]
@@ -432,7 +385,7 @@ class _LayerParts:
 def _log_odds(
     weights: Float[np.ndarray, "head query key"], visible: Int[np.ndarray, " query"]
 ) -> Float[np.ndarray, "head query key"]:
-    """ln(A (n - 1) / (1 - A)) with A held between 1e-6 and 1 - 1e-6; 0 where the query sees one key."""
+    """ln(A (n - 1) / (1 - A)) with A clipped to 1e-6 and 1 - 1e-6; 0 if the query sees one key."""
     clipped = np.clip(weights, 1e-6, 1 - 1e-6)
     competitors = np.maximum(visible - 1, 1)[:, None]
     return np.where(visible[:, None] > 1, np.log(clipped * competitors / (1 - clipped)), 0.0)

@@ -1,4 +1,4 @@
-"""The maps page's scores of inputs too long for whole maps, from what was taken of each layer (core.map_sums)."""
+"""Scores on the maps page for inputs that are too long for whole maps, from sums of each layer (core.map_sums)."""
 
 from collections.abc import Sequence
 
@@ -14,16 +14,12 @@ from .registry import HEAD_SCORES
 def long_scores(
     sums: Sequence[MapSums], at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """All scores of HEAD_SCORES of one input, as `map_scores` gives them of whole maps.
+    """Return all HEAD_SCORES of one input by name, as `map_scores` does for whole maps; NaN if undefined.
 
     Args:
-        sums: of each layer, as `special_needs` asks.
-        windows: how many keys a query of each layer sees at most, None for all; empty where all layers see all.
-        causal: whether queries see only keys up to themselves.
+        sums: of each layer, as `special_needs` requests them.
+        windows: number of keys that a query of each layer sees, None for all; empty if all layers see all.
         sink: whether rows have one more key.
-
-    Returns:
-        By name; NaN where a score is undefined.
     """
     batches = [SumBatch([layer_sums], [at], causal) for layer_sums in sums]
     scores = {
@@ -44,15 +40,8 @@ def long_scores(
 def long_even_scores(
     length: int, at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """What `long_scores` would be if every query looked evenly at all it sees, as `even_scores` of whole maps.
-
-    Args:
-        windows: as of `long_scores`.
-        causal: as of `long_scores`.
-        sink: as of `long_scores`.
-
-    Returns:
-        By name, one number for all layers, or one a layer where layers have windows; NaN where a score is undefined.
+    """Return `long_scores` for uniform attention over visible keys, one number, or one per layer if layers have
+    windows.
     """
     layers = [_even(length, at, window, causal=causal, sink=sink) for window in windows or (None,)]
     return {name: np.array([layer[name] for layer in layers]) for name in layers[0]}
@@ -79,7 +68,7 @@ def _even(length: int, at: SpecialPositions, window: int | None, *, causal: bool
 
 
 def _counts(length: int, window: int | None, *, causal: bool) -> Int[np.ndarray, " query"]:
-    """How many tokens each query sees."""
+    """The number of tokens that each query sees."""
     position = np.arange(length)
     if causal:
         return np.minimum(position + 1, window or length)

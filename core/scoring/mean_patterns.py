@@ -1,7 +1,7 @@
-"""The mean pattern of a head: its maps brought to one size and averaged; and heads grouped by it, without any label.
+"""Mean patterns of heads: maps resized and averaged; and unsupervised groups of heads by pattern.
 
-A map of L tokens becomes SIZE x SIZE by areas: cell (a, b) holds what the queries in the a-th part of the input give to
-the keys in its b-th part, so every row still sums to 1 and any length compares with any other.
+A map of L tokens is resized to SIZE x SIZE by areas: cell (a, b) is the weight from queries in the a-th part of the
+input to keys in the b-th part. Rows still sum to 1, so inputs of any length can be compared.
 """
 
 from collections.abc import Sequence
@@ -20,15 +20,9 @@ SIZE = 12
 
 @lru_cache(maxsize=512)
 def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
-    """How much of each token lies in each of `size` equal parts of the input.
+    """Return the fraction of each token in each of `size` equal parts of the input, float64; cached, do not modify.
 
-    Args:
-        length: tokens of the input, at least 1.
-        size: parts, at least 1.
-
-    Returns:
-        Shares of tokens, float64. *Range:* 0 to 1; rows sum to 1, columns to length / size. Cached: not to be written
-        to.
+    Rows sum to 1, columns to length / size.
     """
     tokens, edges = np.arange(length)[:, None] / length, np.arange(size) / size
     overlap = np.minimum(tokens + 1 / length, edges + 1 / size) - np.maximum(tokens, edges)
@@ -36,50 +30,45 @@ def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
 
 
 def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray, "*heads size size"]:
-    """Maps of any length as SIZE x SIZE, by areas.
-
-    Returns:
-        What queries of one part give to keys of another, the mean over these queries. Rows sum to 1 where they did.
-    """
+    """Return maps of any length as SIZE x SIZE, by areas."""
     share = parts(weights.shape[-1])
     return np.asarray((share / share.sum(0)).T @ weights @ share)
 
 
 class MeanPatterns:
-    """Observer: the mean resized map of every head. attending: as of `AttentionMaps`."""
+    """Observer that computes the mean resized map of every head. attending: as in `AttentionMaps`."""
 
     def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
         self.sums, self.inputs = np.zeros((layers, heads, SIZE, SIZE)), 0
         self.first = min(attending, default=0)
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Add one layer's maps."""
+        """Add the maps of one layer."""
         self.sums[layer] += resized(weights.double().cpu().numpy()).sum(0)
         self.inputs += len(inputs) if layer == self.first else 0
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Of long inputs each query's weight on the parts of the input."""
+        """Return the sums needed for long inputs: each query's weight on the parts of the input."""
         return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer without its maps."""
+        """Add one layer from its sums."""
         share = parts(sums[0].values.shape[1])
         self.sums[layer] += sum((share / share.sum(0)).T @ layer_sums.values.astype(np.float64) for layer_sums in sums)
         self.inputs += len(inputs) if layer == self.first else 0
 
     def result(self) -> Float[np.ndarray, "layer head size size"]:
-        """The means; NaN before any input."""
+        """Return the means; NaN before any input."""
         return self.sums / self.inputs if self.inputs else np.full_like(self.sums, np.nan)
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Heads in groups by mean pattern.
+    """Groups of heads by mean pattern.
 
     Attributes:
-        group: number of each head's group, from 0, the largest group first.
-        clear: silhouette of each head: how much nearer it is to its own group than to the next. *Range:* -1 to 1; 0 for
-            all heads where there is one group or as many as heads.
+        group: index of each head's group, the largest group first.
+        clear: silhouette of each head, -1 to 1; 0 if there is one group or as many as heads.
     """
 
     group: Int[np.ndarray, " head"]
@@ -88,13 +77,9 @@ class Grouping:
 
 
 def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Grouping:
-    """Group heads by Ward's linkage of the square roots of their patterns (Hellinger distance of the rows).
+    """Group heads by Ward linkage of the square roots of their patterns (Hellinger distance of rows).
 
-    Args:
-        patterns: mean pattern of each head, without NaN.
-
-    Returns:
-        The groups; fewer than `groups` where heads are fewer or alike. A single head is its own group.
+    Returns fewer than `groups` if there are fewer or identical heads.
     """
     from sklearn.metrics import silhouette_samples  # 1 s of start-up
 
@@ -113,12 +98,12 @@ def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Gr
 
 @dataclass(frozen=True)
 class RedundancyAgreement:
-    """How alike two pictures of redundancy are.
+    """Agreement of two distance matrices.
 
     Attributes:
-        r: Pearson correlation of the distances between heads, -1 to 1.
-        low, high: its 95 % interval over heads.
-        p: how likely heads with names shuffled within their layers would agree as much (Mantel), 0 to 1.
+        r: Pearson correlation of the distances between heads.
+        low, high: 95 % interval over heads.
+        p: of a Mantel test that permutes heads within their layers.
     """
 
     r: float
@@ -136,18 +121,12 @@ def redundancy_agreement(
     seed: int = 0,
     draws: int = 999,
 ) -> RedundancyAgreement:
-    """Whether the same heads are alike in both: Bian et al. 2021 say so of tasks and of phases of training.
+    """Return whether the same heads are similar in both (Bian et al. 2021, for tasks and phases of training).
 
-    Heads, not pairs, are the sample: they are drawn with replacement for the interval (pairs of a head with itself left
-    out), and shuffled for p.
+    Heads are resampled for the interval (without pairs of a head with itself) and permuted for p.
 
-    Args:
-        second: of the same heads, in the other task or phase.
-        layer: of each head: only heads of one layer change names, because heads of a layer are alike in any model. All
-            heads do where it is None.
-
-    Returns:
-        All but `pairs` NaN for fewer than four heads, or where all distances of one picture are equal.
+    layer: permute only within layers, because heads of a layer are similar in any model; None: all heads. All values
+    but `pairs` are NaN for fewer than four heads, or if all distances of one matrix are equal.
     """
     chance, heads = np.random.default_rng(seed), len(first)
     upper = np.triu_indices(heads, 1)
@@ -168,14 +147,6 @@ def redundancy_agreement(
 
 
 def nearest(distances: Float[np.ndarray, "head head"]) -> tuple[Sequence[int], Float[np.ndarray, " head"]]:
-    """The most alike other head of each head.
-
-    Args:
-        distances: between heads, at least two; the diagonal is not looked at.
-
-    Returns:
-        Of each head the number of the nearest other one, the first of equally near ones; and the distance to it, in the
-        unit of `distances`.
-    """
+    """Return the index of each head's nearest other head (the first in a tie), and the distance to it."""
     apart = distances + np.diag(np.full(len(distances), np.inf))
     return [int(k) for k in apart.argmin(1)], apart.min(1)

@@ -1,9 +1,9 @@
-"""Do operators rank heads alike? Kendall's tau-b between mean effects on rows that the two do not share.
+"""Agreement of ablation methods on the ranking of heads: Kendall's tau-b between mean effects on disjoint examples.
 
-Effects of two operators on the same rows share the rows' noise, which makes ranks agree where the effects themselves
-do not (in simulation by .4 where effects are half their standard error). So one operator is measured on one half of
-the rows and the other on the other half, over many random halves. Noise then only lowers tau: how well an operator
-agrees with itself across halves stands beside it as the most that could be seen.
+Effects of two methods on the same examples share their noise, which makes ranks agree even if the effects do not (in
+simulations by .4 if effects are half their standard error). One method is therefore measured on one half of the
+examples and the other on the other half, over many random halves. Noise then only lowers tau; the agreement of a method
+with itself across halves is the largest value that could be observed.
 """
 
 from dataclasses import dataclass
@@ -24,10 +24,7 @@ FEWEST = 10  # heads that an interval takes: of 6, percentiles miss a true rho o
 class RankCorrelation:
     """Spearman's rho with its 95 % interval over heads.
 
-    rho is NaN where a score is constant or for fewer than three heads; the interval is NaN for fewer than FEWEST heads.
-
-    Attributes:
-        value: rho, -1 to 1.
+    rho is NaN for a constant score or fewer than three heads; the interval is NaN for fewer than FEWEST heads.
     """
 
     value: float
@@ -39,16 +36,9 @@ class RankCorrelation:
 def rank_correlation(
     first: Shaped[np.ndarray, " head"], second: Shaped[np.ndarray, " other"], *, seed: int = 0
 ) -> RankCorrelation:
-    """Spearman's correlation of two scores of the same heads, and what other heads of such a kind would give.
+    """Return Spearman's correlation of two scores of the same heads, with an interval over heads.
 
-    Args:
-        second: another score of the same heads, in their order; `other` equals `head`.
-
-    Returns:
-        NaN for fewer than three heads; no interval (NaN) for fewer than FEWEST.
-
-    Raises:
-        InputError: the scores are of different numbers of heads.
+    Raises InputError if the numbers of heads differ.
     """
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if first.shape != second.shape:
@@ -67,7 +57,7 @@ def rank_correlation(
 
 
 def _ranks(values: Float[np.ndarray, "draw head"]) -> Float[np.ndarray, "draw head"]:
-    """Mean ranks, ties shared."""
+    """Mean ranks with ties shared."""
     from scipy.stats import rankdata  # half a second that the terminal's start need not wait for
 
     return rankdata(values, axis=1)
@@ -84,14 +74,13 @@ RESAMPLES, HALVES = 500, 50
 
 @dataclass(frozen=True)
 class RankAgreement:
-    """How alike operators rank heads, pair by pair; on the diagonal, how well an operator agrees with itself.
+    """Agreement of ablation methods, pair by pair; the diagonal is the agreement of a method with itself.
 
-    *Range:* -1 to 1; NaN where an operator ranks no head above another.
+    NaN if a method ranks no head above another.
 
     Attributes:
-        tau: across halves of the rows, from sums over the halves.
-        low, high: 95 % percentile interval over heads: what other heads of such a kind would give, on as many rows. NaN
-            for fewer than FEWEST heads.
+        tau: across halves of the examples, from sums over the halves.
+        low, high: 95 % percentile interval over heads; NaN for fewer than FEWEST heads.
     """
 
     tau: Float[np.ndarray, "operator operator"]
@@ -101,30 +90,19 @@ class RankAgreement:
     n: int
 
     def itself(self, first: int, second: int) -> float:
-        """How well each of the two agrees with itself, the geometric mean; NaN where one does not at all."""
+        """Return the geometric mean of the two methods' agreement with themselves; NaN if one has none."""
         reliabilities = self.tau[first, first], self.tau[second, second]
         return float(np.sqrt(reliabilities[0] * reliabilities[1])) if min(reliabilities) > 0 else float("nan")
 
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
-    """Which head of each pair of heads scores higher.
-
-    Returns:
-        Of each pair (a, b), a before b: 1 where a is higher, -1 where b is, 0 where they are equal; int8.
-    """
+    """Return for each pair (a, b) of heads, a before b: 1 if a is higher, -1 if b is, 0 if equal; int8."""
     first, second = np.triu_indices(scores.shape[-1], 1)
     return np.sign(scores[..., first] - scores[..., second]).astype(np.int8)
 
 
 def tau_b(first: Int[np.ndarray, "*draw pair"], second: Int[np.ndarray, "*draw pair"]) -> Float[np.ndarray, "*draw"]:
-    """Kendall's tau-b from signs: sum s t / sqrt(sum s^2 sum t^2).
-
-    Args:
-        first: signs of the pairs (`signs_between`).
-
-    Returns:
-        *Range:* -1 to 1; NaN where one is all ties.
-    """
+    """Return Kendall's tau-b from `signs_between`: sum s t / sqrt(sum s^2 sum t^2); NaN if one has only ties."""
     together = np.einsum("...p,...p->...", first, second, dtype=np.float64)
     alone = [np.einsum("...p,...p->...", signs, signs, dtype=np.float64) for signs in (first, second)]
     bottom = np.sqrt(alone[0] * alone[1])
@@ -138,10 +116,9 @@ def operators_agree(
     resamples: int = RESAMPLES,
     halves: int = HALVES,
 ) -> RankAgreement:
-    """tau between the effects of every two operators on the same heads and rows; halves and draws are shared.
+    """Return tau between the effects of every two methods; halves and draws are shared.
 
-    Raises:
-        InputError: fewer than three heads or four rows.
+    Raises InputError for fewer than three heads or four examples.
     """
     operators, heads, rows = effects.shape
     if heads < 3 or rows < 4:
@@ -173,7 +150,7 @@ def operators_agree(
 def _across(
     first: list[np.ndarray], second: list[np.ndarray], weights: Float[np.ndarray, "draw pair"]
 ) -> Float[np.ndarray, " draw"]:
-    """tau-b of one operator on one half with the other on the other half, both ways; sides [half, pair]."""
+    """tau-b of one method on one half with the other on the other half, both ways; sides [half, pair]."""
     ways = ((first[0], second[1]), (first[1], second[0]))
     parts = [[(s * t).mean(0), (s * s).mean(0), (t * t).mean(0)] for s, t in ways]
     together, within, across = (weights @ np.mean([part[k] for part in parts], 0) for k in range(3))

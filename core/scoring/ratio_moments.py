@@ -1,4 +1,4 @@
-"""Ratios of sums over inputs, with intervals, from moments that add up over shards."""
+"""Ratios of sums over inputs, with intervals, from moments that can be added over shards."""
 
 from dataclasses import dataclass, fields
 
@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 @dataclass(frozen=True)
 class RatioMoments:
-    """Sums over inputs from which ratios of sums have an interval, and which add up over shards.
+    """Sums over inputs for ratios with intervals.
 
     Attributes:
         parts, squares, crossed: sums of the numerators x, of x squared, and of x times the denominator.
@@ -23,7 +23,7 @@ class RatioMoments:
 
     @classmethod
     def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
-        """The moments of some inputs."""
+        """Return the moments of some inputs."""
         return cls(
             len(whole),
             parts.sum(0),
@@ -34,14 +34,14 @@ class RatioMoments:
         )
 
     def merge(self, other: "RatioMoments") -> "RatioMoments":
-        """The moments of the inputs of both."""
+        """Return the moments of the inputs of both."""
         return RatioMoments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     def ratios(self) -> "Ratios":
-        """Sum of x over sum of the denominator, with a 95 % interval over inputs.
+        """Return sum of x / sum of the denominator, with a 95 % interval over inputs.
 
-        The interval is Student's on the linearised ratio (the infinitesimal jackknife): its variance is that of
-        x - ratio * denominator. NaN where the denominator is 0, without an interval below two inputs.
+        Student's interval of the linearised ratio (infinitesimal jackknife), from the variance of x - ratio *
+        denominator. NaN if the denominator is 0; no interval for fewer than two inputs.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = self.parts / self.whole[:, None]
@@ -55,12 +55,7 @@ class RatioMoments:
 
 @dataclass(frozen=True)
 class Ratios:
-    """Ratios with their 95 % interval over inputs.
-
-    Attributes:
-        value: the ratios; NaN where the denominator is 0.
-        low, high: ends of their intervals; NaN below two inputs.
-    """
+    """Ratios with their 95 % interval over inputs; bounds are NaN for fewer than two inputs."""
 
     value: Float[np.ndarray, "head part"]
     low: Float[np.ndarray, "head part"]
@@ -68,11 +63,7 @@ class Ratios:
     n: int
 
     def p_above(self, least: float | Float[np.ndarray, "head part"]) -> Float[np.ndarray, "head part"]:
-        """One-sided p that a ratio is not above a value, by Student's t as the interval.
-
-        Returns:
-            *Range:* 0 to 1; NaN below two inputs, and where the ratio is.
-        """
+        """Return the one-sided p of Student's t that a ratio is not above `least`; NaN for fewer than two inputs."""
         from scipy import stats  # as above
 
         if self.n < 2:

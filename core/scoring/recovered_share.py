@@ -1,8 +1,8 @@
-"""How much of the difference between two inputs do patched outputs bring back? A ratio of means over pairs.
+"""The fraction of the logit difference between two inputs that patched outputs recover, as a ratio of means over pairs.
 
-m is a logit difference. Each pair is turned so that m(A) - m(B) is positive, then
-recovered = sum(m(B patched) - m(B)) / sum(m(A) - m(B)): 0 nothing, 1 all; below 0 the patch pushes away, above 1 it
-overshoots. A mean of ratios would be ruled by pairs that hardly differ; those under a floor are left out and counted.
+m is a logit difference. Each pair is oriented so that m(A) - m(B) is positive, then recovered = sum(m(B patched) -
+m(B)) / sum(m(A) - m(B)): 0 nothing, 1 all; below 0 the patch acts in the opposite direction, above 1 it overshoots. A
+mean of ratios would depend on pairs that hardly differ; pairs below a floor are left out and counted.
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ FLOOR = 0.1  # logits: pairs whose m differ less have little to bring back
 
 @dataclass(frozen=True)
 class Recovered:
-    """Of each variant the share that comes back, with its interval and p.
+    """The recovered fraction of each variant, with interval and p.
 
     Attributes:
-        share: of the difference; 0: nothing comes back, 1: all of it. Below 0 or above 1 is possible.
-        low, high: its 95 % interval; NaN for fewer than two pairs.
-        p: that nothing comes back, corrected over all variants (max-T over pairs); NaN for fewer than
+        share: may be below 0 or above 1.
+        low, high: 95 % interval; NaN for fewer than two pairs.
+        p: that nothing is recovered, corrected over all variants (max-T over pairs); NaN for fewer than
             `few_inputs.FEWEST` pairs.
     """
 
@@ -44,18 +44,13 @@ def recovered_share(
     floor: float = FLOOR,
     seed: int = 0,
 ) -> Recovered:
-    """Shares that all variants bring back, with 95 % intervals and p.
-
-    The interval is Student's t or Hall's, whichever reaches farther, on what each pair adds to the ratio.
+    """Return the fraction that each variant recovers, with 95 % intervals (the wider of Student's t and Hall's) and p.
 
     Args:
-        first: m(A) of each pair, logits.
-        second: m(B) of each pair, logits.
-        patched: m(B patched) of each variant and pair, logits.
-        floor: pairs whose m(A) and m(B) differ less are left out, logits.
-
-    Returns:
-        Of each variant, over the pairs that are not left out.
+        first: m(A) of each pair, in logits.
+        second: m(B) of each pair.
+        patched: m(B patched) of each variant and pair.
+        floor: pairs whose m(A) and m(B) differ less are left out, in logits.
 
     Raises:
         InputError: no pair differs by the floor.
@@ -81,7 +76,7 @@ def _ends(
     brought: Float[np.ndarray, "variant pair"],
     differences: Float[np.ndarray, " pair"],
 ) -> tuple[Float[np.ndarray, " variant"], Float[np.ndarray, " variant"]]:
-    """A ratio moves with a pair by (brought - share whole) / mean(whole)."""
+    """A ratio changes with a pair by (brought - share whole) / mean(whole)."""
     n = len(differences)
     influence = ((brought - share[:, None] * differences) / differences.mean()).T
     spread = few_inputs.spread_of(influence, np.ones(influence.shape, dtype=bool), np.zeros(len(share)))

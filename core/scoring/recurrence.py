@@ -1,5 +1,4 @@
-"""Which heads recur over runs: shares of runs in which each was found again, with intervals over runs, and whether more
-are found in all runs than runs that choose heads at random would have in common."""
+"""Recurrence of heads over runs: in how many runs each was found again, and whether more heads recur than by chance."""
 
 from dataclasses import dataclass
 
@@ -18,10 +17,10 @@ class Recurring:
     """How often heads were found again over runs.
 
     Attributes:
-        low, high: 95 % interval of the share of runs (Wilson 1927). *Range:* 0 to 1.
-        everywhere, nowhere: how many heads were found in all runs, in none.
-        share: mean over runs of the share of heads that a run has again. *Range:* 0 to 1.
-        share_low, share_high: its 95 % t interval over runs, cut to 0 and 1; NaN of a single run.
+        low, high: 95 % interval of the fraction of runs (Wilson 1927).
+        everywhere, nowhere: number of heads found in all runs, in none.
+        share: mean over runs of the fraction of heads found again.
+        share_low, share_high: its 95 % t interval over runs, clipped to 0 and 1; NaN for a single run.
     """
 
     found: Int[np.ndarray, " head"]
@@ -35,15 +34,9 @@ class Recurring:
 
 
 def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
-    """How often each head was found again over runs, and how many heads were in all runs or in none.
+    """Return how often each head was found again over runs (stability over seeds, arXiv 2602.16740).
 
-    Source: methods of stability over seeds, arXiv 2602.16740.
-
-    Args:
-        matched: whether each head has a counterpart in each run. At least one run.
-
-    Returns:
-        Counts and shares of runs; the mean share of heads has no interval (NaN) of a single run.
+    matched: whether each head has a counterpart in each run; at least one run.
     """
     runs, matches = len(matched), matched.sum(0)
     below, above = np.clip(wilson_interval(matches, runs), 0, 1)
@@ -58,15 +51,9 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
 
 
 def recurs_by_chance(in_circuit: Bool[np.ndarray, "run head"]) -> float:
-    """How often runs that choose as many heads at random have as many heads in common.
+    """Return the exact p that runs with the same numbers of randomly chosen heads share as many; 1 for a single run.
 
-    Source: the hypergeometric law, run after run: of m heads in common so far, those that the next k of H hit.
-
-    Args:
-        in_circuit: whether each head was found in each run. At least one run, one head.
-
-    Returns:
-        p, exact: the upper tail of how many heads are in all runs. *Range:* 0 to 1; 1 of a single run.
+    Hypergeometric, run by run: of m shared heads so far, those among the next k of H.
     """
     heads, sizes = in_circuit.shape[1], in_circuit.sum(1)
     common = np.zeros(heads + 1)

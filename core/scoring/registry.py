@@ -1,8 +1,8 @@
-"""What is said of a score of a head, and the scores that maps alone give: what each is called, its formula, its source.
+"""Descriptions of head scores, and the scores that are computed from maps alone.
 
-The scores of a study are its own (`Study.head_scores`). A score of one input's maps is added by a function of a
-MapBatch, a record here that names it (`of`), and a test of it by hand; the statistics study then measures it, and the
-atlas, the head's page and its gallery show it. Nothing here needs torch.
+Scores of a study are declared by the study (`Study.head_scores`). To add a score of maps, write a function of a
+MapBatch, a record here (`of`), and a test; the statistics study then measures it, and the atlas and the head page show
+it. Does not import torch.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,12 +25,12 @@ class HeadScore:
     """One score of a head.
 
     Attributes:
-        name: what the study that measures it calls it (its statistic).
-        low, high: its range; None where it has no bound.
+        name: name of the statistic in the study that measures it.
+        low, high: range; None if unbounded.
         causal: whether decoders have it.
-        about: what a row's `feature` names, where one score comes in several.
-        of: the score of every head on some inputs' maps, *Shape:* (batch, head), for those that need nothing else.
-        of_sums: the same without the maps; a score that has none keeps the maps of long inputs whole.
+        about: what a row's `feature` names, if one score has several.
+        of: the score of every head on some inputs' maps (batch, head), for scores that need nothing else.
+        of_sums: the same from sums; without it, maps of long inputs are computed whole.
     """
 
     name: str
@@ -112,7 +112,7 @@ FEATURE_SCORES = (
 
 
 def link_score(name: str, label: str, formula: str) -> HeadScore:
-    """A score of attention along links between words, of Kovaleva et al., with a range of 0 to 1."""
+    """A score of attention along links between words (Kovaleva et al.), 0 to 1."""
     return HeadScore(name, label, formula, ("weights", "links"), 0.0, 1.0, KOVALEVA, about="relation")
 
 
@@ -123,15 +123,9 @@ HEAD_SCORES = {score.name: score for score in MAP_SCORES if score.name in ON_MAP
 def head_scores(
     weights: Float[Any, "*heads query key"], *, first: int | None, separators: Sequence[int], causal: bool
 ) -> dict[str, Float[Any, "*heads"]]:
-    """All scores of HEAD_SCORES on one input, by name.
+    """Return all HEAD_SCORES of one input by name; NaN if undefined.
 
-    Args:
-        weights: the input's maps, numpy or torch, rows sum to 1.
-        first: position of [CLS] or the start token, as in Encoding; None: 0.
-        causal: whether queries see only keys up to their own.
-
-    Returns:
-        *Range:* 0 to 1; NaN where a score is not defined on the input.
+    first: position of [CLS] or the start token; None: 0.
     """
     places = [SpecialPositions(first or 0, tuple(separators), first or 0)]
     maps = MapBatch(weights, places, causal)
@@ -141,15 +135,10 @@ def head_scores(
 def map_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """All scores of HEAD_SCORES of captured maps, by name.
+    """Return all HEAD_SCORES of captured maps by name; NaN if undefined, as for neighbours in cross attention.
 
-    An entropy is over the keys that the row's layer sees, a sink among them.
-
-    Args:
-        first: position among the keys of [CLS] or the start token; None: 0.
-
-    Returns:
-        *Range:* 0 to 1; NaN where a score is not defined. Cross attention has no token before or after its query: NaN.
+    Entropy is over the keys that the layer sees, including a sink. first: position of [CLS] or the start token; None:
+    0.
     """
     scores = head_scores(maps.weights, first=first, separators=separators, causal=maps.causal)
     if maps.windows or maps.sink:
@@ -166,14 +155,12 @@ def map_scores(
 def even_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """The scores of HEAD_SCORES if every query looked evenly at all it sees, by name.
+    """Return the HEAD_SCORES of uniform attention over visible keys by name: one number, or one per layer if layers
+    differ.
 
     Args:
-        maps: whose queries, keys and layers' windows are taken; their weights are not.
-        first: position among the keys of [CLS] or the start token; None: 0.
-
-    Returns:
-        One number where all layers see the same, else one a layer.
+        maps: only queries, keys and layers' windows are used.
+        first: position of [CLS] or the start token; None: 0.
     """
     layers = range(maps.layers if maps.windows else 1)
     visible = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)

@@ -1,8 +1,7 @@
-"""Whether patterns are repeated in different heads: is a head nearer to another one on the same inputs than to itself
-on other inputs?
+"""Repetition of patterns: whether a head is closer to another head on the same inputs than to itself on other inputs.
 
-Maps are brought to one size (`mean_patterns.resized`), so that inputs of any length compare, and distances are those of
-`distances.js_sums`. Inputs are compared two by two, each once, so that pairs are independent draws.
+Maps are resized (`mean_patterns.resized`), so inputs of any length can be compared by `distances.js_sums`. Inputs are
+compared in disjoint pairs, which are independent draws.
 """
 
 from collections.abc import Sequence
@@ -22,14 +21,12 @@ LEAST_PAIRS = 4  # two a half, or a half has no spread
 
 
 class OwnAndOthers:
-    """Observer: how much nearer than itself on another input every other head is, of inputs two by two in their order.
+    """Observer of how much closer every other head is to a head than the head is to itself on another input.
 
-    `sums` holds, by half of the pairs, the sums and the sums of squares of (distance to itself on the pair's other
-    input) less (distance to the other head on the same inputs), nats per row of maps. `pairs` counts the pairs of each
-    half.
+    `sums` has, by half of the pairs, sums and sums of squares of (distance to itself on the pair's other input) minus
+    (distance to the other head on the same inputs), in nats per row. `pairs` counts the pairs of each half.
 
-    Args:
-        attending: as of `AttentionMaps`; only heads of these layers are compared, and have places in `sums`.
+    attending: as in `AttentionMaps`; only heads of these layers are compared.
     """
 
     def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
@@ -40,12 +37,12 @@ class OwnAndOthers:
         self._start = self._seen = 0
 
     def take(self, inputs: int) -> "OwnAndOthers":
-        """Say how many inputs come next, which follow those before."""
+        """Set how many inputs come next."""
         self._start, self._seen = self._seen, self._seen + inputs
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Keep one layer's maps at their size; a pair is compared when its last layer has come."""
+        """Store one layer's resized maps; a pair is compared after its last layer."""
         for number, maps in zip(inputs, resized(weights.double().cpu().numpy()), strict=True):
             index = self._start + number
             held = self._held.setdefault(index, np.empty((len(self.attending), self.heads, SIZE, SIZE)))
@@ -66,13 +63,13 @@ class OwnAndOthers:
 
 @dataclass(frozen=True)
 class Repeated:
-    """Whether another head is nearer to a head than the head is to itself on other inputs.
+    """Whether another head is closer to a head than the head is to itself on other inputs.
 
     Attributes:
-        value: of each head, its distance to itself less that to the nearest other head, nats per row of maps. Above 0:
-            another head is nearer.
+        value: distance to itself minus that to the nearest other head, in nats per row; positive if the other head is
+            closer.
         low, high: 95 % interval (Student's t over the pairs of inputs that did not choose the other head).
-        other: the nearest other head on all pairs, numbered over layers and heads.
+        other: the nearest other head on all pairs, as an index over layers and heads.
     """
 
     value: Float[np.ndarray, " head"]
@@ -82,24 +79,22 @@ class Repeated:
     pairs: int
 
     def share(self) -> tuple[float, float, float]:
-        """The share of heads above 0, of those that surely are, and of those that may be, corrected over heads."""
+        """Return the fraction of heads above 0, of those significantly above, and of those not significantly below,
+        corrected.
+        """
         half = widened(len(self.value)) * (self.high - self.low) / 2
         counts = (self.value > 0, self.value - half > 0, self.value + half > 0)
         return tuple(float(count.mean()) for count in counts)  # type: ignore[return-value]
 
 
 def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> Repeated | None:
-    """Measure of each head how near the nearest other one is.
+    """Return for each head how close the nearest other head is; chosen on one half of the pairs and measured on the
+    other.
 
-    The nearest other head is chosen on one half of the pairs and measured on the other half: being the nearest of many
-    by luck counts for nothing. (Both ways and averaged would be too narrow: where both halves choose the same head,
-    both means are high.)
+    Averaging both directions would give too narrow intervals, because both means are high if both halves choose the
+    same head. Returns None for fewer than LEAST_PAIRS pairs, fewer than two in a half, or fewer than two heads.
 
-    Args:
-        sums: as `OwnAndOthers` has them, by half of the pairs: values, then their squares.
-
-    Returns:
-        None for fewer than LEAST_PAIRS pairs, fewer than two of a half, or fewer than two heads.
+    sums: as in `OwnAndOthers`, by half: values, then squares.
     """
     heads = sums.shape[-1]
     if sum(pairs) < LEAST_PAIRS or min(pairs) < 2 or heads < 2:

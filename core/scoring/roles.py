@@ -1,18 +1,18 @@
-"""What role a head plays: where its weight goes, against a baseline, and once more with the sink taken out.
+"""Roles of heads: weight on targets compared with a baseline, with and without the sink.
 
-The mean over the queries that have a target of the weight on it; range 0 to 1. Targets and baselines:
+A score is the mean over queries with a target of the weight on their targets. Targets and baselines:
 
-    previous, next   the neighbour; a head that spreads evenly over the keys it may see
+    previous, next   the neighbour; uniform attention over visible keys
     first            the first token ([CLS] or the start token); likewise
-    separator        all separators together; the head's own mean weight on other keys at the same distance
+    separator        all separators together; the head's mean weight on other keys at the same distance
     duplicate        from the second occurrence of a token to the first; the same cells of a control without repeats
     prefix           from the second occurrence to the token after the first (Olsson et al. 2022); likewise
-    rare             how often the largest weight is on the least frequent word; a draw among the keys that are seen
-    dependency       from a word to its governor and dependents; the head's own mean on others at the same distance
+    rare             how often the largest weight is on the least frequent word; a draw among visible keys
+    dependency       from a word to its governor and dependents; the head's mean on others at the same distance
 
-The first token is where heads look when they have nothing to look at (the sink). Taken out: its column is dropped and
-what is left of each row is scaled to sum to 1, so that a head that looks at the previous token when it looks at all is
-found, and one that looks at the first token is not called positional. A row with less than LEAST left counts as 0.
+Heads attend to the first token if nothing else is relevant (the sink). Without the sink, its column is dropped and rows
+are normalised to 1, so that a head with a weak role is found and a head on the first token is not called positional.
+Rows with less than LEAST left count as 0.
 """
 
 import random
@@ -36,12 +36,7 @@ LEAST = 0.01  # of a row's weight: scaled up from less, it would be noise
 
 @dataclass(frozen=True)
 class RolePositions:
-    """Where an input's targets are.
-
-    Attributes:
-        repeat: (start, period) of tokens that come twice in a row; None: there are none.
-        causal: whether queries see only keys up to their own.
-    """
+    """Positions of an input's targets. repeat: (start, period) of tokens that occur twice in a row, or None."""
 
     length: int
     first: int = 0
@@ -62,16 +57,12 @@ class RolePositions:
             )
 
     def seen(self) -> Bool[np.ndarray, "query key"]:
-        """Which keys a query may look at; none for a decoder's first query, which has no choice."""
+        """Return which keys a query may attend to; none for the first query of a decoder."""
         visible = np.ones((self.length, self.length), dtype=bool)
         return np.tril(visible) & (np.arange(self.length) > 0)[:, None] if self.causal else visible
 
     def targets(self, role: Role) -> Bool[np.ndarray, "query key"]:
-        """The cells of a role that its queries may look at.
-
-        Returns:
-            True at targets; nowhere where the input has no such thing.
-        """
+        """Return True at the visible target cells of a role."""
         cells = np.zeros((self.length, self.length), dtype=bool)
         if role in ("previous", "next"):
             cells = np.eye(self.length, k=1 if role == "next" else -1, dtype=bool)
@@ -91,12 +82,12 @@ class RolePositions:
 
 @dataclass(frozen=True)
 class RoleScore:
-    """A role of every head on one input, NaN where the input has no target.
+    """A role of every head on one input; NaN if the input has no target.
 
     Attributes:
-        weight, baseline: weight on the role's targets, and the baseline's. *Range:* 0 to 1.
-        without_sink, baseline_without_sink: the same without the sink; NaN for targets on the sink alone.
-        left: mean share of the rows' weight that does not lie on the sink. *Range:* 0 to 1.
+        weight, baseline: weight on the role's targets, and that of the baseline.
+        without_sink, baseline_without_sink: the same without the sink; NaN for targets on the sink.
+        left: mean fraction of the rows' weight that is not on the sink.
     """
 
     weight: Float[np.ndarray, "*heads"]
@@ -113,15 +104,10 @@ def role_scores(
     control: Float[np.ndarray, "*heads query key"] | None = None,
     only: Sequence[Role] = ROLES,
 ) -> dict[Role, RoleScore]:
-    """Roles of every head on one input.
+    """Return the roles of every head on one input.
 
-    Args:
-        weights: the input's maps, rows sum to 1.
-        places: where its targets are.
-        control: maps of an input as long without repeats; None only where `places` has no repeat.
-
-    Raises:
-        InputError: `places` has a repeat and there is no control.
+    control: maps of an equally long input without repeats. Raises InputError if `places` has a repeat and there is
+    none.
     """
     if places.repeat and control is None:
         raise InputError("Roles on repeated tokens need maps of a control of the same length without repeats: give it.")
@@ -140,13 +126,8 @@ def role_scores(
 
 
 def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
-    """Weights with the sink's column 0 and every row scaled to sum to 1.
-
-    Args:
-        weights: maps, rows sum to 1; not written to.
-
-    Returns:
-        float64; rows with less than LEAST left are 0.
+    """Return weights with the sink's column 0 and rows normalised to 1, float64; rows with less than LEAST left
+    are 0.
     """
     without = weights.astype(float)
     without[..., sink] = 0
@@ -156,14 +137,14 @@ def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> F
 
 @dataclass(frozen=True)
 class _InputMaps:
-    """One input's maps, as they are or without the sink, and which keys a query may look at."""
+    """One input's maps, with or without the sink, and which keys a query may attend to."""
 
     weights: np.ndarray
     control: np.ndarray | None
     seen: np.ndarray
 
     def score(self, role: Role, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The weight on the role's cells, and the baseline's."""
+        """The weight on the role's cells, and that of the baseline."""
         cells = cells & self.seen
         if not cells.any():
             nothing = np.full(self.weights.shape[:-2], np.nan)
@@ -173,7 +154,7 @@ class _InputMaps:
 
 
 def _largest_on(weights: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Share of the queries that have a target whose largest weight is on one; of rows without weight none is."""
+    """The fraction of queries with a target whose largest weight is on one; rows without weight count as no."""
     rows = cells.any(-1)
     shown, targets = weights[..., rows, :], cells[rows]
     chosen = shown.argmax(-1)
@@ -183,11 +164,7 @@ def _largest_on(weights: np.ndarray, cells: np.ndarray) -> np.ndarray:
 def on_targets(
     weights: Float[np.ndarray, "*heads query key"], cells: Bool[np.ndarray, "query key"]
 ) -> Float[np.ndarray, "*heads"]:
-    """Mean over the queries that have a target of the weight on their targets.
-
-    Returns:
-        *Range:* 0 to 1; NaN where no query has a target.
-    """
+    """Return the mean over queries with a target of the weight on their targets; NaN without such queries."""
     rows = int(cells.any(-1).sum())
     if not rows:
         return np.full(weights.shape[:-2], np.nan)
@@ -207,9 +184,9 @@ def _baseline(
 
 
 def _at_the_distance(weights: np.ndarray, cells: np.ndarray, visible: np.ndarray, even: np.ndarray) -> np.ndarray:
-    """The baseline of OWN_DISTANCE: each target counts what the head gives to other cells at its distance, in the mean.
+    """The baseline of OWN_DISTANCE: for each target, the head's mean weight on other cells at its distance.
 
-    Where there is no such cell that a query may look at, it counts what a head that spreads evenly gives.
+    If there is no such visible cell, uniform attention.
     """
     length, elsewhere = len(cells), visible & ~cells
     queries, keys = np.nonzero(cells)
@@ -229,7 +206,7 @@ def _at_the_distance(weights: np.ndarray, cells: np.ndarray, visible: np.ndarray
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """A role's weight and effect (weight less baseline), as they are and without the sink; each [layer, head, 1]."""
+    """A role's weight and effect (weight minus baseline), with and without the sink; each [layer, head, 1]."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate
@@ -238,7 +215,7 @@ class RoleEstimate:
 
 
 class RoleMeans:
-    """Accumulator: every role of every head, its mean over inputs and how sure it is."""
+    """Accumulator of every role of every head: means over inputs with their uncertainty."""
 
     def __init__(self, layers: int, heads: int):
         self.means = Means(layers, heads, 4 * len(ROLES))
@@ -254,10 +231,8 @@ class RoleMeans:
         """Add one input.
 
         Args:
-            weights: its maps, rows sum to 1.
-            places: where its targets are.
-            number: of the input in the whole study, stable between runs.
-            control: maps of an input as long without repeats, where `places` has a repeat.
+            number: stable index of the input in the study.
+            control: maps of an equally long input without repeats, if `places` has a repeat.
         """
         for layer, of_layer in enumerate(weights):
             its = None if control is None else control[layer][None]
@@ -273,14 +248,12 @@ class RoleMeans:
         control: Float[np.ndarray, "batch head query key"] | None = None,
         only: Sequence[Role] = ROLES,
     ) -> None:
-        """Add one layer of inputs whose targets are in the same places.
+        """Add one layer of inputs with targets at the same positions.
 
         Args:
-            layer: zero-based; EVERY_LAYER: `weights` has all layers' heads one after another.
-            weights: the inputs' maps, rows sum to 1.
-            places: where their targets are.
-            numbers: of the inputs in the whole study, stable between runs.
-            control: maps of inputs as long without repeats, where `places` has a repeat.
+            layer: EVERY_LAYER if `weights` has all layers' heads concatenated.
+            numbers: stable indices of the inputs in the study.
+            control: maps of equally long inputs without repeats, if `places` has a repeat.
         """
         columns = np.full((*weights.shape[:-2], 4 * len(ROLES)), np.nan)
         for role, score in role_scores(weights, places, control=control, only=only).items():
@@ -300,16 +273,11 @@ class RoleMeans:
         sums: Float[np.ndarray, "batch head statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add one layer's numbers of every role.
-
-        Args:
-            layer: zero-based, or EVERY_LAYER.
-            sums: of each role in order its weight, effect, and both without the sink; NaN where there is no target.
-        """
+        """Add one layer's values of every role: weight, effect, and both without the sink; NaN without a target."""
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:
-        """The estimates of every role; NaN where no input had its targets."""
+        """Return the estimates of every role; NaN if no input had its targets."""
         estimate = self.means.result()
         return {
             role: RoleEstimate(*(estimate.part(4 * number + index) for index in range(4)))
@@ -318,16 +286,10 @@ class RoleMeans:
 
 
 def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.ndarray, "layer head"]]:
-    """q that a head's weight is above `times` its role's baseline, corrected over heads and roles together.
+    """Return q values that a head's weight (without the sink if possible) is above `times` its role's baseline.
 
-    Without the sink, where the role has such a score. Pande et al. 2021 (arXiv 2101.09115) test each head and role on
-    its own, which among 144 heads and 8 roles finds some by luck; here Benjamini-Hochberg over all of them.
-
-    Args:
-        times: how many times the baseline's weight a head's must be above.
-
-    Returns:
-        Of each role. *Range:* 0 to 1; NaN where no input, or too few, had the role's targets.
+    Benjamini-Hochberg over heads and roles together; Pande et al. 2021 (arXiv 2101.09115) test each head and role
+    alone, which finds some of 144 heads and 8 roles by chance. NaN if too few inputs had the role's targets.
     """
     above = Means(*means.means.sums.shape[1:3], 2 * len(ROLES))
     for name in ("sums", "counts", "inputs"):
@@ -348,7 +310,7 @@ def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.nda
 
 @dataclass(frozen=True)
 class RepeatedTokens:
-    """Random tokens that come twice, and as many without any repeat."""
+    """Random tokens that occur twice, and as many without repeats."""
 
     ids: tuple[int, ...]
     control: tuple[int, ...]
@@ -364,13 +326,12 @@ def repeated_tokens(
     after: tuple[int, ...] = (),
     causal: bool = False,
 ) -> RepeatedTokens:
-    """Draw `period` different random words, to come twice, and a control of twice as many.
+    """Draw `period` different random words that occur twice, and a control of twice as many.
 
     Args:
-        period: words before they come again, at least 2.
-        before: ids that come before the words ([CLS]), where the model has them.
-        after: ids that come after them ([SEP]); their positions are the separators.
-        causal: whether the model is a decoder.
+        period: at least 2.
+        before: IDs before the words ([CLS]), if the model has them.
+        after: IDs after the words ([SEP]), which are the separators.
 
     Raises:
         InputError: there are fewer different words than twice the period, or the period is below 2.
@@ -396,14 +357,7 @@ Cells = Int[np.ndarray, "_ 2"]
 
 
 def target_cells(places: RolePositions, role: Role) -> Cells:
-    """The cells of a role, as `RolePositions.targets` has them.
-
-    Args:
-        places: where the input's targets are; a repeat is not looked at.
-
-    Returns:
-        (query, key) of each cell, in the order of queries; none for the roles of repeated tokens.
-    """
+    """Return (query, key) of each target cell of a role, ordered by query; none for the roles of repeated tokens."""
     positions = np.arange(places.length)
     if role in ("previous", "next"):
         step = 1 if role == "next" else -1
@@ -421,9 +375,9 @@ def target_cells(places: RolePositions, role: Role) -> Cells:
 
 
 class RoleBlocks:
-    """Takes the maps of one input and layer in blocks of queries (`core.map_sums.Needs.blocks`).
+    """Reduces the maps of one input and layer in blocks of queries (`core.map_sums.Needs.blocks`).
 
-    Tokens that come twice need the maps of a control beside them: inputs with a repeat are refused.
+    Inputs with a repeat are refused, because they need the maps of a control.
     """
 
     def __init__(self, heads: int, places: RolePositions) -> None:
@@ -438,18 +392,13 @@ class RoleBlocks:
         )
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the rows of a block.
-
-        Args:
-            head: zero-based.
-            weights: numpy or torch, rows sum to 1; not written to. *Shape:* (query, key).
-        """
+        """Add the weights (query, key) of one head for the queries from `start` on."""
         block = np.array(weights, dtype=np.float64)[:, : self.places.length]
         self.own.take(head, start, block)
         self.rest.take(head, start, without_sink(block, self.places.first))
 
     def result(self) -> Float[np.ndarray, "head statistic"]:
-        """Of every role weight, effect, and both without the sink; NaN where the input has no target."""
+        """Return weight, effect, and both without the sink for every role; NaN without a target."""
         columns = []
         for score, sinkless in zip(self.own.scores(), self.rest.scores(), strict=True):
             columns += [score[0], score[0] - score[1], sinkless[0], sinkless[0] - sinkless[1]]
@@ -458,12 +407,12 @@ class RoleBlocks:
 
 @dataclass
 class _Side:
-    """Sums of one input's maps, as they are (sink None) or without the sink.
+    """Sums of one input's maps, with the sink (sink None) or without it.
 
     Attributes:
-        targets: weight on them. *Shape:* (role, head).
-        diagonals: weight at every distance, key less query. *Shape:* (head, 2 length - 1).
-        beside: of it the weight on a role's own cells. *Shape:* (role, head, 2 length - 1).
+        targets: weight on them (role, head).
+        diagonals: weight at every distance key - query (head, 2 length - 1).
+        beside: the part of it on the cells of a role (role, head, 2 length - 1).
     """
 
     heads: int
@@ -508,7 +457,7 @@ class _Side:
         return int((np.isin(shown.argmax(1), self.places.rare) & (shown.max(1) > 0)).sum())
 
     def scores(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Of every role the weight on its targets, and the baseline's, of each head."""
+        """Weight on the targets of every role, and that of the baseline, for each head."""
         sees, counts = self._sees(), self._counts()
         for number, role in enumerate(ROLES):
             queries, keys = self.cells[number].T
@@ -526,7 +475,7 @@ class _Side:
             yield self.targets[number] / rows, baseline / rows
 
     def _sees(self) -> Float[np.ndarray, " query"]:
-        """How many keys each query may look at."""
+        """The number of keys that each query may attend to."""
         positions = np.arange(self.places.length)
         sees = positions + 1.0 if self.places.causal else np.full(len(positions), float(len(positions)))
         if self.sink is not None:
@@ -534,7 +483,7 @@ class _Side:
         return np.maximum(sees, 1)
 
     def _counts(self) -> Int[np.ndarray, " distance"]:
-        """How many cells that a query may look at lie at each distance."""
+        """The number of visible cells at each distance."""
         length = self.places.length
         distances = np.arange(1 - length, length)
         counts = length - np.abs(distances)
@@ -548,10 +497,8 @@ class _Side:
 
 
 def diagonal_sums(block: Float[np.ndarray, "query key"]) -> Float[np.ndarray, " diagonal"]:
-    """Sums over the block's diagonals.
-
-    Returns:
-        From the lower left corner to the upper right: queries + keys - 1 sums.
+    """Return sums over the diagonals of a block, from the lower left to the upper right corner: queries + keys - 1
+    sums.
     """
     queries, keys = block.shape
     wide = np.zeros((queries, queries + keys))

@@ -1,9 +1,8 @@
 """Attention from a layer's outputs back to the inputs: rollout and flow (Abnar and Zuidema 2020, arXiv 2005.00928).
 
-Both walk the layered graph whose edge from query i of layer l to key j of the layer below is A_l[i, j] = 0.5 mean_h
-alpha[l, h, i, j] + 0.5 [i = j], rows renormalised: the residual stream carries as much as the heads. Rollout sums the
-products of the edges along every path; flow is how much fits through them at once. Either is a score of a layer and a
-pair of tokens, not of a head.
+Both use a layered graph whose edge from query i of layer l to key j of the layer before is A_l[i, j] = 0.5 mean_h
+alpha[l, h, i, j] + 0.5 [i = j], with normalised rows. Rollout sums the products of edges along every path; flow is the
+maximum flow. Both are scores of a layer and a pair of tokens, not of a head.
 """
 
 import numpy as np
@@ -19,16 +18,9 @@ UNITS = 10**6  # an edge of weight 1 has so many units of capacity: maximum_flow
 def mixed_with_residual(
     weights: Float[np.ndarray, "layer head query key"],
 ) -> Float[np.ndarray, "layer query key"]:
-    """A: the mean over heads, half of it the token itself.
+    """Return A, half the mean over heads and half the identity, float64.
 
-    Args:
-        weights: maps of one input, rows sum to 1.
-
-    Returns:
-        float64. *Range:* 0 to 1; rows sum to 1.
-
-    Raises:
-        InputError: there is no layer or head, maps are not square, or a layer of a hybrid has no attention.
+    Raises InputError if there is no layer or head, maps are not square, or a layer of a hybrid has no attention.
     """
     if without := int(np.isnan(weights).all((1, 2, 3)).sum()):
         raise InputError(
@@ -42,18 +34,10 @@ def mixed_with_residual(
 
 
 def rollout(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndarray, "layer output input"]:
-    """The share of each output of a layer that comes from each input.
+    """Return the fraction of each output of a layer that comes from each input: R_l = A_l R_(l-1), R_0 = A_0 (section
+    3).
 
-    R_l = A_l R_(l-1), R_0 = A_0 (section 3 of the paper).
-
-    Args:
-        weights: maps of one input, rows sum to 1.
-
-    Returns:
-        *Range:* 0 to 1; rows sum to 1.
-
-    Raises:
-        InputError: there is no layer or head, or maps are not square.
+    Raises InputError if there is no layer or head, or maps are not square.
     """
     mixed = mixed_with_residual(weights)
     rolled = [mixed[0]]
@@ -65,20 +49,12 @@ def rollout(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndar
 def flow(
     weights: Float[np.ndarray, "layer head query key"], output: int, *, layer: int | None = None
 ) -> Float[np.ndarray, " input"]:
-    """The maximum flow from one output of a layer to each input; weights are capacities.
+    """Return the maximum flow from one output of a layer to each input, 0 to 1, with weights as capacities.
 
-    One problem of maximum flow per input. A capacity is its weight in millionths, rounded, so a flow is off by at most
-    half a millionth per edge of its smallest cut.
+    Capacities are weights in rounded millionths, so a flow is off by at most half a millionth per edge of its smallest
+    cut.
 
-    Args:
-        weights: maps of one input, rows sum to 1.
-        layer: zero-based; None: the last.
-
-    Returns:
-        *Range:* 0 to 1, for an output's edges add up to 1.
-
-    Raises:
-        InputError: the maps do not have that layer or token, or are not square.
+    layer: zero-based; None: the last. Raises InputError if the layer or token does not exist, or maps are not square.
     """
     mixed = mixed_with_residual(weights)
     layers, length, _ = mixed.shape
@@ -93,7 +69,7 @@ def flow(
 
 
 def _capacities(mixed: Float[np.ndarray, "layer query key"]) -> csr_array:
-    """The layered graph as a sparse matrix; node level * length + token, level 0 the inputs."""
+    """The layered graph as a sparse matrix; node level * length + token, with the inputs at level 0."""
     layers, length, _ = mixed.shape
     layer, query, key = np.nonzero(units := np.rint(mixed * UNITS).astype(np.int32))
     rows, columns = (layer + 1) * length + query, layer * length + key

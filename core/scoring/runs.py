@@ -1,8 +1,8 @@
-"""Metrics of several runs (seeds) on the same rows: means with intervals over rows and runs, paired differences.
+"""Metrics of several runs (seeds) on the same examples: means with intervals over examples and runs, paired
+differences.
 
-Rows are a sample of the task and runs one of all seeds: their variances add, and Student's t has Satterthwaite's
-degrees of freedom, few where few runs differ much. What rows add to a metric, and rows that were not seen, are of
-`core.scoring.influence`.
+Examples and runs are samples: their variances are added, with Satterthwaite's degrees of freedom for Student's t.
+Influence of examples and unseen examples follow `core.scoring.influence`.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ class Score:
     """A mean over runs, or a difference of two means, with its 95 % interval.
 
     Attributes:
-        value: in units of the metric; None where the metric is undefined.
-        low, high: ends of the interval; None also for a single row.
+        value: in units of the metric; None if undefined.
+        low, high: bounds; None also for a single example.
     """
 
     value: float | None
@@ -32,12 +32,12 @@ class Score:
     high: float | None
 
     def fields(self) -> "ScoreFields":
-        """The score as fields of a record."""
+        """Return the score as fields of a record."""
         return ScoreFields(value=self.value, low=self.low, high=self.high)
 
 
 class ScoreFields(TypedDict):
-    """A `Score` as a record holds it."""
+    """A `Score` as stored in a record."""
 
     value: float | None
     low: float | None
@@ -45,16 +45,10 @@ class ScoreFields(TypedDict):
 
 
 def score(name: str, gold: Rows, predicted: Runs) -> Score:
-    """The mean metric of the runs, with an interval over rows, and over runs where there are several.
+    """Return the mean metric of the runs, with an interval over examples, and over runs if there are several.
 
-    Two rows that are right and two that are wrong are added (Agresti and Coull 1998), and their like for F1; r is put
-    on Fisher's scale.
-
-    Args:
-        name: accuracy, f1 or pearson.
-
-    Returns:
-        The score; without an interval for a single row.
+    Two right and two wrong examples are added (Agresti and Coull 1998), or their equivalent for F1; r uses Fisher's
+    scale. name: accuracy, f1 or pearson.
     """
     runs = influence(name, gold, np.atleast_2d(predicted))
     if name == "pearson":
@@ -69,14 +63,10 @@ def score(name: str, gold: Rows, predicted: Runs) -> Score:
 
 
 def difference(name: str, gold: Rows, first: Runs, second: Runs) -> Score:
-    """The first runs' mean metric less the second's on the same rows.
+    """Return the first runs' mean metric minus the second's on the same examples; equal numbers of runs are paired in
+    order.
 
-    Args:
-        name: accuracy, f1 or pearson.
-        second: the same of the runs that are compared with; as many runs as the first are paired with them in order.
-
-    Returns:
-        The difference and its interval; 0 with an interval of 0 where both predict the same.
+    name: accuracy, f1 or pearson.
     """
     first_influence, second_influence = (influence(name, gold, np.atleast_2d(runs)) for runs in (first, second))
     value, rows = (
@@ -102,7 +92,7 @@ def _score(value: float, low: float, high: float) -> Score:
 
 
 def _ends(centre: float, rows: Rows, unseen: Shaped[np.ndarray, " unseen"], *runs: np.ndarray) -> tuple[float, float]:
-    """The interval over rows (with the unseen ones that were added) and runs; NaN for a single row."""
+    """The interval over examples (including unseen ones) and runs; NaN for a single example."""
     n = rows.size + unseen.size
     if rows.size < 2 or not np.isfinite(centre):
         return np.nan, np.nan

@@ -1,10 +1,10 @@
-"""Attention scores taken apart: which pair of contributions decides where a head looks.
+"""Decomposition of attention scores: which pairs of contributions determine where a head attends.
 
 A score is s[i, j] = sum over a, b of q_a[i] . k_b[j] * scale, with contributions a to the query and b to the key
-(core.capture.contributions). Within a row only differences count, so a term's **score share** is the covariance of
-the term with the whole score over the keys that a query sees, over the score's variance: shares of all pairs add up
-to 1 and may be negative (the regression of a sum on its terms; Elhage et al. 2021 for the split). Rows and inputs are
-pooled: sums of covariances over sums of variances. Every key counts the same, or as much as its weight.
+(core.capture.contributions). Within a row only differences matter, so the **score share** of a term is its covariance
+with the whole score over visible keys, divided by the variance of the score. Shares of all pairs sum to 1 and may be
+negative (regression of a sum on its terms; Elhage et al. 2021 for the decomposition). Rows and inputs are pooled as
+sums of covariances / sums of variances. Keys count equally, or in proportion to their weight.
 """
 
 from collections.abc import Sequence
@@ -30,14 +30,10 @@ def covariances(
     *,
     scaling: float,
 ) -> list[Float[Tensor, "batch head a b"]]:
-    """Covariance of every pair's term with the whole score, summed over queries, for each way that keys count.
+    """Return the covariance of every pair's term with the whole score, summed over queries, for each weighting of keys.
 
-    Args:
-        centred: the whole scores, centred under each way (`centred_scores`).
-
-    Returns:
-        Of each way: *Shape:* (batch, head, a, b), squared units of scores. With `score_variance` below it they are
-        shares.
+    centred: the whole scores under each weighting (`centred_scores`). In squared units of scores; divided by
+    `score_variance` they are shares.
     """
     batch, heads, queries = centred[0].shape[:3]
     ways = torch.cat(list(centred), 2)  # [batch, head, way query, key]
@@ -56,16 +52,11 @@ def covariances(
 def without_others(
     pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
 ) -> Float[Tensor, "batch head a b"]:
-    """Covariances of contributions, where some stood for the whole query and the whole key.
+    """Return covariances in which the contribution at `left_over` is the whole minus all others, float64.
 
     Args:
-        pairs: covariances with the score (`covariances`), in which at the places of `left_over` the whole query and the
-            whole key stood for their contribution. Written to where they are float64.
-        left_over: these places, of a and of b (`HeadInputs.left_over`). None: every contribution has its own
-            covariance.
-
-    Returns:
-        float64; at these places what is left of the whole without all others.
+        pairs: `covariances` with the whole query and key at `left_over`; modified in place if float64.
+        left_over: indices of a and b (`HeadInputs.left_over`). None: unchanged.
     """
     pairs = pairs.double()
     if left_over is not None:
@@ -80,14 +71,9 @@ def centred_scores(
     visible: Bool[Tensor, "#batch #head query key"],
     weights: Float[Tensor, "batch head query key"] | None = None,
 ) -> Float[Tensor, "batch head query key"]:
-    """Every key's share of a row's count times its score less the row's mean.
+    """Return each key's weight times its score minus the row's mean; 0 at masked keys.
 
-    Args:
-        weights: how much each key counts, also in the mean; rows sum to 1 over visible keys. None: all that are visible
-            count the same.
-
-    Returns:
-        Units of scores; 0 at invisible keys, and rows sum to 0.
+    weights: of visible keys, also in the mean; None: equal weights.
     """
     counts = visible.to(scores.dtype) if weights is None else weights * visible
     counts = counts / counts.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
@@ -98,14 +84,7 @@ def centred_scores(
 def score_variance(
     centred: Float[Tensor, "batch head query key"], scores: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """The variance of scores over visible keys, summed over queries.
-
-    Args:
-        centred: `centred_scores` of them.
-
-    Returns:
-        Squared units of scores, 0 and above.
-    """
+    """Return the variance of scores over visible keys, summed over queries, in squared units of scores."""
     return (centred * scores.masked_fill(centred == 0, 0.0)).sum((-2, -1))
 
 
@@ -117,13 +96,10 @@ def cell_terms(
     *,
     scaling: float,
 ) -> Float[Tensor, "a b"]:
-    """The terms of one cell, each less its mean over the keys that the query sees.
+    """Return the terms of one cell minus their means over visible keys; they sum to the cell's score minus its row's
+    mean.
 
-    Returns:
-        Units of scores; they add up to the cell's score less its row's mean.
-
-    Raises:
-        InputError: the query does not see the key.
+    Raises InputError if the query does not see the key.
     """
     if not bool(visible[key]):
         raise InputError(f"A cell is taken apart where its query sees its key; key {key + 1} is not seen: choose one.")
@@ -136,14 +112,9 @@ def cell_terms(
 def map_distances(
     maps: Float[Tensor, "map batch head query key"], full: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "map head"]:
-    """Mean over rows and inputs of the Jensen-Shannon distance between maps and the head's own.
+    """Return the mean Jensen-Shannon distance (base 2, square root) between several maps of each head and its own map.
 
-    Args:
-        maps: several maps of each head, rows sum to 1.
-        full: the head's own map of the same inputs, rows sum to 1.
-
-    Returns:
-        Base 2, square root. *Range:* 0 to 1; rows that are equal up to float32's rounding are exactly 0 apart.
+    Rows that are equal up to float32 rounding have distance exactly 0.
     """
     middle, own = (maps + full) / 2, torch.special.entr(full)
     entries = torch.special.entr(middle) - (torch.special.entr(maps) + own) / 2

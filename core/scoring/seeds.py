@@ -1,10 +1,9 @@
-"""Where the spread between runs comes from, when three seeds are crossed in a Latin square, and whether heads keep
-their rank.
+"""Sources of variance between runs with three seeds crossed in a Latin square, and stability of head rankings.
 
-Run (i, j) of a square of side k has the first factor at level i, the second at j and the third at (i + j) mod k, so
-each pair of levels of two factors meets once and k x k runs tell three main effects apart (Fisher 1925). The interplay
-of two factors is aliased: what of it follows (i + j) mod k cannot be told from the third's own effect and is counted as
-that; the remainder is left over, in the rest, with the noise. Dodge et al. 2020 crossed two of the three.
+Run (i, j) of a square of side k has the first factor at level i, the second at j and the third at (i + j) mod k. Each
+pair of levels of two factors occurs once, so k x k runs separate three main effects (Fisher 1925). The part of an
+interaction that follows (i + j) mod k is counted as the third factor's effect; the remainder is in the residual. Dodge
+et al. 2020 crossed two of the three.
 """
 
 from collections.abc import Sequence
@@ -20,18 +19,16 @@ FEWEST_RUNS = 5  # for an interval of what they share
 
 @dataclass(frozen=True)
 class VarianceSource:
-    """One factor's part in the spread of the scores, or the rest's.
+    """One factor's part of the variance of scores, or the residual.
 
-    The rest has the first three alone; where all scores are alike share and deviation are None.
+    The residual has only the first three fields. If all scores are equal, `share` and `deviation` are None.
 
     Attributes:
-        share: of the sum of squares. *Range:* 0 to 1.
-        by_chance: the share that a factor without any effect has in the mean. *Range:* 0 to 1.
-        deviation: standard deviation that the factor adds by itself, in units of the score; 0 where it adds less than
-            chance does.
-        variance: that deviation squared as a share of itself and the rest's. *Range:* 0 to 1.
-        low, high: its exact 95 % interval where scores are normal (of the ratio of two variances; Searle et al. 1992,
-            section 3.6).
+        share: of the sum of squares.
+        by_chance: expected share of a factor without an effect.
+        deviation: standard deviation added by the factor, in units of the score; 0 if below chance.
+        variance: that deviation squared, as a fraction of itself and the residual's.
+        low, high: its exact 95 % interval for normal scores (Searle et al. 1992, section 3.6).
     """
 
     share: float | None
@@ -44,24 +41,16 @@ class VarianceSource:
 
 
 def square(side: int) -> list[tuple[int, int, int]]:
-    """Levels of the three factors in each run, run by run; ValueError below a side of 3, which leaves nothing over."""
+    """Return the levels of the three factors in each run. Raises ValueError for a side below 3, without a residual."""
     if side < 3:
         raise ValueError(f"A Latin square that leaves something over has a side of 3 or more; {side} was given.")
     return [(i, j, (i + j) % side) for i in range(side) for j in range(side)]
 
 
 def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource]:
-    """The three factors' parts in the spread of the scores, then the rest's.
+    """Return the three factors' parts of the variance of the scores, then the residual.
 
-    Args:
-        scores: of the runs, in the order of `square`.
-        side: of the square, at least 3.
-
-    Returns:
-        Four sources. Where all scores are alike they have `by_chance` alone.
-
-    Raises:
-        ValueError: the side is below 3, or there are not side x side scores.
+    scores: in the order of `square`. Raises ValueError if the side is below 3, or the number of scores is wrong.
     """
     levels, scores = np.array(square(side)), np.asarray(scores, float)
     if scores.shape != (side * side,):
@@ -83,7 +72,7 @@ def _between(scores: np.ndarray, levels: np.ndarray, side: int) -> float:
 
 
 def _main(part: float, residual: float, side: int, total: float, chance: float) -> VarianceSource:
-    """A factor, from its sum of squares and the rest's."""
+    """A factor, from its sum of squares and the residual's."""
     freedom, left = side - 1, (side - 1) * (side - 2)
     mean, noise = part / freedom, residual / left
     ratio = mean / noise if noise > 0 else np.inf
@@ -102,11 +91,11 @@ def _main(part: float, residual: float, side: int, total: float, chance: float) 
 
 @dataclass(frozen=True)
 class Overlap:
-    """How many of the top heads two rankings share, as a share of them.
+    """The fraction of top heads that two rankings share.
 
     Attributes:
-        value: mean over pairs of runs. *Range:* 0 to 1.
-        low, high: 95 % interval over runs; NaN for fewer than five (of three it held the truth in 83 of 100).
+        value: mean over pairs of runs.
+        low, high: 95 % interval over runs; NaN for fewer than five runs.
     """
 
     value: float
@@ -116,14 +105,7 @@ class Overlap:
 
 
 def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarray, "run head"]:
-    """Which heads are among a run's highest.
-
-    Args:
-        values: of each head in each run, without NaN.
-
-    Returns:
-        True for `top` heads a run, or all where they are fewer; of equal ones the first.
-    """
+    """Return True for the `top` heads of each run with the highest values; the first ones in a tie."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :top]
     chosen = np.zeros(values.shape, bool)
     np.put_along_axis(chosen, order, True, axis=1)
@@ -131,21 +113,15 @@ def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarra
 
 
 def by_chance(heads: int, top: int) -> float:
-    """The share that two random choices of `top` among `heads` have in common in the mean."""
+    """Return the expected fraction that two random choices of `top` among `heads` share."""
     return top / heads
 
 
 def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int]] | None = None) -> Overlap:
-    """Shared top heads over pairs of runs.
+    """Return the mean fraction of shared top heads over pairs of runs.
 
-    The interval is Student's on the jackknife over runs: pairs that share a run are not independent.
-
-    Args:
-        chosen: which heads are a run's top ones, as many of each run.
-        pairs: numbers of the runs that are compared, at least one pair. None: every two runs.
-
-    Returns:
-        The mean share, without an interval for fewer than FEWEST_RUNS runs.
+    Student's interval on the jackknife over runs, because pairs that share a run are dependent; none for fewer than
+    FEWEST_RUNS runs. pairs: indices of compared runs; None: all pairs.
     """
     runs, top = len(chosen), int(chosen[0].sum())
     pairs = [(i, j) for i in range(runs) for j in range(i)] if pairs is None else pairs

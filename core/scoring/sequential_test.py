@@ -1,23 +1,22 @@
-"""Sequential tests ("races"): which heads' mean effect lies beyond a margin, from as few rows as that takes.
+"""Sequential tests: which heads' mean effect lies outside a margin, from as few examples as necessary.
 
-Rows are drawn in a random order. After each look every open head has a confidence interval for its mean effect theta
-on the task: entirely outside [-margin, margin] the head *matters*, entirely inside it *does not matter*, otherwise it
-stays *open* and more rows are taken. Effects are exact, [head, row] in the order of the draw, NaN where a row was not
-taken.
+Examples are drawn in random order. At each interim analysis every undecided head has a confidence interval for its mean
+effect theta: entirely outside [-margin, margin] the head *matters*, entirely inside it *does not matter*, otherwise
+more examples are taken. Effects are exact, [head, row] in the order of the draw, NaN for examples that were not taken.
 
-Few rows may carry an effect, and the rows that were drawn may miss them. So the loss is clipped, a row changes it by at
-most c, and intervals are those of Waudby-Smith and Ramdas (2024, arXiv 2010.09686) for means of bounded values, by bets
-against a mean m that win only if theta is larger:
+Rare examples may carry an effect and be missing from the draw. The loss is therefore clipped, so that an example
+changes it by at most c, and intervals are those of Waudby-Smith and Ramdas (2024, arXiv 2010.09686) for means of
+bounded values, from bets against a mean m that win only if theta is larger:
 
     K_n(m) = sum over f of w_f prod over rows t of (1 - f + f (x_t + c) / (m + c))
 
-If theta is at most m, K_n is a nonnegative supermartingale from 1, so it ever reaches 2 heads / alpha with a chance of
-at most alpha / (2 heads) (Ville). It falls as m grows: the lower end of an interval is where it reaches that, and the
-upper end likewise with -x. So intervals of all heads hold at all n together with 1 - alpha, for every distribution of
-effects and every dependence between heads. docs/explanation/sequential-tests.md has the proof.
+If theta is at most m, K_n is a nonnegative supermartingale starting at 1, so it ever reaches 2 heads / alpha with
+probability at most alpha / (2 heads) (Ville). It decreases in m: the lower bound is where it reaches that value, and
+the upper bound likewise with -x. The intervals of all heads therefore hold at all n jointly with probability 1 - alpha,
+for any distribution and dependence of effects. docs/explanation/sequential-tests.md has the proof.
 
-A head that is unlikely to get a verdict on all the rows there are (`chance_left`) takes no more of them and stays open:
-stopping early without a verdict makes none wrong.
+A head that is unlikely to be decided on all available examples (`chance_left`) takes no more (futility stop), which
+cannot cause a wrong verdict.
 """
 
 from dataclasses import dataclass
@@ -46,12 +45,12 @@ HALVINGS = 26  # of the span of possible means, 1e-8 of it
 
 @dataclass(frozen=True)
 class Rules:
-    """What a race is held to.
+    """Rules of a sequential test.
 
     Attributes:
         margin: of the mean effect, in its units.
-        alpha: the chance of any wrong verdict over all heads and looks.
-        hopeless: a head takes no more rows where its chance of a verdict on all of them is smaller; 0: none stops so.
+        alpha: probability of any wrong verdict over all heads and interim analyses.
+        hopeless: futility limit: a head stops if its probability of a verdict on all examples is smaller; 0: never.
     """
 
     margin: float
@@ -87,8 +86,11 @@ class Rules:
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
-        """Rows at each look: the first, then a fifth more than `fewest`, and a fifth more each time, then all. Where
-        heads may be found not to matter at the first look: that, twice, three, four, six, eight times as many, ..."""
+        """Return the numbers of examples at interim analyses.
+
+        The first, then 1.2 times `fewest`, and 1.2 times more each time, then all. If heads can be found not to matter
+        at the first analysis: that, and 2, 3, 4, 6, 8 ... times as many.
+        """
         if self.fewest > self.first:
             after = range(1, 1 + max(0, int(np.log(self.rows / self.fewest) / np.log(LATER))))
             grown = (int(np.ceil(self.fewest * LATER**times)) for times in after)
@@ -105,7 +107,7 @@ class Rules:
 
     @cached_property
     def fewest(self) -> int:
-        """Rows below which no head can be found not to matter, however still it is."""
+        """Return the number of examples below which no head can be found not to matter."""
         won = np.log1p(FRACTIONS * self.margin / (self.clip - self.margin))  # of a row without an effect
         rows = 1
         while log_capital(rows * won) < self.wanted:
@@ -114,7 +116,7 @@ class Rules:
 
     @property
     def wanted(self) -> float:
-        """The log of the capital at which a mean is ruled out."""
+        """The log of the capital at which a mean is rejected."""
         return float(np.log(2 * self.heads / self.alpha))
 
 
@@ -122,10 +124,8 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """What bets that the mean is larger won on some rows, as logs; -inf where everything was lost.
-
-    Args:
-        effects: at most `clip` in size.
+    """Return the log gains of bets that the mean is larger; -inf if everything was lost. effects: at most `clip` in
+    size.
     """
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
@@ -135,19 +135,14 @@ def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[n
 
 
 def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray, "*some"]:
-    """The log of K: what bets at all fractions have together."""
+    """Return log K, the capital of bets at all fractions together."""
     return np.asarray(scipy.special.logsumexp(growth, axis=-1, b=WEIGHTS))
 
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
-    """The lower end of each head's confidence interval: the largest mean that is ruled out, or -c where none is.
+    """Return the lower bound of each head's confidence interval: the largest rejected mean, or -c if there is none.
 
-    Args:
-        effects: at most `clip` in size.
-        wanted: the log of the capital at which a mean is ruled out.
-
-    Returns:
-        In units of the effects.
+    wanted: log of the capital at which a mean is rejected.
     """
     low, high = np.full(len(effects), -clip), effects.mean(1)
     for _ in range(HALVINGS):
@@ -158,30 +153,24 @@ def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
 
 
 def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
-    """What four bets won: that theta lies above margin, above -margin, below margin, below -margin."""
+    """Return the gains of four bets: theta above margin, above -margin, below margin, below -margin."""
     sides = ((effects, margin), (effects, -margin), (-effects, -margin), (-effects, margin))
     return np.stack([log_growth(side, clip, mean) for side, mean in sides])
 
 
 def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
-    """matters: the interval lies beyond the margin; does not matter: within it; else open.
-
-    Args:
-        wanted: the log of the capital at which a mean is ruled out.
-    """
+    """Return the verdict of each head. wanted: log of the capital at which a mean is rejected."""
     above, above_minus, below, below_minus = log_capital(growth) >= wanted
     beyond, within = above | below_minus, above_minus & below
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]
 
 
 def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
-    """The chance that a head has a verdict after all N rows, if rows to come are like the n seen.
+    """Return the probability that each head has a verdict after all N examples, if the remaining ones resemble the n
+    seen.
 
-    The log of a bet's capital goes on to grow as fast, up to a normal error: of the rows to come, and of how fast it
-    grew so far.
-
-    Returns:
-        Of each head: the chance of the likelier verdict, by the bets of the likeliest fraction.
+    The log capital is assumed to grow at the same rate, with a normal error from the remaining examples and from the
+    estimate of the rate. Uses the more likely verdict and the best fraction.
     """
     n, margin = effects.shape[1], rules.margin
     means, spreads = effects.mean(1)[:, None], effects.std(1)[:, None]
@@ -200,12 +189,12 @@ def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
 
 @dataclass(frozen=True)
 class Standings:
-    """Where a race stands, head by head; estimates are NaN before the first look.
+    """The state of a sequential test by head; estimates are NaN before the first interim analysis.
 
     Attributes:
-        rows: how many rows the interval rests on; of a verdict, those of its look.
-        hopeless: whether the head is open and takes no more rows.
-        effects: up to the clip, in the order of the draw.
+        rows: number of examples of the interval; for decided heads, at the deciding analysis.
+        hopeless: heads that are undecided and stopped for futility.
+        effects: clipped, in the order of the draw.
     """
 
     verdicts: list[Verdict]
@@ -225,39 +214,32 @@ class Standings:
 
     @property
     def value(self) -> PerHead:
-        """The mean effect on these rows, in units of the effects."""
+        """The mean effect, in units of the effects."""
         return self._estimates[0]
 
     @property
     def low(self) -> PerHead:
-        """The lower end of theta's interval."""
+        """The lower bound of theta's interval."""
         return self._estimates[1]
 
     @property
     def high(self) -> PerHead:
-        """The upper end."""
+        """The upper bound of theta's interval."""
         return self._estimates[2]
 
     @property
     def open(self) -> Int[np.ndarray, " some"]:
-        """The heads without a verdict."""
+        """The undecided heads."""
         return np.flatnonzero([verdict == "open" for verdict in self.verdicts])
 
     @property
     def going(self) -> Int[np.ndarray, " some"]:
-        """The open heads that take more rows."""
+        """The undecided heads that take more examples."""
         return self.open[~self.hopeless[self.open]]
 
 
 def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
-    """How many rows each head has, from the first of the draw on without a gap.
-
-    Args:
-        effects: in the order of the draw, NaN where a row was not taken.
-
-    Returns:
-        Rows before the first NaN.
-    """
+    """Return how many examples each head has, up to the first NaN in the order of the draw."""
     missing = np.isnan(effects)
     if not effects.shape[1]:
         return np.zeros(len(effects), dtype=int)
@@ -265,13 +247,10 @@ def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
 
 
 def standings(exact: HeadRows, rules: Rules) -> Standings:
-    """Every look at the effects so far, in order: a head is judged until it has a verdict.
+    """Apply every interim analysis to the effects so far, in order.
 
-    Args:
-        exact: e in the order of the draw, of which a row counts up to `rules.clip`; NaN where a row was not taken.
-
-    Returns:
-        All heads open without estimates until each has the rows of the first look.
+    exact: effects in the order of the draw, NaN if not taken. All heads are undecided until each has the first
+    examples.
     """
     ready, effects = taken(exact), np.clip(exact, -rules.clip, rules.clip)
     found: list[Verdict] = ["open"] * rules.heads
@@ -297,11 +276,7 @@ def standings(exact: HeadRows, rules: Rules) -> Standings:
 
 @dataclass(frozen=True)
 class NextStep:
-    """What a race measures next.
-
-    Attributes:
-        start, stop: rows of the draw, stop left out; equal: the race is over.
-    """
+    """The next measurement. start, stop: examples of the draw, `stop` excluded; equal if the test has ended."""
 
     heads: Int[np.ndarray, " some"]
     start: int
@@ -309,19 +284,13 @@ class NextStep:
 
     @property
     def over(self) -> bool:
-        """Whether the race has ended."""
+        """Whether the test has ended."""
         return self.start == self.stop
 
 
 def next_step(exact: HeadRows, rules: Rules) -> NextStep:
-    """What the race measures next: every head's effects up to the first look, then those of the open heads up to the
-    next look.
-
-    Args:
-        exact: effects in the order of the draw, NaN where a row was not taken.
-
-    Returns:
-        The step; `over` where no head takes more rows.
+    """Return the next measurement: all heads up to the first interim analysis, then undecided heads up to the
+    next one.
     """
     if (taken(exact) < rules.first).any():
         return NextStep(np.arange(rules.heads), 0, rules.first)

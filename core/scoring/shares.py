@@ -1,6 +1,6 @@
-"""Shares of words that are right, with 95 % intervals by bootstrap over the sentences they stand in.
+"""Fractions of words that are right, with 95 % bootstrap intervals over sentences.
 
-Percentiles are read farther out the fewer sentences there are (Hesterberg 2015, "expanded percentiles").
+Percentiles are expanded for few sentences (Hesterberg 2015, "expanded percentiles").
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Share:
-    """A share of what was counted, or a difference of two, with its 95 % interval.
+    """A fraction, or a difference of two, with its 95 % interval.
 
     Attributes:
-        value: 0 to 1, a difference -1 to 1; NaN where nothing was counted.
-        low, high: ends of the interval; NaN also for fewer than two sentences.
+        value: NaN if nothing was counted.
+        low, high: bounds; NaN also for fewer than two sentences.
     """
 
     value: float
@@ -30,12 +30,12 @@ class Share:
     n: int
 
     def fields(self) -> "ShareFields":
-        """The share as fields of a record."""
+        """Return the fraction as fields of a record."""
         return ShareFields(value=self.value, low=self.low, high=self.high, n=self.n)
 
 
 class ShareFields(TypedDict):
-    """A `Share` as a record holds it."""
+    """A `Share` as stored in a record."""
 
     value: float
     low: float
@@ -44,14 +44,10 @@ class ShareFields(TypedDict):
 
 
 def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Share:
-    """sum(hits) / sum(totals), with an expanded percentile bootstrap over sentences.
+    """Return sum(hits) / sum(totals) with an expanded percentile bootstrap over sentences.
 
-    Args:
-        hits: right ones of each sentence. *Shape:* (sentence,). *Range:* 0 to the sentence's total.
-        totals: what each sentence counts. *Shape:* (sentence,).
-
-    Returns:
-        NaN where nothing is counted; NaN ends for fewer than two sentences.
+    hits: right words of each sentence; totals: counted words. NaN if nothing is counted; NaN bounds for fewer than two
+    sentences.
     """
     return _share(np.asarray(hits, dtype=float), np.asarray(totals, dtype=float), seed)
 
@@ -63,15 +59,9 @@ def share_difference(
     *,
     seed: int = 0,
 ) -> Share:
-    """The first prediction's share less the second's on the same words, paired by sentence.
+    """Return the fraction of the first prediction minus that of the second on the same words, paired by sentence.
 
-    Args:
-        first: right ones of each sentence. *Shape:* (sentence,).
-        second: the same of the other prediction. *Shape:* (sentence,).
-        totals: what each sentence counts. *Shape:* (sentence,).
-
-    Returns:
-        *Range:* -1 to 1; NaN as of `share_of`.
+    first, second: right words of each sentence; totals: counted words. NaN as for `share_of`.
     """
     return _share(np.asarray(first, dtype=float) - np.asarray(second, dtype=float), np.asarray(totals, float), seed)
 
@@ -92,7 +82,7 @@ def _share(hits: np.ndarray, totals: np.ndarray, seed: int) -> Share:
 
 @lru_cache(maxsize=4)
 def _draws(sentences: int, seed: int) -> Float[np.ndarray, "draw sentence"]:
-    """How often each sentence is drawn: the same for all shares of the same sentences."""
+    """How often each sentence is drawn: the same for all fractions of the same sentences."""
     return (
         np.random.default_rng(seed).multinomial(sentences, np.full(sentences, 1 / sentences), RESAMPLES).astype(float)
     )

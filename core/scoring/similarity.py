@@ -1,9 +1,7 @@
-"""How alike token vectors are (Ethayarajh 2019), by layer: of random pairs, of one word in other inputs, of one
-input.
+"""Cosine similarity of token vectors by layer (Ethayarajh 2019): random pairs, one word in other inputs, one input.
 
-Cosines, so -1 to 1. The mean over random pairs is the anisotropy: near 0 where vectors point everywhere, near 1
-where they lie in a narrow cone; it is what the other two are to be read against. Each value is an input's, so that
-intervals are over inputs.
+The mean over random pairs is the anisotropy: near 0 for isotropic vectors, near 1 for vectors in a narrow cone. The
+other two are compared with it. Values are per input, so intervals are over inputs.
 """
 
 from collections.abc import Sequence
@@ -18,13 +16,10 @@ KINDS = (RANDOM_PAIRS, SAME_WORD, SAME_INPUT)
 def similarities(
     vectors: Float[np.ndarray, "token layer hidden"], inputs: Sequence[int], types: Sequence[str], *, seed: int = 0
 ) -> Float[np.ndarray, "kind input layer"]:
-    """How alike token vectors are by layer, in each of KINDS, input by input.
+    """Return mean cosines by layer for each of KINDS and each input; NaN if an input has no such pair.
 
-    random pairs: each token with one drawn from another input. same word: with one of its own type in another input.
-    same input: with the mean vector of its input (Ethayarajh's intra-sentence similarity).
-
-    Returns:
-        Mean cosines, inputs in order of their numbers. *Range:* -1 to 1; NaN where an input has no such pair.
+    random pairs: each token with one drawn from another input. same word: with the same type in another input. same
+    input: with the mean vector of its input (Ethayarajh's intra-sentence similarity).
     """
     input_of_token = np.asarray(inputs)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
@@ -50,7 +45,7 @@ def similarities(
 
 
 def _partner(token: int, among: np.ndarray, own_tokens: np.ndarray, rng: np.random.Generator) -> int | None:
-    """A token of another input, or None where there is none."""
+    """A token of another input, or None."""
     for _ in range(20):  # nearly always the first
         drawn = int(among[rng.integers(len(among))])
         if own_tokens[drawn] != own_tokens[token]:
@@ -60,14 +55,9 @@ def _partner(token: int, among: np.ndarray, own_tokens: np.ndarray, rng: np.rand
 
 
 def relative_entropy(weights: Float[np.ndarray, "*head query key"]) -> Float[np.ndarray, "*head query"]:
-    """Entropy of each row over that of the uniform row of as many keys as it sees.
+    """Return the entropy of each row divided by that of the uniform row over visible keys; NaN for rows with one key.
 
-    Args:
-        weights: square maps of one length, rows sum to 1. Where the first map has no weight after the diagonal, all are
-            read as causal, so that query i sees i + 1 keys.
-
-    Returns:
-        *Range:* 0 (one key has all) to 1 (all alike). NaN of a row that sees one key.
+    If the first map has no weight after the diagonal, all maps are treated as causal.
     """
     logs = np.log(np.maximum(weights, 1e-30))
     entropy = -(weights * logs).sum(-1)

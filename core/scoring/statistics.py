@@ -1,7 +1,7 @@
-"""What every head does whatever the words are: entropy, where its mass goes, how far it looks (Clark et al. 2019, 3).
+"""Statistics of every head that do not depend on the words: entropy, targets, distance (Clark et al. 2019, 3).
 
-One number per input and head, then the mean over inputs; a statistic that an input has not (no separator, one token)
-leaves that input out. The statistics are the records of `core.scoring.registry` that need one input's maps alone.
+One number per input and head, then the mean over inputs for which it is defined. The statistics are the records of
+`core.scoring.registry` that need only one input's maps.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from .registry import MAP_SCORES
 
 
 class HeadStatistics:
-    """Observer: the mean over inputs of every statistic of MAP_SCORES, in `means`."""
+    """Observer that computes the mean over inputs of every statistic of MAP_SCORES, in `means`."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool):
         self.causal = causal
@@ -27,32 +27,32 @@ class HeadStatistics:
         self._numbers: Sequence[int] = ()
 
     def take(self, places: Sequence[SpecialPositions], numbers: Sequence[int]) -> "HeadStatistics":
-        """Say which inputs come next: their special positions and their numbers in the whole study."""
+        """Set the special positions of the next inputs and their indices in the study."""
         self._places, self._numbers = places, numbers
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Reduce one layer's maps."""
+        """Reduce the maps of one layer."""
         places = [self._places[k] for k in inputs]
         maps = MapBatch(weights, places, self.causal)
         values = torch.stack([score.of(maps) for score in MAP_SCORES if score.of], -1).double().cpu().numpy()
         self._add(layer, values, inputs)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Reduce all layers' maps at once."""
+        """Reduce the maps of all layers at once."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Of long inputs the rows' entropies and distances, and their weight on neighbours and special tokens.
+        """Return the sums needed for long inputs: entropies, distances, and weight on neighbours and special tokens.
 
-        None where a score needs maps.
+        None if a score needs maps.
         """
         if queries != keys or any(score.of_sums is None for score in MAP_SCORES if score.of):
             return None
         return [special_needs(self._places[k], keys) for k in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Reduce one layer without its maps."""
+        """Reduce one layer from its sums."""
         batch = SumBatch(sums, [self._places[k] for k in inputs], self.causal)
         values = np.stack([score.of_sums(batch) for score in MAP_SCORES if score.of_sums], -1)
         self._add(layer, values.astype(np.float64), inputs)

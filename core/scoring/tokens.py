@@ -1,22 +1,20 @@
-"""Attention between the two ends of a link, between words (Kovaleva et al. 2019, section 4.5; Clark et al. 2019, 4.2).
+"""Attention along links between words (Kovaleva et al. 2019, section 4.5; Clark et al. 2019, 4.2).
 
-Maps are first brought to words: attention to a word is the sum over its pieces, from a word the mean. A link goes from
-word a to word b (dependent to governor, first sentence to second). Two directions: "forward" is W[a, b], "backward" is
-W[b, a]; each query then looks at a key. Causal models see only keys before the query, so there a link counts in the
-direction that looks back, and n says how many do.
+Maps are converted to words: attention to a word is the sum over its tokens, from a word the mean. A link goes from word
+a to word b (dependent to governor, first sentence to second). "forward" is W[a, b], "backward" is W[b, a]. Causal
+models see only earlier keys, so a link counts only in the direction that looks back, and n is the number of such links.
 
     weight    mean over links of the weight
-    excess    weight less what the head gives to the same distance elsewhere: the mean of W[q, q + d] over the other
-              words q of the input, d the link's distance; across sentences, the mean over the other words there. Each
-              counts by the piece of the key, times the pieces of the link's (a word of more pieces gets more anyway)
-    contrast  log weight with what the query, the key and the distance do anyway taken out (link_contrasts): 0 for a
-              head that looks at nouns, or at the first word, whatever the query is; no pair of equal words is compared
-              with, which a head of the same word has weight on
-    accuracy  share of the words a whose b is the word that a looks at most (forward: argmax of row a; backward: argmax
-              of column a), special tokens and a itself left out (Clark et al.)
+    excess    weight minus the head's mean weight at the same distance elsewhere, W[q, q + d] over other words q of the
+              input; across sentences, the mean over the other words there. Weights are per token of the key, times the
+              number of tokens of the link's key, because longer words get more weight
+    contrast  log weight without the effects of query, key and distance (link_contrasts); pairs of equal words are left
+              out, because same-word heads have weight on them
+    accuracy  fraction of words a whose b gets most attention from a (forward: argmax of row a; backward: argmax of
+              column a), without special tokens and a itself (Clark et al.)
 
-Previous- and next-word heads show no excess, and their accuracy is no better than that of the best fixed distance. A
-link is claimed where both excess and contrast are above 0.
+Previous- and next-word heads have no excess, and an accuracy no better than the best fixed distance. A link is claimed
+if excess and contrast are above 0.
 """
 
 from collections import Counter
@@ -39,11 +37,7 @@ FARTHEST = 8  # fixed distances that baselines try, both ways
 def word_maps(
     cells: Float[np.ndarray, "batch query key head"], inputs: Sequence[LinkedWords]
 ) -> Float[np.ndarray, "batch word word head"]:
-    """Maps between words: the sum over each word's key pieces, the mean over its query pieces.
-
-    Returns:
-        As many words as the longest input has; rows and columns that an input does not have are 0.
-    """
+    """Return maps between words: sums over key tokens, means over query tokens, padded with 0 to the most words."""
     batch, length, _, heads = cells.shape
     weights = torch.from_numpy(np.ascontiguousarray(cells))
     member = torch.from_numpy(_member(inputs, length)).to(weights.dtype)
@@ -55,7 +49,7 @@ def word_maps(
 def _to_words(
     weights: Float[np.ndarray, "batch word key head"], inputs: Sequence[LinkedWords]
 ) -> Float[np.ndarray, "batch word word head"]:
-    """Sum over each word's key pieces: its first one, then what others add, for most words have one."""
+    """Sum over each word's key tokens: the first one, then the others, because most words have one."""
     batch, words, length, heads = weights.shape
     owner, word, piece = np.array(
         [
@@ -88,7 +82,7 @@ def _member(inputs: Sequence[LinkedWords], length: int) -> Float[np.ndarray, "ba
 
 
 class RelationAttention:
-    """Observer: weight, excess, contrast and accuracy of every relation in both directions, pooled over links.
+    """Observer of weight, excess, contrast and accuracy of every relation in both directions, pooled over links.
 
     `across` says which relations link words of different sentences.
     """
@@ -103,7 +97,7 @@ class RelationAttention:
         self._blocks: list[LinkBlocks] = []
 
     def take(self, inputs: Sequence[LinkedWords], numbers: Sequence[int]) -> "RelationAttention":
-        """Say which inputs come next: their linked words and their numbers in the whole study."""
+        """Set the linked words of the next inputs and their indices in the study."""
         self._inputs, self._numbers, self._batch = inputs, numbers, None
         for words in inputs:
             for counter, links in zip(self.distances, words.links, strict=True):
@@ -111,7 +105,7 @@ class RelationAttention:
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Reduce one layer's maps."""
+        """Reduce the maps of one layer."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = self._batch_of(inputs, weights.shape[-1])
         if len(self._batch.query):
@@ -119,11 +113,11 @@ class RelationAttention:
             self._add(layer, self._batch.values(word_maps(cells, self._batch.some), cells), self._batch)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Reduce all layers' maps at once."""
+        """Reduce the maps of all layers at once."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Blocks of queries of long inputs, for what each word looks at most, and the cells of contrasts."""
+        """Return what long inputs need: blocks of queries for the argmax of each word, and the cells of contrasts."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
         self._batch = batch = self._batch_of(inputs, keys)
@@ -134,7 +128,7 @@ class RelationAttention:
         return [Needs(blocks=blocks.take, cells=blocks.cells) for blocks in self._blocks]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Reduce one layer without its maps."""
+        """Reduce one layer from its sums."""
         batch = self._batch
         if batch is not None and self._blocks:
             parts = [blocks.result(input_sums.cells) for blocks, input_sums in zip(self._blocks, sums, strict=True)]
@@ -152,7 +146,7 @@ class RelationAttention:
         self.means.update(layer, batch.pooled(values), batch.counts, [self._numbers[k] for k in batch.inputs])
 
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
-        """Of every relation and direction, the estimate of each quantity by name; estimates are [layer, head, 1]."""
+        """Yield every relation and direction with the estimate of each quantity by name [layer, head, 1]."""
         estimate, index = self.means.result(), 0
         for relation in self.relations:
             for direction in DIRECTIONS:
@@ -161,13 +155,9 @@ class RelationAttention:
 
 
 def best_distance(distances: Counter[int], *, among: Sequence[int] | None = None) -> tuple[int, float]:
-    """The fixed distance that most links have: a baseline's guess and its accuracy.
+    """Return the most frequent distance of links and its fraction: the accuracy of a fixed-distance baseline.
 
-    Args:
-        among: distances to choose from. None: 1 to FARTHEST both ways.
-
-    Returns:
-        The distance, of equally frequent ones the nearest, and the share of links that have it. (0, NaN) without links.
+    among: candidate distances; None: 1 to FARTHEST both ways. The nearest in a tie; (0, NaN) without links.
     """
     total = sum(distances.values())
     if not total:

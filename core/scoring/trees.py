@@ -1,7 +1,7 @@
-"""Dependency trees against gold ones: attachment scores, spanning trees of attention, branching baselines.
+"""Dependency trees compared with gold trees: attachment scores, spanning trees of attention, branching baselines.
 
-A tree is an array of heads [word]: the place of each word's governor, and its own place for the root. Scores count
-words of a mask (punctuation is left out, as in Clark et al. 2019).
+A tree is an array [word] of governors; the root has its own index. Scores count the words of a mask (without
+punctuation, as in Clark et al. 2019).
 """
 
 from collections import Counter
@@ -21,22 +21,18 @@ Mask = Bool[np.ndarray, " word"]
 
 
 def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
-    """How many of the scored words have their gold head. Over words: the unlabelled attachment score (UAS).
-
-    Returns:
-        *Range:* 0 to the words that count.
-    """
+    """Return how many scored words have their gold governor; divided by the scored words this is UAS."""
     return int(((np.asarray(gold) == np.asarray(predicted)) & scored).sum())
 
 
 def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
-    """Which words the tree joins, both ways."""
+    """Return which words are connected in the tree, symmetric."""
     tree = np.asarray(heads)[:, None] == np.arange(len(heads))
     return tree | tree.T
 
 
 def governed(gold: Heads, scored: Mask) -> int:
-    """How many scored words have a governor: what `joined` is out of."""
+    """Return the number of scored words with a governor: the denominator for `joined`."""
     return int((scored & (np.asarray(gold) != np.arange(len(gold)))).sum())
 
 
@@ -44,9 +40,10 @@ def governed(gold: Heads, scored: Mask) -> int:
 
 
 def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarray, "map word word"]:
-    """Of each map, which words the maximum spanning tree of w[i, j] + w[j, i] joins (Htut et al. 2019).
+    """Return the edges of the maximum spanning tree of w[i, j] + w[j, i] for each map (Htut et al. 2019).
 
-    All maps are one graph of as many parts, so that one call finds all trees."""
+    All maps form one graph, so that one call finds all trees.
+    """
     directed = np.asarray(weights, dtype=np.float64)
     maps, words = directed.shape[:2]
     first, second = np.triu_indices(words, 1)
@@ -61,23 +58,18 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
 
 
 def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask) -> Int[np.ndarray, " tree"]:
-    """How many words each tree joins with their governor, either way (undirected UAS).
+    """Return how many scored words each tree connects with their governor in either direction (undirected UAS).
 
-    Args:
-        trees: which words are neighbours, symmetric (`spanning_trees`, `neighbours`).
-
-    Returns:
-        *Range:* 0 to `governed` of the same words.
+    trees: symmetric edges (`spanning_trees`, `neighbours`).
     """
     counted = scored & (np.asarray(gold) != np.arange(len(gold)))
     return trees[:, np.arange(len(gold))[counted], np.asarray(gold)[counted]].sum(-1)
 
 
 def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads:
-    """The spanning tree whose scores add up to the most (Chu-Liu-Edmonds, by networkx), from a given root.
+    """Return the spanning tree with the largest sum of scores for a given root (Chu-Liu-Edmonds, by networkx).
 
-    Args:
-        scores: finite, of every word having every other as its head; any sign. The root's own row is not looked at.
+    scores: finite, of every word having every other as its governor. The root's row is ignored.
     """
     size = len(scores)
     without_self = np.where(np.eye(size, dtype=bool), -np.inf, scores)
@@ -98,7 +90,7 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
 
 
 def _leads_to(heads: Heads, root: int) -> bool:
-    """Whether every word comes to the root by going from head to head."""
+    """Whether every word reaches the root along governors."""
     at = heads
     for _ in range(len(heads).bit_length()):
         at = at[at]
@@ -106,13 +98,10 @@ def _leads_to(heads: Heads, root: int) -> bool:
 
 
 def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
-    """The best tree with one root.
+    """Return the best tree with one root, by a large penalty on roots.
 
-    Being the root is made so dear that the best tree has no second one.
-
-    Args:
-        scores: log weights of each word's heads. Candidate 0 is "no governor", candidate j + 1 is word j. Those that
-            are not finite are not chosen while others are there.
+    scores: log weights of each word's governors. Candidate 0 is "no governor", candidate j + 1 is word j. Values that
+    are not finite are avoided if possible.
     """
     finite = scores[np.isfinite(scores)]
     dear = 1.0 + (float(finite.max()) - float(finite.min())) * len(scores)
@@ -127,23 +116,19 @@ def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
 
 
 def right_branching(words: int) -> Heads:
-    """Every word's head is the next one; the last is the root."""
+    """Return the tree in which every word's governor is the next one; the last is the root."""
     return np.minimum(np.arange(words) + 1, words - 1)
 
 
 def left_branching(words: int) -> Heads:
-    """Every word's head is the one before; the first is the root."""
+    """Return the tree in which every word's governor is the previous one; the first is the root."""
     return np.maximum(np.arange(words) - 1, 0)
 
 
 def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
-    """The distance head - word that most scored words with a governor have.
+    """Return the most frequent distance governor - word of scored words.
 
-    Args:
-        trees: of each sentence the words' heads and which words count. *Shape:* (word,) each.
-
-    Returns:
-        In words, never 0: on a tie the nearest, then rightward; 1 where no word counts.
+    trees: governors and mask of each sentence (word,). Never 0: the nearest in a tie, then rightward; 1 without words.
     """
     counts: Counter[int] = Counter()
     for heads, scored in trees:
@@ -153,14 +138,7 @@ def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
 
 
 def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) -> dict[str, int]:
-    """The distance head - word that most words of each relation have.
-
-    Args:
-        trees: of each sentence the words' heads, which words count, and each word's relation. *Shape:* (word,) each.
-
-    Returns:
-        `best_offset` of each relation's words, by relation.
-    """
+    """Return `best_offset` by relation. trees: governors, mask and relations of each sentence (word,)."""
     by_relation: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for heads, scored, relations in trees:
         for relation in set(relations):
@@ -170,11 +148,7 @@ def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) 
 
 
 def at_offsets(offsets: Sequence[int]) -> Heads:
-    """Each word's head at an offset of its own.
-
-    Returns:
-        Positions of the heads; a word that would leave the sentence is taken for the root, its own head.
-    """
+    """Return each word's governor at its offset; a word that would leave the sentence is a root."""
     places = np.arange(len(offsets))
     heads = places + np.asarray(offsets, dtype=int)
     return np.where((heads < 0) | (heads >= len(offsets)), places, heads)
