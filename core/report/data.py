@@ -1,4 +1,4 @@
-"""What a report can be made of: the rows, lists and trees in a data folder, and what kind of checkpoint it is given."""
+"""The data of a report: examples, sentence lists and treebanks in a data folder, and facts about checkpoints."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,12 @@ SMALL = 40_000_000  # bytes of weights
 
 @dataclass(frozen=True)
 class Data:
-    """What a data folder holds.
+    """Contents of a data folder.
 
     Attributes:
         glue: folder of the tasks; None for the bundled samples.
-        sentences, replication: the papers' lists; None without one.
-        treebank: a Universal Dependencies folder; None without one.
+        sentences, replication: the papers' sentence lists, or None.
+        treebank: a Universal Dependencies folder, or None.
     """
 
     glue: str | None
@@ -33,7 +33,7 @@ class Data:
 
     @property
     def trained_treebank(self) -> str | None:
-        """The treebank where it has a part to train on; None: the bundled one."""
+        """The treebank if it has a train split; None: the bundled one."""
         if self.treebank is None or len(list(Path(self.treebank).glob("*-train.conllu"))) != 1:
             return None
         return self.treebank
@@ -41,16 +41,16 @@ class Data:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a plan must know of a checkpoint. preset: for fine-tuning."""
+    """Properties of a checkpoint that the plan needs. preset: for fine-tuning."""
 
     causal: bool
     preset: str
 
 
 def find_data(folder: str | None, *, hub: bool = False) -> Data:
-    """Look for GLUE's folders (in `folder` or its glue/), the papers' lists (or paper/) and a treebank below it.
+    """Find GLUE's folders (in `folder` or its glue/), the papers' lists (or paper/) and a treebank.
 
-    hub: the tasks' rows come from the hub, all of them. Raises InputError when the folder holds no task.
+    hub: take all examples of the tasks from the hub. Raises InputError if the folder has no task.
     """
     root = None if folder is None else config.inside(folder)
     if root is not None and not root.is_dir():
@@ -102,13 +102,13 @@ def _treebank(root: Path | None) -> str | None:
 
 
 def rows_in_both(task: str, folder: str | None) -> int:
-    """How many dev rows of a task stand among its train rows, too, with the same texts."""
+    """Return how many dev examples of a task also occur, with the same texts, in its train split."""
     train, dev = ([(row.text, row.pair) for row in read_rows(task, split, folder=folder)] for split in ("train", "dev"))
     return sum(texts in train_texts for train_texts in [set(train)] for texts in dev)
 
 
 def facts_of(checkpoint: str) -> Facts:
-    """Read a checkpoint's config, without opening its weights. Raises CheckpointError."""
+    """Read a checkpoint's config without opening its weights. Raises CheckpointError."""
     folder = models.opening.locate(checkpoint)
     model_type = models.config_files.read_config(folder, checkpoint)["model_type"]
     size = sum(file.stat().st_size for file in weight_files(folder, checkpoint))

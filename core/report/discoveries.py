@@ -1,4 +1,4 @@
-"""Statements over all tests of a report: how many are decided, and which decisions stand when there are so many."""
+"""Summaries over all tests of a report: how many are decided, and how many remain significant after FDR correction."""
 
 from collections.abc import Sequence
 
@@ -15,12 +15,12 @@ DECIDED = (HOLDS, FAILS)
 
 
 def was_tested(record: ClaimRecord) -> bool:
-    """Whether there were rows to test it by: neither untested nor a known error."""
+    """Return whether a claim was tested: neither untested nor a known error."""
     return record.outcome in (*DECIDED, UNDECIDED)
 
 
 def power(records: Sequence[ClaimRecord]) -> str:
-    """How many of the tests, of each task one, are decided."""
+    """Return the fraction of tests that are decided as text."""
     tests = [record for record in records if was_tested(record)]
     if not tests:
         return ""
@@ -29,7 +29,7 @@ def power(records: Sequence[ClaimRecord]) -> str:
 
 
 def p_of(record: ClaimRecord) -> float | None:
-    """p of a test, two-sided, as its interval has it; None of what rests on a count of heads, or has no interval."""
+    """Return the two-sided p of a test from its interval; None if it counts heads, or has no interval."""
     registered = claim(record.claim)
     if not was_tested(record) or registered is None or registered.correction.counts:
         return None
@@ -41,8 +41,7 @@ def p_of(record: ClaimRecord) -> float | None:
 
 
 def together(records: Sequence[ClaimRecord]) -> str:
-    """How many tests of a report are decided, and how many of these decisions stand when the false discovery rate over
-    all of them is held at 5 %."""
+    """Return how many tests are decided, and how many remain at a false discovery rate of 5 %, as text."""
     tests = [(record, p) for record in records if (p := p_of(record)) is not None]
     if not tests:
         return ""

@@ -1,4 +1,4 @@
-"""A number with its 95% interval, and intervals of means over heads, shares, F1 and correlations. Pure functions."""
+"""Estimates with 95 % intervals: means over heads, proportions, F1 and correlations. Pure functions."""
 
 from collections.abc import Iterable
 
@@ -11,8 +11,10 @@ from ..studies.estimate import Estimate
 
 
 def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
-    """An estimate with the interval that holds for all of `several` at once (Bonferroni), each half widened by the
-    ratio of the normal quantiles: for reading off the largest of them."""
+    """Return an estimate with an interval that holds for `several` estimates together (Bonferroni).
+
+    Each half is widened by the ratio of normal quantiles; for picking the largest of several.
+    """
     wider = widened(several)
     low = None if estimate.low is None else estimate.value - wider * (estimate.value - estimate.low)
     high = None if estimate.high is None else estimate.value + wider * (estimate.high - estimate.value)
@@ -20,10 +22,10 @@ def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
 
 
 def mean_over(estimates: Iterable[Estimate]) -> Estimate | None:
-    """Mean over heads (or layers) of a number and of both ends of its interval; None without any.
+    """Return the mean over heads (or layers) of values and interval bounds; None without any.
 
-    The mean of the ends is at least as wide as the interval of the mean, whatever heads have in common, because the
-    standard deviation of a mean never exceeds the mean of the standard deviations.
+    The interval is conservative under any dependence, because the standard deviation of a mean never exceeds the mean
+    of standard deviations.
     """
     listed = list(estimates)
     if not listed:
@@ -37,21 +39,21 @@ def _mean(ends: list[float | None]) -> float | None:
 
 
 def share_interval(share: float, n: int) -> Estimate:
-    """A share of n rows with Wilson's interval."""
+    """Return a proportion of n examples with Wilson's interval."""
     low, high = wilson_interval(np.array(round(share * n)), n)
     return Estimate(share, float(low), float(high))
 
 
 def as_share(estimate: Estimate) -> Estimate:
-    """An estimate with both ends of its interval cut to 0 and 1."""
+    """Return an estimate with interval bounds clipped to 0 and 1."""
     low, high = (None if end is None else min(1.0, max(0.0, end)) for end in (estimate.low, estimate.high))
     return Estimate(estimate.value, low, high)
 
 
 def f1_interval(f1: float, accuracy: float, n: int) -> Estimate:
-    """F1 of n rows with an interval: F1 = 2J / (1 + J), and J = TP / (TP + FP + FN) is a share of rows.
+    """Return F1 over n examples with an interval: F1 = 2J / (1 + J), where J = TP / (TP + FP + FN) is a proportion.
 
-    The counts follow from F1 and accuracy: FP + FN = n (1 - accuracy), and TP = F1 (FP + FN) / (2 (1 - F1)).
+    Counts follow from F1 and accuracy: FP + FN = n (1 - accuracy), and TP = F1 (FP + FN) / (2 (1 - F1)).
     """
     wrong = n * (1 - accuracy)
     if f1 >= 1 or wrong <= 0:
@@ -63,7 +65,7 @@ def f1_interval(f1: float, accuracy: float, n: int) -> Estimate:
 
 
 def correlation_interval(r: float, n: int) -> Estimate:
-    """Pearson's r of n rows with Fisher's interval."""
+    """Return Pearson's r over n examples with Fisher's interval."""
     if n < 4 or abs(r) >= 1:
         return Estimate(r)
     return Estimate(r, *fisher_interval(r, n))

@@ -1,4 +1,4 @@
-"""What the steps of a report left in the store, and how it is asked for."""
+"""Results of the steps of a report, and queries on them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -23,7 +23,7 @@ ON_TRAIN_ROWS = {  # each cross-fitted
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a step's rows come from. seconds: of its units in workers, together."""
+    """Origin of a step's rows. seconds: total time of its units in workers."""
 
     weights_hash: str | None = None
     created: str | None = None
@@ -34,13 +34,13 @@ class Origin:
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> "Origin":
-        """The origin of a run, or of a step of an earlier report, by what is known of it."""
+        """Create it from a run, or from a step of an earlier report."""
         return cls(**{field.name: plain(known.get(field.name)) for field in fields(cls)})
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """One step with what it left. run: in the store; error: why it has none."""
+    """One step with its results. run: in the store; error: why there is none."""
 
     step: ReportStep
     run: str | None
@@ -50,12 +50,12 @@ class StepResult:
 
     @property
     def task(self) -> str | None:
-        """The task of the step, None where it has none or several."""
+        """The task of the step; None if it has none or several."""
         return self.step.task
 
     @property
     def n(self) -> int:
-        """n of the first row."""
+        """The n of the first row."""
         return readings.Counted.of(self.rows[0]).n
 
     @cached_property
@@ -65,11 +65,11 @@ class StepResult:
 
     @property
     def question(self) -> Row:
-        """The options of the step but for the fine-tuned checkpoints."""
+        """The options of the step without the fine-tuned checkpoints."""
         return {name: value for name, value in self.step.asked.items() if name not in ("after", "compare")}
 
     def by_tuned(self) -> dict[str, list[Row]]:
-        """Its rows by the fine-tuned checkpoint that they are about; "" where they name none."""
+        """Return its rows by fine-tuned checkpoint; "" if they name none."""
         compared = getattr(self.step.options, "compare", None)
         rows: dict[str, list[Row]] = {}
         for row in self.rows:
@@ -77,23 +77,23 @@ class StepResult:
         return rows
 
     def tasks(self) -> list[str]:
-        """The tasks of its rows, in their order."""
+        """The tasks of its rows, in order."""
         return [task for task in dict.fromkeys(score.task for score in self.scores) if task]
 
     def best(self, **wanted: object) -> Score | None:
-        """The score with the highest value of those whose fields have these values; None where none has a value."""
+        """Return the highest score with these field values, or None."""
         scores = [score for score in picked(self.scores, **wanted) if score.value is not None]
         return max(scores, key=lambda score: score.value or 0.0, default=None)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that is known of one checkpoint.
+    """Everything known about one checkpoint.
 
     Attributes:
         causal: whether it is a decoder.
-        bundled: whether the tasks' rows are the samples that the project ships.
-        learned: of tasks that were trained on, how many dev rows stand among the train rows, too, where there are any.
+        bundled: whether examples come from the bundled samples.
+        learned: by trained task, how many dev examples also occur in the train split, if any.
     """
 
     checkpoint: str
@@ -104,13 +104,13 @@ class Evidence:
     learned: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, part: Part, task: str | None = None) -> list[StepResult]:
-        """The results of a part that have rows, in the order of the plan; with `task`, those of that task."""
+        """Return the results of a part (and task) that have rows, in the order of the plan."""
         results = [result for result in self.results if result.step.part == part and result.rows]
         return [result for result in results if task is None or result.task == task]
 
     def each_seed(self, result: StepResult) -> list[StepResult]:
-        """A result that is about a fine-tuned checkpoint, and with it those of other seeds by the same recipe on the
-        same rows: one a fine-tuned checkpoint, the first one's own first."""
+        """Return a result about a fine-tuned checkpoint, followed by those of other seeds with the same recipe and
+        examples."""
         seed_results = [
             candidate
             for candidate in self.of(OTHER_SEEDS[result.step.part], result.task)
@@ -124,14 +124,13 @@ class Evidence:
         return [seed_result for checkpoint, seed_result in by_checkpoint.items() if _recipe_of(checkpoint) == recipe]
 
     def sweeps(self, part: Part = Part.HEADS) -> list[StepResult]:
-        """The sweeps of single heads, or layers, or pruning curves; of a task the cross-fitted one, on all train rows,
-        where there is one."""
+        """Return ablations of heads or layers, or pruning curves; for each task the cross-fitted one if there
+        is one."""
         crossed = {result.task: result for result in self.of(ON_TRAIN_ROWS[part])}
         return [crossed.get(result.task, result) for result in self.of(part)]
 
     def tuned_from(self, *initialisations: str) -> list[StepResult]:
-        """What fine-tunings score; of a task on all train rows, cross-fitted, where all of these initialisations are
-        so."""
+        """Return fine-tuning scores; for each task the cross-fitted ones if all of these initialisations have them."""
         crossed = {
             result.task: result
             for result in self.of(Part.CROSSED_SCORES)
@@ -140,11 +139,11 @@ class Evidence:
         return [crossed.get(result.task, result) for result in self.of(Part.TUNING)]
 
     def one(self, part: Part, task: str | None = None) -> StepResult | None:
-        """The only result of a part and task, or None."""
+        """Return the only result of a part and task, or None."""
         return next(iter(self.of(part, task)), None)
 
     def by_task(self, part: Part) -> dict[str, StepResult]:
-        """Of each task the first result of a part that has rows of it, where a step may have several tasks."""
+        """Return the first result of a part with rows of each task."""
         first_results: dict[str, StepResult] = {}
         for result in self.of(part):
             for task in result.tasks():
@@ -152,7 +151,7 @@ class Evidence:
         return first_results
 
     def missing(self, part: Part, task: str | None = None) -> str:
-        """Why there is nothing of a part (and task): its error, or that it was not part of the report."""
+        """Return why there is no result of a part (and task): its error, or that it was not in the report."""
         part_results = [result for result in self.results if result.step.part == part]
         errors = [
             result.error for result in part_results if result.error and (task is None or result.task in (task, None))
@@ -161,5 +160,5 @@ class Evidence:
 
 
 def _recipe_of(checkpoint: str) -> str:
-    """What a fine-tuned checkpoint's name says of all that its result depends on but the seed."""
+    """The part of a fine-tuned checkpoint's name that identifies everything but the seed."""
     return checkpoint.rpartition("-")[2]

@@ -1,7 +1,6 @@
-"""The figures and tables of the sources that a report puts beside our numbers: exhibits.toml has them in their order.
+"""Figures and tables of the sources that a report compares with, declared in exhibits.toml in their order.
 
-An exhibit's published numbers are in `published_values`, ours in `measures`; sentences are in `claims`. Known errors of
-the sources are told with the exhibit they touch.
+Published numbers are in `published_values`, measured ones in `measures`, claims in `claims`.
 """
 
 import tomllib
@@ -15,11 +14,7 @@ from .ids import ExhibitId, Part
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure or table of a source.
-
-    Attributes:
-        causal: which checkpoints it is about, decoders (True) or encoders.
-    """
+    """A figure or table of a source. causal: checkpoints that it is about: decoders (True) or encoders."""
 
     id: ExhibitId
     title: str
@@ -35,7 +30,7 @@ class Exhibit:
 
 @cache
 def exhibits() -> tuple[Exhibit, ...]:
-    """All figures and tables, in the report's order."""
+    """Return all figures and tables in the report's order."""
     declared = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["exhibit"]
     return tuple(
         Exhibit(

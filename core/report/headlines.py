@@ -1,4 +1,4 @@
-"""What a stored run says, in one sentence: what its study says of its rows, and the report's own."""
+"""One-sentence summaries of stored runs: from their study, or from the report."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ SEVERAL: dict[str, str] = {HOLDS: "hold", FAILS: "do not hold"}  # outcomes as a
 
 
 def headline(study: str, rows: Sequence[Row]) -> Headline:
-    """The headline of a run's rows; of a study that has none of its own, how many rows there are."""
+    """Return the headline of a run's rows; the number of rows if the study has none."""
     try:
         study_headline = (_report(rows) if study == STUDY_NAME else find_study(study).headline(rows)) if rows else None
     except (JobError, StoreError, KeyError, StopIteration, ValueError, TypeError, IndexError):  # of an earlier version
@@ -24,7 +24,7 @@ def headline(study: str, rows: Sequence[Row]) -> Headline:
 
 
 def has_headline(study: str) -> bool:
-    """Whether runs of `study` have a sentence of their own."""
+    """Return whether runs of `study` have a headline."""
     return study == STUDY_NAME or type(find_study(study)).headline is not Study.headline
 
 

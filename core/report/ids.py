@@ -1,6 +1,6 @@
-"""The names that join what was printed with what was measured: parts, exhibits, quantities, conditions. Never prose.
+"""IDs that join published and measured numbers: parts, exhibits, quantities, conditions. Never prose.
 
-The words that a reader sees are made from these ids and lead to no number.
+Texts for readers are made from these IDs.
 """
 
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class ExhibitId(StrEnum):
 
 
 class Condition(StrEnum):
-    """Of the checkpoint, or of how it was looked at: two numbers stand beside each other under one condition only."""
+    """Condition of the checkpoint or measurement; numbers are compared only under the same condition."""
 
     NONE = ""
     BEFORE = "pre-trained"
@@ -96,12 +96,12 @@ class Condition(StrEnum):
 
 
 class Quantity(StrEnum):
-    """What was counted or averaged. words: as a reader sees it, of an item."""
+    """What was counted or averaged. words: its name for readers."""
 
     words: str
 
     def __new__(cls, id: str, words: str = "") -> "Quantity":
-        """A member that is its id; its words stand beside it."""
+        """Create a member that equals its ID, with its name for readers."""
         member = str.__new__(cls, id)
         member._value_, member.words = id, words
         return member
@@ -131,7 +131,7 @@ class Quantity(StrEnum):
 
 @dataclass(frozen=True)
 class Item:
-    """One number of an exhibit. subject: id of a class, feature, relation, metric ...; layer: from 1, of `layers`."""
+    """One number of an exhibit. subject: ID of a class, feature, relation, metric ...; layer: from 1, of `layers`."""
 
     quantity: Quantity
     subject: str = ""
@@ -141,14 +141,14 @@ class Item:
 
     @property
     def text(self) -> str:
-        """As a reader sees it: "noun, layer 3 of 12"."""
+        """The text for readers: "noun, layer 3 of 12"."""
         words = self.quantity.words
         text = words.format(subject=self.subject, layer=self.layer, layers=self.layers, head=self.head)
         return f"{self.subject}, {text}" if self.subject and "{subject}" not in words else text
 
     @property
     def position(self) -> float | None:
-        """Depth in the model of a layer, from 0, the first one, to 1, the last."""
+        """Depth of a layer in the model, from 0 (first) to 1 (last)."""
         if self.layer is None or self.layers is None:
             return None
         return (self.layer - 1) / max(1, self.layers - 1)

@@ -1,7 +1,7 @@
-"""What a reproduction report runs: which study with which options on which checkpoint and task, in order.
+"""The plan of a reproduction report: studies with options, checkpoint and task, in order.
 
-The plan is the same whenever it is made from the same options, data and checkpoints, so a report that was stopped
-finds what it had stored. A study on a fine-tuned checkpoint comes after the fine-tuning that makes it.
+Equal options, data and checkpoints give an equal plan, so an interrupted report finds its stored results. Studies on a
+fine-tuned checkpoint follow the fine-tuning that makes it.
 """
 
 from collections.abc import Mapping
@@ -54,22 +54,22 @@ PARTS = (
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What a report is asked for. A limit of None is all.
+    """Options of a report. A limit of None means all.
 
     Attributes:
         data: a folder; None for the bundled samples.
-        hub: whether GLUE's rows come from the hub.
-        tasks, parts: none for all there are.
-        limit: dev rows of a task whose maps are looked at.
-        effective_limit: dev rows of effective attention and of score shares.
-        random_seeds: of these, how many train random weights, too; None: all.
-        folds: parts of the train rows of CROSSED that heads are swept on too, each by a model of the others; 0: none.
-            With some, FEW_LINKS are looked for on these rows, too.
-        preset: "auto" is bundled for the bundled encoder, small for small checkpoints, else paper.
+        hub: take GLUE's examples from the hub.
+        tasks, parts: empty for all.
+        limit: dev examples of a task whose maps are measured.
+        effective_limit: dev examples for effective attention and score shares.
+        random_seeds: number of seeds that also train random weights; None: all.
+        folds: cross-fitting folds of the train examples of CROSSED, on which heads are ablated and FEW_LINKS measured;
+            0: none.
+        preset: "auto" is bundled for the bundled encoder, small for small checkpoints, otherwise paper.
         precision: of training, "float32" or "bfloat16".
-        folder: where fine-tuned checkpoints go.
-        unseen: whether heads are disabled on train rows, too, that the fine-tuning left out and that share nothing with
-            the others (`core.tasks.glue`).
+        folder: for fine-tuned checkpoints.
+        unseen: also ablate heads on train examples that fine-tuning left out and that share nothing with the others
+            (`core.tasks.glue`).
     """
 
     checkpoints: list[str] = field(default_factory=lambda: [config.ENCODER, config.DECODER])
@@ -94,7 +94,7 @@ class ReportOptions:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> "ReportOptions":
-        """Over the defaults, names checked, tasks by key. Raises InputError."""
+        """Return options over the defaults, with names checked and tasks by key. Raises InputError."""
         names = [option.name for option in fields(cls)]
         if unknown := sorted(set(given) - set(names)):
             raise InputError(f"A report has the options {', '.join(names)}; {unknown[0]!r} is none of them.")
@@ -146,8 +146,8 @@ INITIALISATIONS = ("pretrained", "random", "untrained")  # the paper's three col
 
 @dataclass(frozen=True)
 class ReportStep:
-    """One job of a report. options: of the study's own type, None where this version cannot read them; task: None where
-    it has several."""
+    """One job of a report. options: of the study's type, None if this version cannot read them; task: None if it has
+    several."""
 
     part: Part
     study: str
@@ -158,7 +158,7 @@ class ReportStep:
 
     @property
     def asked(self) -> Row:
-        """The options in JSON's types, as a job keeps them; {} where this version cannot read them."""
+        """The options in JSON types as stored in a job; {} if this version cannot read them."""
         return {} if self.options is None else as_json(self.options)
 
 
@@ -176,7 +176,7 @@ D = TypeVar(
 
 
 def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Facts]) -> list[ReportStep]:
-    """Every step of the report. facts: of each checkpoint. Raises InputError."""
+    """Return every step of the report. facts: of each checkpoint. Raises InputError."""
     tasks = tuple(task for task in options.tasks or data.dev if task in data.dev)
     if not tasks:
         raise InputError(
@@ -217,7 +217,7 @@ class _Planned:
         return ReportStep(part, study.name, options, self.checkpoint, title, task)
 
     def _frames(self) -> list[ReportStep]:
-        """The paper's sentences in its own pairing; a decoder looks back, so its direction is turned."""
+        """The paper's sentences in their pairing; for a decoder, which looks back, the direction is reversed."""
         causal, listed = self.facts.causal, self.data.sentences
         direction = "later_to_earlier" if causal else "element_to_target"
         options = frame_heads.FrameHeadsOptions(
@@ -236,7 +236,7 @@ class _Planned:
         return steps
 
     def _attending(self, kind: type[A], *tasks: str, limit: int | None) -> A:
-        """Options of a study of what heads attend to."""
+        """Options of a study of attention."""
         return kind(checkpoint=self.checkpoint, tasks=tasks, data=self.data.glue, limit=limit, seed=self.options.seed)
 
     def _untuned(self) -> list[ReportStep]:
@@ -267,19 +267,19 @@ class _Planned:
         return [*steps, *self._explained()]
 
     def _linked_on_train(self, task: str) -> relations.RelationsOptions:
-        """Links on all train rows, which a checkpoint that was not fine-tuned never saw the labels of."""
+        """Links on all train examples, whose labels a checkpoint without fine-tuning has never seen."""
         options = self._attending(relations.RelationsOptions, task, limit=self.options.train_limit)
         return replace(options, split="train", relations=FEW_LINKS)
 
     def _explained(self) -> list[ReportStep]:
-        """Scores taken apart, of a checkpoint whose inputs have separators."""
+        """Score decomposition, for checkpoints whose inputs have separators."""
         if self.facts.causal:
             return []
         options = self._attending(why.WhyOptions, *self.tasks, limit=self.options.effective_limit)
         return [self._step(Part.WHY, why.STUDY, replace(options, removal=0, single_heads=False))]
 
     def _probed(self) -> list[ReportStep]:
-        """Probes of the treebank, or of the bundled one where it has no train part."""
+        """Probes of the treebank, or of the bundled one if it has no train split."""
         shared: dict[str, Any] = {
             "checkpoint": self.checkpoint,
             "treebank": self.data.trained_treebank,
@@ -292,7 +292,7 @@ class _Planned:
         ]
 
     def _transferred(self) -> list[ReportStep]:
-        """What layers and parts of the checkpoint are worth to one task: SST-2 where it is there."""
+        """Value of layers and components for one task: SST-2 if available."""
         trainable = [task for task in self.tasks if task in self.data.train]
         if not trainable:
             return []
@@ -313,7 +313,7 @@ class _Planned:
         ]
 
     def tuning(self, task: str) -> finetune.FinetuneOptions:
-        """Options of the fine-tuning that everything after it relies on."""
+        """Return options of the fine-tuning that later steps depend on."""
         preset = self.facts.preset if self.options.preset == "auto" else self.options.preset
         return finetune.FinetuneOptions(
             checkpoint=self.checkpoint,
@@ -328,7 +328,7 @@ class _Planned:
         )
 
     def _settings(self) -> dict[str, int | str]:
-        """What the report changes of a recipe: nothing that is as usual, so that stored runs are found again."""
+        """The report's changes to a recipe, without defaults, so that stored runs are found."""
         limits = {"train_limit": self.options.train_limit, "dev_limit": self.options.dev_limit}
         settings: dict[str, int | str] = {name: limit for name, limit in limits.items() if limit is not None}
         return settings if self.options.precision == "float32" else settings | {"precision": self.options.precision}
@@ -357,11 +357,11 @@ class _Planned:
         ]
 
     def _other_seeds(self) -> range:
-        """Seeds of fine-tuning beyond the first, whose checkpoint every other step is about."""
+        """Seeds of fine-tuning after the first, whose checkpoint every other step uses."""
         return range(1, self.options.seeds)
 
     def _found_again(self, task: str) -> ReportStep:
-        """Which heads every seed of fine-tuning has again."""
+        """Which heads recur in every seed of fine-tuning."""
         first, *other_folders = (self._folder(task, seed) for seed in (0, *self._other_seeds()))
         limit = min(filter(None, (self.options.limit, counterparts.CounterpartsOptions.limit)))
         options = replace(
@@ -372,7 +372,7 @@ class _Planned:
         return self._step(Part.MATCH, counterparts.STUDY, options, task)
 
     def _features(self, task: str, tuned: bool) -> list[ReportStep]:
-        """Of the checkpoint beside its first fine-tuned one, and beside every other seed's."""
+        """The checkpoint compared with its first fine-tuned checkpoint, and with those of other seeds."""
         options = self._attending(features.FeaturesOptions, task, limit=self.options.limit)
         if self.facts.causal:
             options = replace(options, features=(*options.features, "last"))  # a sentence is about it
@@ -399,7 +399,7 @@ class _Planned:
         return self._step(Part.SHARES, pattern_shares.STUDY, options, task)
 
     def _on_tuned(self, kind: type[D], task: str) -> D:
-        """Options of a study of a fine-tuned checkpoint on its task's rows."""
+        """Options of a study of a fine-tuned checkpoint on its task's examples."""
         return kind(
             checkpoint=self._folder(task),
             task=task,
@@ -409,7 +409,7 @@ class _Planned:
         )
 
     def _crossed(self, task: str) -> list[ReportStep]:
-        """Sweeps, scores and pruning curves that test on all train rows, where they are asked for."""
+        """Ablations, scores and pruning curves tested on all train examples by cross-fitting, if requested."""
         if not self.options.folds or task not in CROSSED:
             return []
         tuned = self.tuning(task)
@@ -462,6 +462,6 @@ class _Planned:
         return steps + ([] if task_of(task).is_score else self._together(task))
 
     def _together(self, task: str) -> list[ReportStep]:
-        """What heads do together, in their studies' own sizes: logit differences of a task of labels."""
+        """Interactions of heads: logit differences of a task with labels."""
         settings = {"checkpoint": self._folder(task), "task": task, "data": self.data.glue, "seed": self.options.seed}
         return [self._step(part, module.STUDY, module.STUDY.read(settings), task) for part, module in BY_NAME.items()]

@@ -1,16 +1,16 @@
-"""What the papers printed, to stand beside what was measured here: published_values.csv, a line a number.
+"""Published numbers of the papers: published_values.csv, one per line.
 
-Kovaleva et al. 2019: Table 1 (BERT-base; dev sets; F1/accuracy for MRPC and QQP, one number elsewhere; the STS-B
-column is headed "Acc" there but can only be a correlation), whose column "pre-trained" is an untrained head; Fig 2 read
-off the picture (to 0.6 points); Figs 3, 5 and 6 recovered from the pictures' colours (to 0.003 and 0.01; their maps are
-padded to 200 x 200, so the cosines of Fig 5, of QQP, lie higher than cropped ones); Figs 8 and 9. Lalwani 2024, the
-GPT-2 replication: Table 1 (accuracy 0 to 1; STS-B as mean squared error), Fig 2a (0.5 points), its classifier, and its
-frame map, of links of which 22 in 32 end at the first token. Prasanna et al. 2020: their notebook, the same network as
-in Fig 2, five seeds of 100 rows. Michel et al. 2019: best head of a layer alone, MNLI; removable share. Clark et al.
-2019: counts of heads, the last layer's [CLS] entropy, and Table 1 in UD's names: accuracy, offset baseline.
+Kovaleva et al. 2019: Table 1 (BERT-base; dev sets; F1/accuracy for MRPC and QQP, one number elsewhere; the STS-B column
+is headed "Acc" but can only be a correlation), whose column "pre-trained" has an untrained head; Fig 2 read from the
+plot (to 0.6 points); Figs 3, 5 and 6 recovered from colours (to 0.003 and 0.01; their maps are padded to 200 x 200, so
+the cosines of Fig 5, on QQP, are higher than for cropped maps); Figs 8 and 9. Lalwani 2024, the GPT-2 replication:
+Table 1 (accuracy 0 to 1; STS-B as mean squared error), Fig 2a (0.5 points), its classifier, and its frame map, of whose
+links 22 in 32 end at the first token. Prasanna et al. 2020: their notebook, the same network as in Fig 2, five seeds of
+100 examples. Michel et al. 2019: best head of a layer, MNLI; removable fraction. Clark et al. 2019: counts of heads,
+the last layer's [CLS] entropy, and Table 1 in UD's names: accuracy, offset baseline.
 
-Seven cells of the first Table 1 equal a constant predictor to the printed digit, and the second came from a forward
-pass of which only the last block reached the logits (see the docs of the Fine-tuning page).
+Seven cells of the first Table 1 equal a constant prediction to the printed digit, and the second came from a forward
+pass in which only the last layer reached the logits (see the docs of the Fine-tuning page).
 """
 
 import csv
@@ -45,8 +45,10 @@ FLAWS = {  # why a number can stand beside nothing measured elsewhere
 
 @dataclass(frozen=True)
 class Figure:
-    """One printed number. It stands beside the measured one of the same exhibit, task, item and condition. error: of
-    reading it off a picture; flaw: why the number itself can stand beside nothing measured elsewhere, or ""."""
+    """One published number, compared with the measured one of the same exhibit, task, item and condition.
+
+    error: of reading it from a plot; flaw: why it cannot be compared with any measured number, or "".
+    """
 
     source: str
     exhibit: ExhibitId
@@ -61,9 +63,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Printed:
-    """One printed row of cells of a Table 1. initialisation: ours, or the source's own column name where none of ours
-    is clearly meant. values: by metric, 0 to 1 (mse on the 0-to-5 scale). constant: a constant predictor scores the
-    same."""
+    """One published row of a Table 1.
+
+    Attributes:
+        initialisation: ours, or the source's column name if none of ours is clearly meant.
+        values: by metric, 0 to 1 (mse on the 0-to-5 scale).
+        constant: a constant prediction scores the same.
+    """
 
     source: str
     initialisation: str
@@ -73,7 +79,7 @@ class Printed:
 
 @cache
 def figures() -> tuple[Figure, ...]:
-    """Every printed number that a report puts beside ours."""
+    """Return every published number that a report compares with."""
     with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as lines:
         return tuple(map(_figure, csv.DictReader(lines)))
 
@@ -96,12 +102,12 @@ def _figure(line: Mapping[str, str]) -> Figure:
 
 
 def of_exhibit(exhibit: ExhibitId) -> list[Figure]:
-    """The printed numbers of one exhibit, in the sources' order."""
+    """Return the published numbers of one exhibit, in the sources' order."""
     return [figure for figure in figures() if figure.exhibit == exhibit]
 
 
 def printed(task: str) -> list[Printed]:
-    """Every printed row of cells of a task."""
+    """Return every published row of a task."""
     rows: dict[tuple[str, Condition], Printed] = {}
     for figure in of_exhibit(ExhibitId.TABLE_1):
         if figure.task == task:
@@ -111,12 +117,12 @@ def printed(task: str) -> list[Printed]:
 
 
 def printed_changes() -> list[float]:
-    """The paper's cosines of maps before and after fine-tuning on QQP (Fig 5), a layer each."""
+    """Return the paper's cosines of maps before and after fine-tuning on QQP (Fig 5) by layer."""
     return [figure.value for figure in of_exhibit(ExhibitId.CHANGE)]
 
 
 def printed_layers() -> dict[str, dict[str, list[float]]]:
-    """The paper's mean weight on features on QQP (Fig 6), a layer each, by feature and condition."""
+    """Return the paper's mean weight on features on QQP (Fig 6) by feature, condition and layer."""
     layers: dict[str, dict[str, list[float]]] = {}
     for figure in of_exhibit(ExhibitId.FEATURES):
         if figure.item.layer is not None:
@@ -125,5 +131,5 @@ def printed_layers() -> dict[str, dict[str, list[float]]]:
 
 
 def frame_heads() -> list[Head]:
-    """The heads that the paper's map of frame relations names (Fig 3)."""
+    """Return the heads that the paper's figure of frame relations names (Fig 3)."""
     return [figure.item.head for figure in of_exhibit(ExhibitId.FRAMES) if figure.item.head is not None]

@@ -1,4 +1,4 @@
-"""What the studies left, as the report asks for it: rows as records, picked, grouped and averaged."""
+"""Results of studies as records, selected, grouped and averaged for the report."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,24 +25,24 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Counted(Result):
-    """A row of any study that says of how many."""
+    """A row of any study with its n."""
 
     n: int
 
 
 def over_heads(scores: Iterable[Score]) -> Estimate | None:
-    """`mean_over` of the scores that have a value."""
+    """Return `mean_over` of the scores that have a value."""
     return mean_over(score.estimate for score in scores if score.value is not None)
 
 
 def by_layer(scores: Sequence[Score]) -> list[Estimate | None]:
-    """`over_heads` of each layer, first to last; [] where no row has a layer."""
+    """Return `over_heads` of each layer, first to last; empty if no row has a layer."""
     layers = [score.layer for score in scores if score.layer is not None]
     return [over_heads(picked(scores, layer=layer)) for layer in range(max(layers, default=-1) + 1)]
 
 
 def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
-    """The layers of `separators`, without the row of all together."""
+    """Return the layers of `separators`, without the row for all layers."""
     return [layer for layer in SeparatorLayer.among(rows) if layer.layer is not None]
 
 
@@ -51,14 +51,14 @@ def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
 
 @dataclass(frozen=True)
 class Frames:
-    """What `frame-heads` says: the summary, and every head."""
+    """Results of `frame-heads`: the summary, and every head."""
 
     summary: FrameSummary
     heads: list[FrameHead]
 
 
 def frames(rows: Sequence[Row]) -> Frames:
-    """The rows of `frame-heads`."""
+    """Return the rows of `frame-heads` as records."""
     return Frames(FrameSummary.of(rows[0]), FrameHead.among(rows))
 
 
@@ -66,12 +66,12 @@ def frames(rows: Sequence[Row]) -> Frames:
 
 
 def class_shares(rows: Iterable[Row]) -> list[ClassShare]:
-    """The shares that `pattern-shares` counted, uncorrected."""
+    """Return the uncorrected shares of `pattern-shares`."""
     return picked(ClassShare.among(rows), part="share")
 
 
 def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
-    """The changes that `pattern-shares` counted; none of a single checkpoint."""
+    """Return the changes of shares of `pattern-shares`; empty for a single checkpoint."""
     return [moved for moved in MovedShare.among(rows) if moved.share is not None]
 
 
@@ -80,12 +80,12 @@ def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What `disable` says.
+    """Results of `disable`.
 
     Attributes:
         variants: all, in order.
-        held_out: the one that is best on half of the rows; None where its gain on the others is not known.
-        mean: change over heads; None in rows of before it had an interval.
+        held_out: the best on half of the examples; None if its gain on the others is unknown.
+        mean: change over heads; None in earlier rows without an interval.
     """
 
     metric: str
@@ -94,19 +94,19 @@ class Sweep:
     mean: Estimate | None = None
 
     def change_of(self, variant: SweptVariant) -> Estimate | None:
-        """The change of the sweep's metric; None where it is undefined."""
+        """Return the change of the sweep's metric; None if undefined."""
         measured = variant.metrics.of(self.metric)
         return measured.change if measured else None
 
     @property
     def known(self) -> list[tuple[SweptVariant, Estimate]]:
-        """Variants whose change is defined, each with it."""
+        """Return variants with a defined change, and the change."""
         changes = [(variant, self.change_of(variant)) for variant in self.variants]
         return [(variant, change) for variant, change in changes if change is not None]
 
 
 def sweep(rows: Sequence[Row]) -> Sweep:
-    """The rows of `disable`."""
+    """Return the rows of `disable` as records."""
     swept = SweptVariant.among(rows)
     metric = swept[0].metrics.first.name
     mean = next((result.estimate for result in MeanOverHeads.among(rows) if result.metric == metric), None)
@@ -118,12 +118,12 @@ def sweep(rows: Sequence[Row]) -> Sweep:
 
 
 def prune_curves(rows: Iterable[Row]) -> dict[str, list[PruneStep]]:
-    """The curves of `prune` by order, each from the fewest heads removed to the most."""
+    """Return the curves of `prune` by order, from the fewest heads removed to the most."""
     steps = PruneStep.among(rows)
     orders = dict.fromkeys(step.order for step in steps)
     return {order: sorted(picked(steps, order=order), key=lambda step: step.removed) for order in orders}
 
 
 def agreements(rows: Iterable[Row]) -> list[tuple[RankCorrelation, float]]:
-    """The correlations of `importance` that are defined, each with its Spearman's rho."""
+    """Return the defined correlations of `importance`, each with its Spearman's rho."""
     return [(result, result.spearman) for result in RankCorrelation.among(rows) if result.spearman is not None]

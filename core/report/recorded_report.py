@@ -1,7 +1,7 @@
-"""The report of the record that ships, made anew from its rows: no weights, no data, today's rules.
+"""The report of the bundled record, recomputed from its rows with the present rules, without weights or data.
 
-The record keeps each report as a run whose steps name the runs of their studies. Here those steps are read back as
-evidence, all reports together, so that every exhibit and claim is computed as `core.report.report` computes it.
+The record stores each report as a run whose steps name the runs of their studies. The steps are read as evidence, all
+reports together, and every exhibit and claim is computed as in `core.report.report`.
 """
 
 import json
@@ -43,15 +43,12 @@ BY_COMMAND = {  # parts that a study's own command makes for the record: its run
 
 
 def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
-    """What the record's reports left, and runs that no report made, by checkpoint; of equal steps the one of most rows,
-    of these the newest.
+    """Return the evidence of the record's reports and of runs outside reports, by checkpoint.
 
-    Args:
-        checkpoints: those that are wanted; none for all that the record has reports on.
+    Of equal steps, the one with most examples is used, then the newest.
 
-    Raises:
-        InputError: the record has no report, or none on one of these.
-        StoreError: the record is damaged.
+    checkpoints: requested ones; empty for all with reports. Raises InputError if the record has no report (on one of
+    these), and StoreError if it is damaged.
     """
     reports = {run: records_of(shipped_record.run_rows(run)) for run in shipped_record.runs(REPORT)["run"]}
     steps = _newest(step for records in reports.values() for step in records.steps)
@@ -81,7 +78,7 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
 
 
 def about_record(evidence: Sequence[Evidence]) -> About:
-    """What a report of this evidence is called, and of when its newest numbers are."""
+    """Return title and time of a report of this evidence."""
     names = [checkpoint_evidence.checkpoint for checkpoint_evidence in evidence]
     dates = [
         result.origin.created
@@ -94,7 +91,7 @@ def about_record(evidence: Sequence[Evidence]) -> About:
 
 
 def _reported(part: Part, checkpoint: str, options: Mapping[str, Any]) -> str | None:
-    """The checkpoint whose report a run belongs to, or None where no report would have made it."""
+    """The checkpoint whose report a run belongs to; None if no report would have made it."""
     if part == Part.REDUNDANCY:  # without random weights it says nothing of repeated patterns
         return checkpoint if options.get("random") else None
     if part == Part.WORD_LINKS and tuple(options.get("edges", ())) != CUT_WORDS:
@@ -103,8 +100,8 @@ def _reported(part: Part, checkpoint: str, options: Mapping[str, Any]) -> str | 
 
 
 def _newest(steps: Iterable[StepRecord]) -> list[StepRecord]:
-    """Of steps that are equal but for the number of rows the one with a run, of most rows, and the newest; in the order
-    in which they stand."""
+    """Of steps that differ only in the number of examples, the one with a run, most examples, and the newest;
+    in order."""
     chosen: dict[str, StepRecord] = {}
     for step in steps:
         compared_options = {
@@ -140,7 +137,7 @@ def _evidence(name: str, steps: Sequence[StepRecord], reports: Iterable[Records]
 
 
 def _result(record: StepRecord) -> StepResult:
-    """A step with its rows, where its run is in the record; else with the reason why it has none."""
+    """A step with its rows if its run is in the record, otherwise with the reason."""
     try:
         options = find_study(record.study).read(record.options)
     except AtlasError as error:

@@ -1,6 +1,6 @@
-"""The rows of a report as records: steps, values, claims, and a number for every head drawn.
+"""The rows of a report as records: steps, values, claims, and a number for every head in a heatmap.
 
-The store keeps them as rows of one kind each; `rows_of` and `records_of` are each other's inverse.
+`rows_of` and `records_of` are inverse to each other.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from ..studies.records import record_of
 
 @dataclass(frozen=True)
 class StepRecord:
-    """One step of the plan. error: why it left nothing; seconds: in workers, together."""
+    """One step of the plan. error: why it has no results; seconds: total time in workers."""
 
     part: str
     study: str
@@ -33,12 +33,12 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class ValueRecord:
-    """A printed number and ours, or one of both.
+    """A published and a measured number, or one of both.
 
     Attributes:
-        source, published, reading_error: the printed number, and the error of reading it off a picture.
-        value, low, high: ours, with its 95 % interval.
-        verdict, why: how the two agree; "" where nothing was printed.
+        source, published, reading_error: the published number, and the error of reading it from a plot.
+        value, low, high: the measured one, with its 95 % interval.
+        verdict, why: how they compare; "" without a published number.
     """
 
     exhibit: str
@@ -63,12 +63,12 @@ class ValueRecord:
 
 @dataclass(frozen=True)
 class ClaimRecord:
-    """What one claim's test says of one checkpoint.
+    """The outcome of one claim's test on one checkpoint.
 
     Attributes:
-        needed: how many rows would decide what is undecided; None where it is decided, or no number would.
-        statistic, low, high: what was tested with its interval, where it is one number.
-        seeds: of fine-tuning behind a sentence about what fine-tuning changes; None of others.
+        needed: number of examples that would decide an undecided claim; None if decided, or no number would.
+        statistic, low, high: the tested number with its interval, if it is one number.
+        seeds: number of fine-tuning seeds, for claims about changes by fine-tuning; otherwise None.
     """
 
     claim: str
@@ -94,7 +94,7 @@ class ClaimRecord:
 
 @dataclass(frozen=True)
 class HeadRecord:
-    """A head's number in the picture of an exhibit. label: what it is."""
+    """A head's number in the heatmap of an exhibit. label: its quantity."""
 
     exhibit: str
     checkpoint: str
@@ -111,7 +111,7 @@ class HeadRecord:
 
 @dataclass(frozen=True)
 class Records:
-    """A whole report, or the part of it that is about one exhibit."""
+    """A report, or the part of it about one exhibit."""
 
     steps: Sequence[StepRecord] = ()
     values: Sequence[ValueRecord] = ()
@@ -119,7 +119,7 @@ class Records:
     heads: Sequence[HeadRecord] = ()
 
     def about(self, exhibit: str) -> "Records":
-        """What is about one exhibit."""
+        """Return the part about one exhibit."""
         return Records(
             (),
             [value for value in self.values if value.exhibit == exhibit],
@@ -128,13 +128,13 @@ class Records:
         )
 
     def by_claim(self) -> dict[str, list[ClaimRecord]]:
-        """The outcomes of each claim, in the claims' order."""
+        """Return the outcomes of each claim, in order."""
         ids = dict.fromkeys(outcome.claim for outcome in self.claims)
         return {id: [outcome for outcome in self.claims if outcome.claim == id] for id in ids}
 
     @property
     def seconds(self) -> float:
-        """Seconds that workers took for all steps together."""
+        """The total time of all steps in workers."""
         return sum(step.seconds or 0 for step in self.steps)
 
     def __bool__(self) -> bool:
@@ -145,7 +145,7 @@ R = TypeVar("R", StepRecord, ValueRecord, ClaimRecord, HeadRecord)
 
 
 def rows_of(records: Records) -> list[Row]:
-    """Records as rows, as the store keeps them."""
+    """Return records as rows for the store."""
     by_kind: dict[str, Sequence[StepRecord | ValueRecord | ClaimRecord | HeadRecord]] = {
         "step": records.steps,
         "value": records.values,
@@ -156,7 +156,7 @@ def rows_of(records: Records) -> list[Row]:
 
 
 def records_of(rows: Iterable[Row]) -> Records:
-    """The records of stored rows; columns that a report of an earlier version lacks are None."""
+    """Return the records of stored rows; columns that earlier reports lack are None."""
     all_rows = list(rows)
     return Records(
         _read(StepRecord, "step", all_rows),

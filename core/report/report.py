@@ -1,7 +1,7 @@
-"""The report: every exhibit and claim of the sources beside what the stored runs of its plan say.
+"""The report: every exhibit and claim of the sources compared with the stored results of its plan.
 
-`records_of` is pure: from evidence to steps, values, claims and heads. `keep` stores them as a run of its own (study
-"reproduce"), so that a page can show a report long after. Exhibits stand in the sources' order.
+`records_of` is pure: from evidence to steps, values, claims and heads. `keep` stores them as a run (study "reproduce")
+that pages can show later. Exhibits are in the sources' order.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,13 +42,11 @@ SETTINGS: dict[Part, Mapping[str, int | str]] = {
 def stored_beside(
     results: Sequence[StepResult], stored: Iterable[Row], rows_of: Callable[[str], Sequence[Row]]
 ) -> list[StepResult]:
-    """Stored fine-tuning with other SETTINGS, on each task that `results` fine-tune on, from the same weights and rows.
+    """Return stored fine-tuning runs with other SETTINGS for each task of `results`, from the same weights and
+    examples.
 
-    Args:
-        stored: runs of `finetune`, as the store describes them, the newest first.
-
-    Returns:
-        A result for each setting and task that a run was found for and that `results` lack; its rows are of that task.
+    stored: runs of `finetune`, newest first. Returns a result for each setting and task that is found and not in
+    `results`.
     """
     stored_runs = [run | {"options": from_json(run["options"])} for run in stored]
     measured_parts = {(result.step.checkpoint, result.step.part, result.task) for result in results}
@@ -68,7 +66,7 @@ def stored_beside(
 
 
 def _is_like(result: StepResult, run: Row, settings: Mapping[str, int | str]) -> bool:
-    """Whether a run is as the plan's but for these settings."""
+    """Whether a run equals the plan's except for these settings."""
     planned, run_options = result.step.asked, run["options"]
     starts_alike = all(run_options.get(name) == planned.get(name) for name in ("checkpoint", "preset"))
     return (
@@ -83,12 +81,12 @@ def _is_like(result: StepResult, run: Row, settings: Mapping[str, int | str]) ->
 
 
 def _reads_first_token(planned: Mapping[str, Any]) -> bool:
-    """Whether the plan's own runs classify by [CLS], which the sentence sets [SEP] beside."""
+    """Whether the plan's runs classify by [CLS], with which the claim compares [SEP]."""
     return Recipe.of(planned["preset"], planned["settings"]).pooling in ("auto", "cls")
 
 
 def _resolved(folder: Any) -> str | None:
-    """Where rows come from, as one path."""
+    """The source of examples as a normalised path."""
     return None if folder is None else str(Path(str(folder)).expanduser().resolve())
 
 
@@ -97,7 +95,7 @@ STUDY_NAME = "reproduce"
 
 @dataclass(frozen=True)
 class Report:
-    """A report to be made: its options, what its data and checkpoints are, and its steps."""
+    """A report to be made: options, data and checkpoints, and steps."""
 
     options: ReportOptions
     data: Data
@@ -106,14 +104,14 @@ class Report:
 
 
 def prepared(db: Database, options: ReportOptions) -> Report:
-    """Look at data and checkpoints and plan the report. Raises InputError, CheckpointError."""
+    """Check data and checkpoints and plan the report. Raises InputError, CheckpointError."""
     data = find_data(options.data, hub=options.hub)
     facts = {name: facts_of(name) for name in options.checkpoints}
     return Report(options, data, facts, plan(db, options, data, facts))
 
 
 def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]) -> str:
-    """Put together what the steps left, keep it, and return its run. ended: run and error of each step."""
+    """Assemble and store the results of the steps; return the run. ended: run and error of each step."""
     results = [result_of(db, step, *run) for step, run in zip(report.steps, ended, strict=True)]
     known = runs.known_runs(db, finetune.STUDY.name)
     stored = known[known["source"] != "imported"].to_dict("records")
@@ -123,7 +121,7 @@ def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]
 
 
 def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> StepResult:
-    """A step with the rows of its run."""
+    """Return a step with the rows of its run."""
     if run is None:
         return StepResult(step, None, (), error or "it has not been run")
     run_row = runs.one_run(db, run)
@@ -132,7 +130,7 @@ def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> St
 
 
 def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Facts]) -> list[Evidence]:
-    """What was found, by checkpoint, in the plan's order."""
+    """Return the evidence by checkpoint, in the plan's order."""
     tuned = {result.task for result in results if result.step.part == Part.TUNING and result.run and result.task}
     doubled_rows = {task: rows_in_both(task, data.glue) for task in sorted(tuned)}
     learned = {task: rows for task, rows in doubled_rows.items() if rows}
@@ -153,9 +151,9 @@ def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Fact
 
 
 def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Records:
-    """A whole report: steps, then values and claims exhibit by exhibit, then a number for every head drawn.
+    """Return the records of a report: steps, values and claims by exhibit, and numbers for every head in a heatmap.
 
-    parts: of the plan, that were asked for; exhibits and claims of others are left out (none: all).
+    parts: requested parts of the plan; empty: all.
     """
     shown = {*map(Part, parts), *(part for part, first in COME_WITH.items() if first in parts)}
     chosen = [exhibit for exhibit in exhibits() if not parts or set(exhibit.parts) & shown]
@@ -189,7 +187,7 @@ def _step(result: StepResult) -> StepRecord:
 
 
 def values(item: Exhibit, evidence: Evidence) -> list[ValueRecord]:
-    """Our numbers of one exhibit beside the published ones: a decoder's beside GPT-2's, an encoder's beside BERT's."""
+    """Return measured numbers of one exhibit with the published ones: decoders with GPT-2, encoders with BERT."""
     printed = [
         figure
         for figure in figures()
@@ -201,7 +199,7 @@ def values(item: Exhibit, evidence: Evidence) -> list[ValueRecord]:
 
 
 def outcomes(claim: Claim, evidence: Evidence) -> list[ClaimRecord]:
-    """What one claim's test says of one checkpoint."""
+    """Return the outcomes of one claim's test on one checkpoint."""
     return [_claimed(claim, evidence, outcome) for outcome in claim.test(evidence)]
 
 
@@ -218,7 +216,7 @@ def _claimed(claim: Claim, evidence: Evidence, outcome: Outcome) -> ClaimRecord:
 
 
 def _learned(evidence: Evidence, outcome: Outcome) -> str:
-    """That dev rows were learned from, where a fine-tuned checkpoint was measured on them."""
+    """A note if dev examples were in the train split of the fine-tuned checkpoint."""
     rows = evidence.learned.get(outcome.task or "")
     parts = {result.step.part for result in evidence.results if result.run == outcome.run}
     if not rows or not parts & {Part.TUNING, *TUNED}:
@@ -227,7 +225,7 @@ def _learned(evidence: Evidence, outcome: Outcome) -> str:
 
 
 def _unseen(evidence: Evidence, outcome: Outcome) -> str:
-    """That train rows stand beside the dev rows, which the checkpoint never saw."""
+    """A note that unseen train examples are included with the dev examples."""
     run_results = [result for result in evidence.results if result.run is not None and result.run == outcome.run]
     if not any(getattr(result.step.options, "split", "") == SPLIT for result in run_results):
         return ""
@@ -235,7 +233,7 @@ def _unseen(evidence: Evidence, outcome: Outcome) -> str:
 
 
 def _seeds(claim: Claim, outcome: Outcome) -> int | None:
-    """Those of the rows; where they are of one checkpoint, fine-tuned once, one."""
+    """The number of seeds of the rows; one for a checkpoint that was fine-tuned once."""
     if outcome.seeds is not None or outcome.outcome == UNTESTED:
         return outcome.seeds
     return 1 if claim.tuned else None
@@ -245,7 +243,7 @@ def _seeds(claim: Claim, outcome: Outcome) -> int | None:
 
 
 def keep(db: Database, options: ReportOptions, records: Records) -> str:
-    """Store a report as a run; the newest one is returned where it has the same rows and options."""
+    """Store a report as a run; return the newest run if it has the same rows and options."""
     rows, chosen = rows_of(records), plain(asdict(options))
     newest = runs.latest_run(db, STUDY_NAME)
     if newest and one_run(db, newest).options == chosen and runs.run_rows(db, newest) == rows:

@@ -1,4 +1,4 @@
-"""A published number beside ours: agrees, differs, or cannot be compared and why. Pure functions."""
+"""Comparison of a published and a measured number: agrees, differs, or cannot be compared. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ ALIASES = {"bert-base-uncased": {"bert-base-uncased"}, "gpt2": {"gpt2", "gpt2-sm
 
 
 class Verdict(StrEnum):
-    """What can be said of a printed number; NONE where nothing was printed."""
+    """The result of a comparison with a published number; NONE without one."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
@@ -27,11 +27,7 @@ AGREES, DIFFERS, CANNOT = Verdict.AGREES, Verdict.DIFFERS, Verdict.CANNOT
 
 @dataclass(frozen=True)
 class Measured:
-    """One measured number.
-
-    Attributes:
-        x: in a picture, where the item has no place of its own.
-    """
+    """One measured number. x: position in a plot, if the item has none."""
 
     exhibit: ExhibitId
     task: str | None
@@ -46,13 +42,13 @@ class Measured:
 
     @property
     def position(self) -> float | None:
-        """x in a picture: of a layer its depth, 0 first to 1 last."""
+        """x in a plot: for layers the depth, 0 first to 1 last."""
         return self.item.position if self.x is None else self.x
 
 
 @dataclass(frozen=True)
 class MeasurementContext:
-    """Where ours was measured."""
+    """Where the number was measured."""
 
     checkpoint: str
     official: tuple[str, ...] = ()
@@ -60,15 +56,15 @@ class MeasurementContext:
 
 
 def is_checkpoint(name: str, published: str) -> bool:
-    """Whether a name, folder or hub id (with or without a revision) is the checkpoint of a source."""
+    """Return whether a name, folder or hub ID (with or without a revision) is the checkpoint of a source."""
     last = Path(name.partition("@")[0].rstrip("/")).name.lower()
     return last in ALIASES.get(published, {published})
 
 
 def verdict(figure: Figure | None, measured: Measured | None, place: MeasurementContext) -> tuple[Verdict, str]:
-    """The word and why. A number agrees when its reading error reaches into our 95% interval.
+    """Return the verdict and its reason. Numbers agree if the reading error reaches into our 95 % interval.
 
-    (Verdict.NONE, "") for ours without a published number.
+    (Verdict.NONE, "") without a published number.
     """
     if figure is None:
         return Verdict.NONE, ""
@@ -100,8 +96,8 @@ def paired(
     place: MeasurementContext,
     missing: Mapping[str | None, str],
 ) -> list[ValueRecord]:
-    """Every measured number with the published ones of the same task, item and condition, then the published ones that
-    have no measured one. missing: by task, why there is none."""
+    """Return every measured number with published ones of the same task, item and condition, then the remaining
+    published ones. missing: by task, why there is no measured number."""
     values: list[ValueRecord] = []
     used: set[Figure] = set()
     for ours in measured:

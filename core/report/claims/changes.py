@@ -1,7 +1,7 @@
-"""What fine-tuning changes in attention, as tests over every seed of it that was looked at.
+"""Tests of claims about what fine-tuning changes in attention, over every seed of fine-tuning.
 
-A number of one checkpoint is a mean over seeds with rows and seeds in its interval; what is said of single heads has to
-be so in every seed's checkpoint.
+A number of one checkpoint is a mean over seeds, with examples and seeds in its interval. A statement about single heads
+must hold for every seed.
 """
 
 from collections.abc import Sequence
@@ -48,9 +48,9 @@ MOST = 0.5  # of the heads
 
 @for_each(Part.MATCH)
 def fine_tuning_keeps_heads(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """More than half of the heads are found again at their own place in the fine-tuned checkpoint: matched one to one
-    with the head of the same layer and number, beyond random weights and in both halves of the inputs. The interval has
-    the heads (Wilson) and, of several seeds, the seeds (Student's t), whose squares add."""
+    """More than half of the heads have their counterpart at the same layer and head number in the fine-tuned
+    checkpoint: matched one to one, significantly more similar than random weights, in both halves of the inputs. The
+    interval covers heads (Wilson) and, with several seeds, seeds (Student's t); their squares are added."""
     seeds = CounterpartsSummary.among(result.rows)
     if not seeds:
         return None
@@ -100,24 +100,25 @@ def _changed(evidence: Evidence, result: StepResult, most: slice, least: slice) 
 
 
 def gain(result: StepResult, feature: str) -> Estimate | None:
-    """How much more heads attend to a feature after fine-tuning, mean over heads, paired by input; None without."""
+    """Return the increase in attention to a feature after fine-tuning, mean over heads, paired by input; None if
+    unknown."""
     mean = over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint="difference"))
     return None if mean is None or mean.low is None else -mean  # the study's difference is before less after
 
 
 def gains_by_seed(evidence: Evidence, result: StepResult, feature: str) -> list[Estimate]:
-    """`gain` of each seed; [] where the first has none."""
+    """Return `gain` of each seed; empty if the first seed has none."""
     gains = [gain(seed_result, feature) for seed_result in evidence.each_seed(result)]
     return [seed_gain for seed_gain in gains if seed_gain is not None] if gains[0] is not None else []
 
 
 def said_of_seeds(gains: Sequence[Estimate]) -> str:
-    """The mean of gains in words, with rows and seeds in its interval."""
+    """Return the mean of gains as text, with examples and seeds in its interval."""
     return said(with_luck(*mean_of_seeds(gains)), 2)
 
 
 def gained(evidence: Evidence, result: StepResult, features: Sequence[str]) -> Outcome | None:
-    """Whether fine-tuning raises attention to all of these features."""
+    """Test whether fine-tuning increases attention to all of these features."""
     gains = {name: seed_gains for name in features if (seed_gains := gains_by_seed(evidence, result, name))}
     if not gains:
         return None
@@ -129,9 +130,9 @@ def gained(evidence: Evidence, result: StepResult, features: Sequence[str]) -> O
 
 @for_each(Part.FEATURES, "mrpc", "rte", "qqp")
 def more_to_nouns(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Fine-tuning raises the attention of some heads to nouns, and of some to objects, corrected over heads. Of several
-    seeds: in every seed's checkpoint, and more heads gain in all of them than would by chance (p at most .025), or
-    heads gain on average, rows and seeds in the interval."""
+    """Fine-tuning increases the attention of some heads to nouns, and of some heads to objects, corrected over heads.
+    With several seeds: in every seed, and more heads increase in all seeds than by chance (p at most .025), or heads
+    increase on average, with examples and seeds in the interval."""
     gains_by_result = [gains for seed_result in evidence.each_seed(result) if (gains := _gains_of_heads(seed_result))]
     seeds = [gains for gains in gains_by_result if gains.keys() == gains_by_result[0].keys()]
     if not seeds:
@@ -155,8 +156,8 @@ def _gains_of_heads(result: StepResult) -> dict[str, list[Estimate]]:
 
 
 def _recurs(seeds: Sequence[Sequence[Estimate]]) -> Decision:
-    """Whether heads gain whatever the seed: on average, or more of them in all seeds than by chance. seeds: of each
-    its heads' gains."""
+    """Whether heads gain in all seeds: on average, or more heads in all seeds than by chance. seeds: gains of heads by
+    seed."""
     mean = decided_over_seeds(_means(seeds))
     if mean.word == HOLDS or recurs_by_chance(_clear(seeds, HOLDS)) > BY_CHANCE:
         return mean
@@ -164,7 +165,7 @@ def _recurs(seeds: Sequence[Sequence[Estimate]]) -> Decision:
 
 
 def _heads_that_gain(feature: str, seeds: Sequence[Sequence[Estimate]]) -> str:
-    """ "noun: 5/6/4 of 72 heads more (3 in all, p 0.001), 2/3/2 less, mean 0.01 (0.002 to 0.02)"."""
+    """Text such as "noun: 5/6/4 of 72 heads more (3 in all, p 0.001), 2/3/2 less, mean 0.01 (0.002 to 0.02)"."""
     gaining, losing = _clear(seeds, HOLDS), _clear(seeds, FAILS)
     up, down = ("/".join(map(str, clear.sum(1))) for clear in (gaining, losing))
     recurring = f" ({gaining.all(0).sum()} in all, p {recurs_by_chance(gaining):.2g})" if len(seeds) > 1 else ""
@@ -186,9 +187,9 @@ def _clear(seeds: Sequence[Sequence[Estimate]], word: str) -> np.ndarray:
 
 @for_each(Part.CHANGE)
 def most_change_little(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """More than half of the heads have a cosine above LITTLE with themselves before fine-tuning, each with its
-    interval. Of several seeds: in every seed's checkpoint, and the median head's cosine lies above LITTLE, rows and
-    seeds in its interval."""
+    """More than half of the heads have a cosine above LITTLE with their map before fine-tuning, each with its interval.
+    With several seeds: in every seed, and the cosine of the median head is above LITTLE, with examples and seeds in its
+    interval."""
     seeds = [
         [score.estimate for score in picked(seed_result.scores, kind="head", statistic="cosine")]
         for seed_result in evidence.each_seed(result)
@@ -209,7 +210,7 @@ def most_change_little(evidence: Evidence, result: StepResult) -> Outcome | None
 
 
 def _median(heads: Sequence[Estimate]) -> Estimate:
-    """The median of heads, and of both ends of their intervals: it lies between these where each head lies in its."""
+    """The median of heads and of both bounds of their intervals, which contain it if each head's interval does."""
     ends = [
         [head.value if end is None else end for head, end in zip(heads, side, strict=True)]
         for side in ((head.low for head in heads), (head.high for head in heads))

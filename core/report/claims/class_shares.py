@@ -1,4 +1,4 @@
-"""Sentences on shares of pattern classes, as tests that have the classifier's own errors in their intervals."""
+"""Tests of claims about pattern shares, with the classifier's errors in their intervals."""
 
 from collections.abc import Sequence
 
@@ -37,8 +37,8 @@ NO_COUNTS = "the heads were stored without how many of their maps are of which c
 
 @for_each(Part.SHARES)
 def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Fine-tuning moves no class's share by more than five points, corrected for the classifier's confusions where the
-    rows have them."""
+    """Fine-tuning changes no pattern share by more than five points, corrected for the classifier's confusions if
+    known."""
     moved = readings.moved_shares(result.rows)
     if not moved:
         tuned = any(counted.checkpoint != evidence.checkpoint for counted in readings.class_shares(result.rows))
@@ -52,8 +52,8 @@ def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SHARES)
 def more_vertical(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Fine-tuning raises the share of vertical maps, corrected for the classifier's confusions where the rows have
-    them. It fails where the interval ends below a gain of one point."""
+    """Fine-tuning increases the share of vertical maps, corrected for the classifier's confusions if known. Fails if
+    the interval ends below a gain of one point."""
     moved = {share.name: share for share in readings.moved_shares(result.rows)}
     if not moved:
         tuned = any(share.checkpoint != evidence.checkpoint for share in readings.class_shares(result.rows))
@@ -67,9 +67,11 @@ def more_vertical(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool) -> list[Estimate]:
-    """The changes of all classes' shares, corrected for the classifier's confusions (Rogan and Gladen) where the step
-    has them: its errors are the same before and after. Without intervals where the shares before or after misfit the
-    confusions. joint: with intervals that hold for all classes together."""
+    """Return the changes of all pattern shares, corrected for the classifier's confusions (Rogan and Gladen) if known.
+
+    The classifier's errors are assumed equal before and after. There are no intervals if the shares before or after are
+    inconsistent with the confusions. joint: intervals that hold for all classes together.
+    """
     counted = [share.joint if joint else share.change for share in moved]
     held_out = _confusions(result, len(moved))
     if held_out is None or any(None in (estimate.low, estimate.high) for estimate in counted):
@@ -87,7 +89,7 @@ def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool
 
 
 def _misfits(result: StepResult) -> bool:
-    """Whether shares before or after are none that the classifier, confused as on its labelled maps, can have seen."""
+    """Whether the shares before or after are impossible given the classifier's confusions."""
     return any(share.misfit is not None and share.misfit < LEVEL for share in ClassShare.among(result.rows))
 
 
@@ -98,14 +100,14 @@ def _how(result: StepResult, change: Estimate, counted: Estimate) -> str:
 
 
 def _confusions(result: StepResult, classes: int) -> np.ndarray | None:
-    """The classifier's held-out confusions, of which the step's options tell; None where they do not."""
+    """The classifier's held-out confusions according to the options of the step, or None."""
     confusions = np.array(getattr(result.step.options, "confusions", ())).astype(int)  # whole maps, in JSON 3.0
     return confusions if confusions.ndim == 3 and confusions.shape[1:] == (classes, classes) else None
 
 
 def _both_added(result: StepResult, name: str, counted: Estimate) -> Estimate:
-    """Where only shares so corrected are known: their difference, whose interval adds both, but is never less wide than
-    the counted one."""
+    """The difference if only corrected shares are known. Its interval adds both, and is at least as wide as the counted
+    one."""
     shares = [
         share
         for share in ClassShare.among(result.rows)
@@ -128,8 +130,8 @@ def _both_added(result: StepResult, name: str, counted: Estimate) -> Estimate:
 @for_each(Part.SHARES)
 def few_meaningful(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Fewer than half of the heads have maps that could carry meaning, Heterogeneous or Block, in more than half of the
-    inputs, each head with its interval over inputs, corrected for the classifier's confusions where the step has
-    them. A head whose maps misfit these is undecided."""
+    inputs. Each head has an interval over inputs, corrected for the classifier's confusions if known. A head whose maps
+    are inconsistent with the confusions is undecided."""
     rows = [row for row in result.rows if row.get("part") != "head" or "counts" in row]
     if len(rows) < len(result.rows):
         return Outcome(UNTESTED, NO_COUNTS, result.task)
@@ -145,7 +147,7 @@ def few_meaningful(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def _meaningless(result: StepResult, heads: Sequence[HeadClass]) -> tuple[list[Estimate], bool]:
-    """Each head's share of maps that are neither Heterogeneous nor Block, and whether it is a corrected one."""
+    """The share of each head's maps that are neither Heterogeneous nor Block, and whether it is corrected."""
     names = list(dict.fromkeys(name for head in heads for name in head.counts))
     counts = np.array([[head.counts.get(name, 0) for name in names] for head in heads])
     chosen = np.array([name not in MEANINGFUL for name in names])

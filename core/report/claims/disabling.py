@@ -1,4 +1,4 @@
-"""The sources' sentences on what disabling and removing heads does to scores, as tests."""
+"""Tests of claims about ablating and pruning heads, about head interactions, and about rankings of heads."""
 
 from collections.abc import Sequence
 
@@ -42,7 +42,7 @@ AS_MUCH = -0.05  # of the whole logit difference, that an order may keep less
 
 
 def agrees(result: StepResult, *names: str) -> Outcome | None:
-    """Spearman's correlation over heads of two ways to rank them, with its bootstrap interval over heads."""
+    """Test Spearman's correlation over heads of two rankings, with its bootstrap interval over heads."""
     chosen = [
         correlation
         for correlation in RankingCorrelation.among(result.rows)
@@ -59,29 +59,30 @@ def agrees(result: StepResult, *names: str) -> Outcome | None:
 
 @for_each(Part.SHAPLEY)
 def gradient_and_effect(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Spearman's correlation over heads of importance by gradient with the exact effect on the logit difference of
-    taking each head out alone, its bootstrap interval over heads above one half."""
+    """Spearman's correlation over heads between importance by gradient and the exact effect of ablating each head on
+    the logit difference is above one half, with its bootstrap interval over heads."""
     return agrees(result, "gradient", "effect")
 
 
 @for_each(Part.SHAPLEY)
 def gradient_and_shapley(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Spearman's correlation over heads of importance by gradient with Shapley values, its bootstrap interval over
-    heads above one half."""
+    """Spearman's correlation over heads between importance by gradient and Shapley values is above one half, with its
+    bootstrap interval over heads."""
     return agrees(result, "gradient", "Shapley value")
 
 
 @for_each(Part.GATES)
 def gradient_and_gate(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Spearman's correlation over heads of importance by gradient with gates that were trained to stay open or to
-    close, its bootstrap interval over heads above one half."""
+    """Spearman's correlation over heads between importance by gradient and gates trained to stay open or to close is
+    above one half, with its bootstrap interval over heads."""
     return agrees(result, "gradient", "gate")
 
 
 @for_each(Part.SHAPLEY)
 def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """With heads removed weakest first, Michel's order by gradient keeps no less of the logit difference than the order
-    by Shapley value, up to a twentieth of the whole: mean over all steps and rows that made neither order, paired."""
+    """When heads are removed weakest first, the order by gradient (Michel et al.) retains at most a twentieth less of
+    the logit difference than the order by Shapley values: mean over all steps and over examples that determined neither
+    order, paired."""
     contrasts, sums = OrderContrast.among(result.rows), ShapleySum.among(result.rows)
     if not contrasts or not sums or not sums[0].with_all > 0:
         return None
@@ -98,8 +99,8 @@ def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None
 
 @for_each(Part.SHAPLEY)
 def all_combinations(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Arithmetic: n heads have 2 to the n sets. What each head adds over all of them is estimated from a few orders of
-    the heads, with intervals; every pair can be tried."""
+    """Arithmetic: n heads have 2 to the n subsets. The contribution of each head over all subsets is estimated from a
+    few orders of the heads, with intervals; every pair can be tested."""
     heads = ShapleyHead.among(result.rows)
     if not heads:
         return None
@@ -123,9 +124,9 @@ def _pairs_tried(evidence: Evidence, task: str | None) -> str:
 
 
 def words_of_both(evidence: Evidence) -> list[Outcome]:
-    """Of the heads whose loss is clear on both STS-B and RTE, corrected over heads, more than half look at the same
-    word in the other sentence, beyond its other words and beyond what any noun (or other kind of word) gets: in some
-    direction, corrected over these heads."""
+    """Of the heads with a significant loss on both STS-B and RTE (corrected over heads), more than half attend to the
+    same word in the other sentence more than to its other words and more than any noun (or other kind of word) gets, in
+    either direction, corrected over these heads."""
     swept = {task: evidence.one(Part.HEADS, task) for task in ("stsb", "rte")}
     unswept = [task for task, result in swept.items() if result is None]
     if unswept:
@@ -140,7 +141,7 @@ def words_of_both(evidence: Evidence) -> list[Outcome]:
 
 
 def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome:
-    """How many of these heads look at the same word in the other sentence."""
+    """How many of these heads attend to the same word in the other sentence."""
     word_scores = picked(result.scores, task=task, feature=SAME_WORD)
     scores = [score for score in word_scores if score.name in heads and score.effect is not None]
     words: dict[str, list[str]] = {}
@@ -163,8 +164,9 @@ def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome
 
 @for_each(Part.WORD_LINKS, "sst2")
 def adjectives_matter(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Cutting links between nouns and adjectives moves the difference of the logits on SST-2 more, whichever way, than
-    cutting as many between nouns and prepositions at the same distances in the same sentences: all layers, paired."""
+    """Cutting links between nouns and adjectives changes the logit difference on SST-2 more, in either direction, than
+    cutting as many links between nouns and prepositions at the same distances in the same sentences: all layers,
+    paired."""
     contrast = next((cut for cut in LinkContrast.among(result.rows) if cut.value is not None), None)
     if contrast is None:
         return None
@@ -184,8 +186,8 @@ NO_MEAN = (
 
 @for_each(Part.HEADS, "mrpc", "rte", swept=True)
 def random_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Disabling a head drawn at random raises the score on MRPC and RTE: the mean over heads, its interval by a
-    bootstrap of rows, which keeps what heads have in common. It fails where that ends below a gain of one point."""
+    """Ablating a random head raises the score on MRPC and RTE: the mean over heads, with a bootstrap interval over
+    examples, which preserves the dependence of heads. Fails if the interval ends below a gain of one point."""
     sweep = readings.sweep(result.rows)
     if not sweep.known:
         return None
@@ -198,9 +200,9 @@ def random_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.HEADS, swept=True)
 def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """On every task there is a head whose disabling raises the score: p corrected over all heads (max-T) at most .05.
+    """On every task there is a head whose ablation raises the score: p corrected over all heads (max-T) at most .05.
 
-    It fails where every head's interval ends below a gain of one point (MARGIN). The range over splits decides nothing.
+    Fails if every head's interval ends below a gain of one point (MARGIN). The range over splits does not count.
     """
     sweep = readings.sweep(result.rows)
     held, head_changes = sweep.held_out, sweep.known
@@ -224,8 +226,7 @@ def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.LAYERS, "rte", swept=True)
 def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Disabling the whole first layer raises the score on RTE. It fails where the interval ends below a gain of one
-    point."""
+    """Ablating the whole first layer raises the score on RTE. Fails if the interval ends below a gain of one point."""
     sweep = readings.sweep(result.rows)
     first = next((pair for pair in sweep.known if pair[0].layer == 0), None)
     if first is None:
@@ -237,8 +238,9 @@ def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def shared_heads(evidence: Evidence) -> list[Outcome]:
-    """STS-B and RTE rely on the same heads: of the heads whose loss on either is clear, corrected over heads, more than
-    half have a clear loss on both. It fails where so many cost the other task surely less than a point."""
+    """STS-B and RTE rely on the same heads: of the heads with a significant loss on either task (corrected over heads),
+    more than half have a significant loss on both. Fails if enough of them lose significantly less than a point on the
+    other task."""
     stsb, rte = evidence.one(Part.HEADS, "stsb"), evidence.one(Part.HEADS, "rte")
     if stsb is None or rte is None:
         return untested(evidence, Part.HEADS, "stsb" if stsb is None else "rte")
@@ -257,13 +259,13 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
 
 
 def clear_losses(known: Sequence[tuple[SweptVariant, Estimate]]) -> set[str]:
-    """Names of the heads whose loss is clear among so many."""
+    """Return the names of heads with a significant loss, corrected over all heads."""
     return {variant.name for variant, change in known if decided(-bonferroni_widened(change, len(known))).word == HOLDS}
 
 
 @for_each(Part.HEADS)
 def nothing_changes(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Disabling heads of GPT-2 leaves every prediction as it was: one that changes decides it."""
+    """Ablating heads of GPT-2 leaves every prediction unchanged: a single changed prediction decides."""
     sweep = readings.sweep(result.rows)
     head_changes, n = sweep.known, sweep.variants[0].n
     flipped = [variant.flipped for variant, _ in head_changes if variant.flipped is not None]
@@ -279,7 +281,7 @@ def nothing_changes(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.PRUNE, swept=True, loses=True)
 def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """A fifth of the heads can be removed, least important first, for no more than a point of the score."""
+    """A fifth of the heads can be removed, least important first, for at most one point of the score."""
     curves = readings.prune_curves(result.rows)
     if "importance" not in curves:
         return None
@@ -298,7 +300,7 @@ def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.ALONE, loses=True)
 def one_head_is_enough(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """In most layers the best head alone costs no more than a point of the score."""
+    """In most layers, keeping only the best head costs at most one point of the score."""
     sweep = readings.sweep(result.rows)
     if not sweep.known:
         return None
@@ -315,8 +317,7 @@ def one_head_is_enough(evidence: Evidence, result: StepResult) -> Outcome | None
 
 
 def _most(decisions: Sequence[Decision]) -> Decision:
-    """HOLDS where it does for more than half of them, FAILS where it does so for half, else UNDECIDED until enough of
-    them are decided."""
+    """HOLDS if it does for more than half, FAILS if it does for half, otherwise UNDECIDED until enough are decided."""
     words = [decision.word for decision in decisions]
     holds, fails, total = words.count(HOLDS), words.count(FAILS), max(1, len(words))
     better = sum(decision.statistic is not None and decision.statistic.value >= -MARGIN for decision in decisions)

@@ -1,6 +1,6 @@
-"""More sentences of the sources, as tests: what heads attend to, what fine-tuning changes, what a layer is worth.
+"""Tests of claims about what heads attend to, what fine-tuning changes, and what layers contribute.
 
-Some are about GPT-2, some are from summaries of the paper. Counts of heads come with the heads that are not decided.
+Some are about GPT-2, some come from summaries of the paper. Counts of heads include the heads that are undecided.
 """
 
 from collections.abc import Sequence
@@ -44,8 +44,8 @@ NO_LAST = "the features were measured without the last token of the first senten
 
 @for_each(Part.FEATURES)
 def first_and_last(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Heads look more at the first token, and at the last one of the first sentence, than at other tokens nearby, and
-    less after fine-tuning than before: means over heads."""
+    """Heads attend more to the first token, and to the last token of the first sentence, than to other tokens nearby,
+    and less after fine-tuning than before: means over heads."""
     decisions, sentences = [], []
     for feature in ("first", "last"):
         scores = picked(result.scores, statistic="max", feature=feature, checkpoint=evidence.checkpoint)
@@ -70,8 +70,8 @@ def sixteen_layers(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.LAYERS, "rte", swept=True)
 def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Disabling layer 5 (here: at that depth), not the first, raises the score on RTE most: it does, corrected over
-    layers, and the first does not. It fails where that layer, which nothing but the sentence chose, lies below 0."""
+    """Ablating layer 5 (here: at that depth), not the first, raises the score on RTE most: it does, corrected over
+    layers, and the first does not. Fails if the effect of that layer, which the claim names in advance, is below 0."""
     layer_changes = [(variant.layer or 0, change) for variant, change in readings.sweep(result.rows).known]
     if len(layer_changes) < 3:
         return None
@@ -123,8 +123,8 @@ def special_tokens(evidence: Evidence) -> list[Outcome]:
 @for_each(Part.FEATURES)
 def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | None:
     """No head of a decoder has a stripe at punctuation: a tenth of all weight more than on other tokens nearby. The
-    mean is over all queries, not over those that see the token: the last full stop is seen by itself alone, which is no
-    stripe. A map whose largest weight stays below a tenth is blank to the eye."""
+    mean is over all queries, not over those that see the token: the last full stop is seen only by itself, which is not
+    a stripe. A map whose largest weight is below a tenth is visually blank."""
     scores = picked(result.scores, statistic="max", feature="punctuation", checkpoint=evidence.checkpoint)
     effects = [(score, score.effect_estimate) for score in scores if score.effect is not None]
     if not effects:
@@ -147,11 +147,11 @@ def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | N
 
 
 def keeps_its_role(evidence: Evidence) -> list[Outcome]:
-    """Fewer than half of the heads that have a role on one task have it over the rows of all tasks together.
+    """Fewer than half of the heads that have a role on one task have it over the examples of all tasks together.
 
     Roles by Clark et al.'s rules: more than half of the weight on the previous or next token, more than 0.6 on
-    separators or the first position. The interval is Wilson's over heads: what a head does on several tasks is not
-    independent, so its roles count once in it.
+    separators or the first position. The interval is Wilson's over heads. Roles of a head on several tasks are
+    dependent, so they count once.
     """
     results = evidence.of(Part.STATISTICS)
     if not results:
@@ -181,7 +181,7 @@ def keeps_its_role(evidence: Evidence) -> list[Outcome]:
 
 
 def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:
-    """Mean of each statistic of one head over the rows of all tasks."""
+    """Mean of each statistic of one head over the examples of all tasks."""
     pooled: dict[str, float | None] = {}
     for statistic in STATISTICS:
         statistic_scores = picked(scores, statistic=statistic)
@@ -214,12 +214,12 @@ def rise_and_fall(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.FEATURES, "qnli")
 def more_to_negation(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Fine-tuning on QNLI raises attention to negation."""
+    """Fine-tuning on QNLI increases attention to negation."""
     return _of_own_rows(evidence, gained(evidence, result, ("negation",)))
 
 
 def _of_own_rows(evidence: Evidence, outcome: Outcome | None) -> Outcome | None:
-    """An outcome that says so where the rows are the samples that the project ships."""
+    """The outcome, with a note if the examples are the bundled samples."""
     if outcome is None or not evidence.bundled:
         return outcome
     return replace(outcome, said=outcome.said + BUNDLED)
@@ -236,7 +236,7 @@ def tuning_beats_untuned(evidence: Evidence, result: StepResult) -> Outcome | No
 
 @for_each(Part.LAYERS, "qnli", "mnli", loses=True)
 def some_layer_costs(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """On QNLI and MNLI disabling a whole layer lowers the score: of some layer, corrected over layers."""
+    """On QNLI and MNLI, ablating some whole layer lowers the score, corrected over layers."""
     sweep = readings.sweep(result.rows)
     if not sweep.known:
         return None

@@ -1,4 +1,4 @@
-"""The sources' sentences on attention itself, as tests: frames, features, token to token."""
+"""Tests of claims about attention maps: frames, features, token types."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -55,8 +55,9 @@ ORIGIN_MARGIN = 0.1  # of a score's variance: by so much feed-forward blocks mus
 
 @for_each(Part.SEPARATORS)
 def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """From layer 5 of 12 up (here: at that depth) the loss moves with attention to separators less than half as much as
-    with attention to other tokens (HARDLY). Heads that give separators no weight to speak of cannot test it."""
+    """From layer 5 of 12 up (here: at that depth), the gradient of the loss with respect to attention to separators is
+    less than half (HARDLY) of that with respect to other tokens. Heads with almost no weight on separators cannot test
+    it."""
     layers = separator_layers(result.rows)
     upper = [layer for layer in layers if layer.ratio is not None and (layer.layer or 0) / len(layers) >= FROM]
     mean = mean_over(_below(layer) for layer in upper)
@@ -82,13 +83,13 @@ def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def _below(layer: SeparatorLayer) -> Estimate:
-    """How far the ratio lies below HARDLY."""
+    """How far the ratio is below HARDLY."""
     low, high = (None if end is None else HARDLY - end for end in (layer.ratio_high, layer.ratio_low))
     return Estimate(HARDLY - (layer.ratio or 0.0), low, high)
 
 
 def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
-    """Mean ratios below that depth and from it up, where the second is smaller."""
+    """Mean ratios below that depth and from it up, if the second is smaller."""
     parts: tuple[list[float], list[float]] = ([], [])
     for layer in layers:
         if layer.ratio is not None:
@@ -103,8 +104,9 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
 
 
 def made_by_blocks(evidence: Evidence) -> list[Outcome]:
-    """Heads with most of their weight on separators do so for what feed-forward blocks wrote, by ORIGIN_MARGIN more
-    than for words and places together (score shares: Elhage et al. 2021's split of the scores)."""
+    """Heads with most of their weight on separators attend there because of the output of feed-forward sublayers, by
+    ORIGIN_MARGIN more than because of words and positions together (score shares: Elhage et al. 2021's decomposition).
+    """
     shares, statistics = evidence.one(Part.WHY), evidence.by_task(Part.STATISTICS)
     if shares is None or not statistics:
         return untested(evidence, Part.WHY if shares is None else Part.STATISTICS)
@@ -124,7 +126,8 @@ def made_by_blocks(evidence: Evidence) -> list[Outcome]:
 
 
 def _origin(result: StepResult, task: str, scores: list[SortScore]) -> Outcome:
-    """Whether blocks have more than words and places; the interval is as wide as all three together."""
+    """Whether feed-forward sublayers have more than words and positions; the interval is as wide as all three
+    together."""
     means = {
         name: mean_over(Estimate(score.value, score.low, score.high) for score in scores if score.feature == name)
         for name in ("feed-forward", "position", "token")
@@ -146,9 +149,9 @@ NO_FRAMES = (
 
 
 def repeated_patterns(evidence: Evidence) -> list[Outcome]:
-    """More than half of the heads are nearer to another head on the same inputs than to themselves on other inputs,
-    each surely, corrected over heads, and their share lies above that of random weights. The nearest head is chosen on
-    other inputs than it is measured on. Where all heads of random weights are so, no share can lie above."""
+    """More than half of the heads are closer to another head on the same inputs than to themselves on other inputs,
+    each significantly, corrected over heads, and their fraction is above that of random weights. The nearest head is
+    chosen on other inputs than it is measured on. If all heads of random weights are so, no fraction can be above."""
     by_task = evidence.by_task(Part.REDUNDANCY)
     outcomes = [outcome for task, result in by_task.items() if (outcome := _repeated(result, task))]
     return outcomes or untested(evidence, Part.REDUNDANCY)
@@ -174,9 +177,9 @@ def _repeated(result: StepResult, task: str) -> Outcome | None:
 
 
 def frames_help(evidence: Evidence) -> list[Outcome]:
-    """Scores rise with the weight that heads are made to put on frame links, and fall beyond some weight. No rows here
-    can tell: GLUE's have labels and no annotated frames, FrameNet's have frames and no label, and links can be cut
-    here, not given more weight by steps."""
+    """Scores rise with the weight that heads are made to put on frame links, and fall beyond some weight. No data here
+    can test this: GLUE has labels but no annotated frames, FrameNet has frames but no labels, and links can be cut but
+    not given gradually more weight."""
     return [Outcome(UNTESTED, f"{NO_FRAMES} ({evidence.checkpoint})")]
 
 
@@ -205,9 +208,9 @@ def percentile(evidence: Evidence, result: StepResult) -> Outcome:
 
 @for_each(Part.FRAMES)
 def survivors(evidence: Evidence, result: StepResult) -> Outcome:
-    """At least one head looks along frame links beyond all four nulls (the place, and which word looks), corrected over
-    heads by Benjamini and Hochberg. It fails where every head's weight lies below its highest null on the place and a
-    tenth of all weight."""
+    """At least one head attends along frame links more than all four nulls (of the place, and of which word looks),
+    corrected over heads by Benjamini and Hochberg. Fails if every head's weight is below its highest null of the place
+    plus a tenth of all weight."""
     frames = readings.frames(result.rows)
     best = max(frames.heads, key=lambda head: head.estimate.value)
     names, beat_places = frames.summary.survivors, frames.summary.beat_places
@@ -220,7 +223,7 @@ def survivors(evidence: Evidence, result: StepResult) -> Outcome:
 
 
 def _beyond_nulls(heads: Sequence[FrameHead], names: Sequence[str]) -> Decision:
-    """HOLDS where a head survives, FAILS where each has surely less beyond its highest null than can be seen."""
+    """HOLDS if a head survives, FAILS if each exceeds its highest null by significantly less than is visible."""
     beyond = {head.name: _beyond(head) for head in heads if head.value is not None}
     if not beyond:
         return Decision(UNDECIDED)
@@ -234,9 +237,9 @@ def _beyond_nulls(heads: Sequence[FrameHead], names: Sequence[str]) -> Decision:
 
 
 def _beyond(head: FrameHead) -> Estimate:
-    """A head's weight on frame links less the higher of its two nulls on the place: both are weights.
+    """A head's weight on frame links minus the higher of its two nulls of the place, which are weights.
 
-    The nulls on which word looks are in even shares, so the head's `excess` of them is no weight and is not used here.
+    The nulls of which word looks are in multiples of uniform attention, so the head's `excess` is not used here.
     """
     null = max((null for null in (head.baseline, head.exchanged) if null is not None), default=0.0)
     return head.estimate + Estimate(-null, -null, -null)
@@ -257,7 +260,7 @@ def only_the_sink(evidence: Evidence) -> list[Outcome]:
 
 
 def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
-    """Disabling either of the two heads with the largest weight on frame links lowers no task's score by more than a
+    """Ablating either of the two heads with the largest weight on frame links lowers no task's score by more than a
     point, whether or not these heads survive the nulls of frame relations."""
     result = evidence.one(Part.FRAMES)
     if result is None:
@@ -280,8 +283,8 @@ def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.FRAMES)
 def element_first(evidence: Evidence, result: StepResult) -> Outcome:
-    """In the paper's own sentences 441 of 481 frame elements stand before their target: a count, which no checkpoint
-    decides. Other sentences cannot test it."""
+    """In the paper's sentences 441 of 481 frame elements precede their target: a count, which no checkpoint decides.
+    Other sentences cannot test it."""
     summary = readings.frames(result.rows).summary
     share = summary.links_before / summary.links
     sentence = f"{summary.links_before} of {summary.links} links ({share:.0%})"
@@ -295,19 +298,19 @@ def element_first(evidence: Evidence, result: StepResult) -> Outcome:
 
 
 def layer_means(result: StepResult, feature: str, checkpoint: str) -> list[Estimate]:
-    """Mean over each layer's heads of the weight on a feature."""
+    """Return the mean over each layer's heads of the weight on a feature."""
     scores = picked(result.scores, statistic="max", feature=feature, checkpoint=checkpoint)
     return [layer for layer in by_layer(scores) if layer is not None]
 
 
 def over(estimates: Sequence[Estimate]) -> Estimate:
-    """Mean of estimates; NaN of none."""
+    """Return the mean of estimates; NaN without any."""
     return mean_over(estimates) or Estimate(float("nan"))
 
 
 @for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
 def early_and_late(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """The first half of the layers looks more at [CLS] than the second, the second more at [SEP]."""
+    """The first half of the layers attends more to [CLS] than the second, and the second more to [SEP]."""
     starts, separators = (layer_means(result, name, evidence.checkpoint) for name in ("start", "separator"))
     if len(starts) < 2 or len(separators) < 2:
         return None
@@ -321,7 +324,7 @@ def early_and_late(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def feature_means(result: StepResult, checkpoint: str, features: Sequence[str] = LOOKED_AT) -> dict[str, Estimate]:
-    """Mean over heads of the weight on each feature that some input has."""
+    """Return the mean over heads of the weight on each feature that occurs in some input."""
     means = {
         feature: over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint=checkpoint))
         for feature in features
@@ -332,8 +335,8 @@ def feature_means(result: StepResult, checkpoint: str, features: Sequence[str] =
 @for_each(Part.FEATURES)
 def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
     """More heads have a stripe at [CLS] or [SEP] than at words of any linguistic feature: a tenth of all weight more
-    than on other tokens nearby. Heads whose interval, corrected over heads and features, reaches over it may have one
-    or not."""
+    than on other tokens nearby. Heads whose interval, corrected over heads and features, includes this value are
+    undecided."""
     scores = [
         score
         for score in picked(result.scores, statistic="max", checkpoint=evidence.checkpoint)
@@ -353,8 +356,8 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
-    """The shares of heads that surely have a stripe at one of these features, that may have one, and that have one by
-    the numbers themselves."""
+    """Return the fractions of heads that significantly have a stripe at one of these features, that may have one, and
+    that have one by their point estimates."""
     decisions: dict[str, list[Decision]] = {}
     for score in scores:
         decision = decided(bonferroni_widened(score.effect_estimate, len(scores)), NEARLY_UNIFORM)
@@ -392,8 +395,8 @@ def single_separator(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
 def separator_or_punctuation(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """In the last layer [CLS] looks more at [SEP] than at any other feature, but at punctuation on STS-B, RTE and
-    QNLI: above each of the others, mean over heads, of every seed's fine-tuned checkpoint."""
+    """In the last layer [CLS] attends more to [SEP] than to any other feature, except on STS-B, RTE and QNLI, where it
+    attends more to punctuation: mean over heads, for every seed's fine-tuned checkpoint."""
     seeds = [_classifying(seed_result, evidence.checkpoint) for seed_result in evidence.each_seed(result)]
     seed_weights = {
         name: [of_seed[name] for of_seed in seeds] for name in seeds[0] if all(name in of_seed for of_seed in seeds)
@@ -419,9 +422,9 @@ def _classifying(result: StepResult, checkpoint: str) -> dict[str, Estimate]:
 
 def diagonal_heads(evidence: Evidence) -> list[Outcome]:
     """The best noun-pronoun head is diagonal: most of its weight is on the previous or next token. Noun-pronoun heads
-    are those above their weight at the same distance elsewhere, corrected over heads, and with more than any noun (or
-    other kind of word) gets. Open where there is none, or where the best of them does not lie, corrected over heads,
-    above every head of the other sort, noun-pronoun head or not. On train rows where links were looked for there."""
+    exceed their weight at the same distance elsewhere, corrected over heads, and have more than any noun (or other kind
+    of word) gets. Undecided if there is none, or if the best one is not above every head of the other kind, corrected
+    over heads. Uses train examples if links were measured there."""
     relations = evidence.by_task(Part.RELATIONS) | evidence.by_task(Part.TRAIN_RELATIONS)
     statistics = evidence.by_task(Part.STATISTICS)
     if not relations or not statistics:
@@ -457,13 +460,14 @@ def _beyond_its_distance(score: Score, heads: int) -> Decision:
 
 
 def _beyond_kinds(score: Score) -> bool:
-    """Whether q (of excess and contrast; None: too few links) says that a head has more than kinds of words explain."""
+    """Whether q (of excess and contrast; None: too few links) shows that kinds of words do not explain a head's
+    weight."""
     return score.q is not None and score.q < SURE
 
 
 def _best_of_its_sort(best: Score, rival: Score | None, diagonal: Sequence[str], heads: int) -> Decision:
-    """HOLDS where the best head is diagonal, FAILS where it is not; UNDECIDED as long as, corrected over so many heads,
-    its interval reaches its baseline or that of the best head of the other sort, or kinds of words may explain it."""
+    """HOLDS if the best head is diagonal, FAILS if not; UNDECIDED if its corrected interval includes its baseline or
+    overlaps that of the best head of the other kind, or if kinds of words may explain it."""
     apart_from = [_beyond_its_distance(best, heads)]
     if rival is not None:
         apart_from.append(
@@ -483,9 +487,9 @@ SAID_OF_LATE = ("separator", "punctuation")  # features that stripes of the last
 
 @for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
 def late_stripes(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Of the heads in the last third of the layers that have a stripe, a tenth of all weight more at some feature than
-    on other tokens nearby, more than half have the largest one at [SEP] or punctuation, above [CLS] and every other
-    feature, corrected over heads and features. The first and the last [SEP] of two sentences are not told apart."""
+    """Of the heads in the last third of the layers that have a stripe (a tenth of all weight more at some feature than
+    on other tokens nearby), more than half have the largest one at [SEP] or punctuation, above [CLS] and every other
+    feature, corrected over heads and features. The first and last [SEP] of two sentences are not distinguished."""
     scores = [
         score
         for score in picked(result.scores, statistic="max", checkpoint=evidence.checkpoint)
@@ -510,9 +514,9 @@ def late_stripes(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def _stripe_word(effects: Mapping[str, Estimate], several: int) -> tuple[OutcomeWord, bool] | None:
-    """Whether a head's largest effect at a named feature lies above all others: by intervals, and by the numbers.
+    """Whether a head's largest effect at a named feature is above all others: by intervals, and by point estimates.
 
-    None where no effect surely is a stripe.
+    None if no effect is significantly a stripe.
     """
     wide = {feature: bonferroni_widened(effect, several) for feature, effect in effects.items()}
     if not any(decided(effect, NEARLY_UNIFORM).word == HOLDS for effect in wide.values()):

@@ -1,10 +1,10 @@
-"""What a claim's test says of one checkpoint: holds, does not hold, undecided, cannot be tested; with the numbers.
+"""Outcomes of a claim's test on one checkpoint: holds, does not hold, undecided, or not testable, with the numbers.
 
-A sentence that is about data or arithmetic, not about a checkpoint, is a known error of its source and none of these.
+A claim about data or arithmetic, not about a checkpoint, is a known error of its source.
 
-A test is a pure function from the evidence of a checkpoint to outcomes, one a task (or one for all). "undecided":
-the numbers point one way but their intervals do not exclude the other. Then it also says how many rows would decide
-it, if the estimates stay where they are: intervals shrink with the square root of the rows.
+A test is a pure function from the evidence of a checkpoint to outcomes, one per task (or one for all). Undecided
+outcomes say how many examples would decide if the estimates stay the same: intervals shrink with the square root of the
+number of examples.
 """
 
 import functools
@@ -25,7 +25,7 @@ MOST_TIMES = 10_000  # so many times the rows are no plan
 
 
 class OutcomeWord(StrEnum):
-    """The four words of a decision, and one for sentences that no checkpoint can decide."""
+    """The four outcomes of a test, and one for claims that no checkpoint can decide."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -39,13 +39,13 @@ HOLDS, FAILS, UNDECIDED, UNTESTED, KNOWN_ERROR = OutcomeWord
 
 @dataclass(frozen=True)
 class Decision:
-    """A word of a test, and what it hangs on.
+    """The outcome of a test and the number that determined it.
 
     Attributes:
-        times: of an undecided one how many times the rows would decide it; None where no number would.
-        statistic: the number that decided, with its interval (of several parts the one that the word hangs on); None
-            where it is not one number.
-        seeds: how many of fine-tuning would decide it, where more rows would not.
+        times: for an undecided test, the factor by which the number of examples must grow; None if no number would
+            decide.
+        statistic: the deciding number with its interval; None if it is not one number.
+        seeds: number of fine-tuning seeds that would decide, if more examples would not.
     """
 
     word: OutcomeWord
@@ -56,7 +56,7 @@ class Decision:
 
     @property
     def clear(self) -> float:
-        """How many halves of its interval the statistic lies away from the margin; 0 where nobody knows."""
+        """The distance of the statistic from the margin in half-widths of its interval; 0 if unknown."""
         if self.statistic is None or self.margin is None:
             return 0.0
         half = _half(self.statistic, above=self.statistic.value > self.margin)
@@ -66,14 +66,14 @@ class Decision:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a test found.
+    """The result of a test.
 
     Attributes:
-        task: None where it has no one task.
-        times: see `Decision`.
-        statistic: what was tested, with its interval; None where it is not one number.
-        seeds: of fine-tuning behind it, where the rows say so.
-        needed_seeds: how many of each would decide it, where more rows alone would not.
+        task: None if it does not belong to one task.
+        times: as in `Decision`.
+        statistic: the tested number with its interval; None if it is not one number.
+        seeds: number of fine-tuning seeds, if known.
+        needed_seeds: number of seeds that would decide, if more examples alone would not.
     """
 
     outcome: OutcomeWord
@@ -89,7 +89,7 @@ class Outcome:
 
     @property
     def needed(self) -> int | None:
-        """How many rows would decide it; None where that is not known."""
+        """The number of examples that would decide; None if unknown."""
         return math.ceil(self.n * self.times) if self.n and self.times else None
 
 
@@ -107,13 +107,8 @@ def found_by(
     margin: float | None = None,
     seeds: int | None = None,
 ) -> Outcome:
-    """The outcome of one result of a step.
-
-    Args:
-        task: None for that of the step.
-        statistic: what was tested; None for that of the decision.
-        margin: what it was tested against; None for that of the decision.
-    """
+    """Return the outcome of one result of a step; task, statistic and margin default to those of the step and the
+    decision."""
     statistic = decision.statistic if statistic is None else statistic
     margin = decision.margin if margin is None else margin
     about = (task or result.task, n, result.run, decision.times, statistic, margin, seeds)
@@ -124,7 +119,7 @@ def found_by(
 
 
 def decided(estimate: Estimate, zero: float = 0.0) -> Decision:
-    """HOLDS where the interval lies above `zero`, FAILS where it lies below, else UNDECIDED."""
+    """Return HOLDS if the interval is above `zero`, FAILS if it is below, otherwise UNDECIDED."""
     if estimate.low is not None and estimate.low > zero:
         return Decision(HOLDS, None, estimate, zero)
     if estimate.high is not None and estimate.high < zero:
@@ -133,8 +128,8 @@ def decided(estimate: Estimate, zero: float = 0.0) -> Decision:
 
 
 def gains(estimate: Estimate, zero: float = 0.0) -> Decision:
-    """Of "it raises it": HOLDS where the interval lies above `zero`, FAILS where it ends before a gain of MARGIN (what
-    is surely smaller than a point is none), else UNDECIDED until either is so."""
+    """Return HOLDS if the interval is above `zero`, FAILS if it ends below a gain of MARGIN (less than one point does
+    not count as a gain), otherwise UNDECIDED."""
     decision = decided(estimate, zero)
     if decision.word == HOLDS or estimate.high is None or decision.word == FAILS:
         return decision
@@ -145,8 +140,8 @@ def gains(estimate: Estimate, zero: float = 0.0) -> Decision:
 
 
 def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
-    """HOLDS where all of `upper` lie above all of `lower` with intervals apart, FAILS where some of `lower` lies above
-    some of `upper` so, else UNDECIDED."""
+    """Return HOLDS if all of `upper` are significantly above all of `lower`, FAILS if some are significantly below,
+    otherwise UNDECIDED."""
     estimates = [*upper, *lower]
     if not upper or not lower or any(estimate.low is None or estimate.high is None for estimate in estimates):
         return Decision(UNDECIDED)
@@ -154,7 +149,7 @@ def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
 
 
 def _pair(upper: Estimate, lower: Estimate) -> Decision:
-    """Whether `upper` lies above `lower`, with intervals apart: the interval of their difference leaves 0 out."""
+    """Whether `upper` is above `lower`: the interval of their difference excludes 0."""
     difference = upper - lower
     if upper.low is not None and lower.high is not None and upper.low > lower.high:
         return Decision(HOLDS, None, difference, 0.0)
@@ -167,9 +162,9 @@ def _pair(upper: Estimate, lower: Estimate) -> Decision:
 
 
 def no_loss(changes: Sequence[Estimate], most: float = MARGIN) -> Decision:
-    """HOLDS where no interval reaches below -`most`, FAILS where one lies wholly below it, else UNDECIDED.
+    """Return HOLDS if no interval extends below -`most`, FAILS if one is entirely below, otherwise UNDECIDED.
 
-    A loss that is there but smaller than the margin is none: an interval from -0.5 to -0.1 points holds.
+    A loss smaller than the margin does not count: an interval from -0.5 to -0.1 points holds.
     """
     if not changes:
         return Decision(UNDECIDED)
@@ -185,16 +180,10 @@ def _no_loss(change: Estimate, most: float) -> Decision:
 
 
 def exists(effects: Sequence[Estimate], bound: float) -> Decision:
-    """Of "there are heads above `bound`": HOLDS where one lies above it, FAILS where all lie below it, else UNDECIDED.
+    """Decide whether there are heads above `bound`: HOLDS if one is, FAILS if all are below, otherwise UNDECIDED.
 
-    Corrected over them (Bonferroni) for picking the largest: so many intervals are widened.
-
-    Args:
-        effects: one a head; a head that has no interval is not decided.
-        bound: in the effects' unit.
-
-    Returns:
-        The decision, its statistic the head that it hangs on; UNDECIDED without any effect.
+    Intervals are widened for the number of heads (Bonferroni), because the largest is picked. A head without an
+    interval is undecided. The statistic is the deciding head.
     """
     if not effects:
         return Decision(UNDECIDED)
@@ -210,8 +199,8 @@ def exists(effects: Sequence[Estimate], bound: float) -> Decision:
 
 
 def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Decision:
-    """HOLDS where at least a share of the heads lies above a bound, each with its interval; FAILS where that can no
-    longer be reached; else UNDECIDED until enough of the open heads are decided."""
+    """Return HOLDS if at least a fraction `share` of the heads is above a bound, each with its interval, FAILS if that
+    is impossible, otherwise UNDECIDED."""
     decisions = [decided(weight, bound) for weight in weights]
     words = [decision.word for decision in decisions]
     required = share * len(words) - 1e-9
@@ -232,7 +221,7 @@ def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Dec
 
 
 def within(changes: Sequence[Estimate], margin: float) -> Decision:
-    """HOLDS where every interval lies inside -`margin` to `margin`, FAILS where one lies outside, else UNDECIDED."""
+    """Return HOLDS if every interval is inside [-`margin`, `margin`], FAILS if one is outside, otherwise UNDECIDED."""
     if not changes:
         return Decision(UNDECIDED)
     return all_of([_within(change, margin) for change in changes])
@@ -253,13 +242,14 @@ def _within(change: Estimate, margin: float) -> Decision:
 
 
 def all_of(decisions: Iterable[Decision]) -> Decision:
-    """HOLDS where all hold, FAILS where one fails, else UNDECIDED until the one that takes most rows is decided."""
+    """Return HOLDS if all hold, FAILS if one fails, otherwise UNDECIDED until the part that needs most examples is
+    decided."""
     several = list(decisions)
     return _weakest([_of_several(decision, len(several)) for decision in several])
 
 
 def _of_several(decision: Decision, several: int) -> Decision:
-    """That one of several parts fails is said only where it does with its interval widened for so many (Bonferroni)."""
+    """One of several parts fails only if it does with its interval widened for their number (Bonferroni)."""
     if decision.word != FAILS or decision.statistic is None or several < 2 or decision.clear >= widened(several):
         return decision
     times = (widened(several) / decision.clear) ** 2 if decision.clear else None
@@ -267,7 +257,7 @@ def _of_several(decision: Decision, several: int) -> Decision:
 
 
 def _weakest(decisions: Sequence[Decision]) -> Decision:
-    """The part that the word of all hangs on."""
+    """The part that determines the outcome of all."""
     fails = [decision for decision in decisions if decision.word == FAILS]
     if fails:
         return max(fails, key=lambda decision: decision.clear)
@@ -279,18 +269,19 @@ def _weakest(decisions: Sequence[Decision]) -> Decision:
 
 
 def times_until(estimate: Estimate, zero: float) -> float | None:
-    """How many times the rows until an interval leaves `zero` out, the estimate staying where it is."""
+    """Return the factor by which the number of examples must grow until an interval excludes `zero`, for the same
+    estimate."""
     return _times(estimate.value - zero, _half(estimate, above=estimate.value > zero))
 
 
 def _half(estimate: Estimate, *, above: bool) -> float | None:
-    """The half of the interval that must shrink for the estimate to lie above (or below) something."""
+    """The half of the interval that must shrink for the estimate to be above (or below) a value."""
     end = estimate.low if above else estimate.high
     return None if end is None else abs(estimate.value - end)
 
 
 def _times(distance: float, half: float | None) -> float | None:
-    """How many times the rows until half an interval is shorter than a distance: (half / distance)^2."""
+    """The factor of examples until half an interval is shorter than a distance: (half / distance)^2."""
     if half is None or distance == 0:
         return None
     times = (half / abs(distance)) ** 2
@@ -301,8 +292,8 @@ def _times(distance: float, half: float | None) -> float | None:
 
 
 def said(estimate: Estimate | None, digits: int = 3) -> str:
-    """An estimate in words: "0.12 (0.10 to 0.14)"; without its interval where there is none, "not measured" for
-    None."""
+    """Return an estimate as text: "0.12 (0.10 to 0.14)"; without an interval if there is none, "not measured"
+    for None."""
     if estimate is None:
         return "not measured"
     if estimate.low is None or estimate.high is None:
@@ -311,14 +302,14 @@ def said(estimate: Estimate | None, digits: int = 3) -> str:
 
 
 def points(estimate: Estimate) -> str:
-    """A change of a score in points: "+1.2 (+0.3 to +2.1) points"."""
+    """Return a change of a score in points: "+1.2 (+0.3 to +2.1) points"."""
     if estimate.low is None or estimate.high is None:
         return f"{100 * estimate.value:+.1f}"
     return f"{100 * estimate.value:+.1f} ({100 * estimate.low:+.1f} to {100 * estimate.high:+.1f}) points"
 
 
 def percent(share: Estimate) -> str:
-    """ "52.3 % (50.1 to 54.4)"."""
+    """Return a fraction as text: "52.3 % (50.1 to 54.4)"."""
     ends = "" if share.low is None or share.high is None else f" ({100 * share.low:.1f} to {100 * share.high:.1f})"
     return f"{100 * share.value:.1f} %{ends}"
 
@@ -327,31 +318,32 @@ def percent(share: Estimate) -> str:
 
 
 def on_rows(result: StepResult) -> str:
-    """The beginning of a sentence, where each train row was tested by a model that never saw it; else ""."""
+    """Return the beginning of a sentence if each train example was tested by a model that never saw it;
+    otherwise ""."""
     return "cross-fitted on all train rows: " if result.step.part in ON_TRAIN_ROWS.values() else ""
 
 
 def untested(evidence: Evidence, part: Part, task: str | None = None) -> list[Outcome]:
-    """One outcome, UNTESTED, that says why a part has no results."""
+    """Return one UNTESTED outcome that says why a part has no results."""
     return [Outcome(UNTESTED, evidence.missing(part, task), task)]
 
 
 def for_each(
     part: Part, *tasks: str, swept: bool = False, loses: bool = False, starts: Sequence[str] = (), not_causal: str = ""
 ) -> Callable[[Callable[[Evidence, StepResult], Outcome | None]], Test]:
-    """Make a test of one result the test of every result of a part.
+    """Turn a test of one result into a test of every result of a part.
 
     Args:
-        tasks: only results on these; none for all.
-        swept: they are sweeps of single heads, or layers, or pruning curves; where there is one on all train rows, that
-            one.
-        loses: it is a test of losses, untested where the fine-tuned checkpoint has nothing to lose.
-        starts: they are scores of fine-tuning from these initialisations; where there are such on all train rows,
-            those.
-        not_causal: why a decoder cannot be tested; "" where it can.
+        tasks: only results on these; empty for all.
+        swept: results are ablations of single heads or layers, or pruning curves; uses those on all train examples if
+            available.
+        loses: untested if the fine-tuned checkpoint is not above chance level.
+        starts: results are fine-tuning scores from these initialisations; uses those on all train examples if
+            available.
+        not_causal: why a decoder cannot be tested; "" if it can.
 
     Returns:
-        A decorator. The test it makes gives an outcome a result, or one that says why where there is none.
+        A decorator. Its test gives one outcome per result, or one that says why there is none.
     """
 
     def decorate(test: Callable[[Evidence, StepResult], Outcome | None]) -> Test:

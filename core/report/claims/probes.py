@@ -1,4 +1,4 @@
-"""Claims on what probes find and on what is left when weights go; each is tested on rows that chose nothing."""
+"""Tests of claims about probes and about pruned weights, on examples that selected nothing."""
 
 from ...studies.estimate import Estimate
 from ...studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, Subnetwork, TreeDifference
@@ -26,7 +26,8 @@ READING = "mean over tokens"
 
 @for_each(Part.SYNTAX)
 def no_whole_tree(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """The spanning tree of the best head (chosen on dev) joins fewer words with their governor than all heads do."""
+    """The spanning tree of the best head (chosen on dev) connects fewer words with their governor than all heads
+    together."""
     best = next(iter(BestHeadTree.defined(result.rows)), None)
     more = next(iter(TreeDifference.defined(result.rows)), None)
     if best is None or more is None:
@@ -40,7 +41,7 @@ def no_whole_tree(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SYNTAX)
 def attention_knows_syntax(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """The probe of attention alone scores above branching, the best fixed distance and the probe of random weights."""
+    """The probe of attention scores above branching, the best fixed distance and the probe of random weights."""
     scores = {score.name: score for score in ParsedScore.defined(result.rows)}
     names = ("right-branching", "left-branching", "one fixed offset", "attention, random weights")
     attention = scores.get("attention")
@@ -53,8 +54,8 @@ def attention_knows_syntax(evidence: Evidence, result: StepResult) -> Outcome | 
 
 @for_each(Part.PROBE)
 def hierarchical(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """In the second half of the layers a probe that learnt where both rules agree follows the hierarchical one, more
-    than in the embeddings."""
+    """In the second half of the layers, a probe trained where both rules agree follows the hierarchical one, more than
+    in the embeddings."""
     layers = [
         layer
         for layer in ProbedLayer.defined(result.rows)
@@ -75,8 +76,8 @@ def hierarchical(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.TRANSFER)
 def middle_transfers(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Classifiers on the layers of the middle third score above those on the first third and above those on the last,
-    each third by its mean; which layer is best, on rows that did not choose it, is said beside."""
+    """Classifiers on the layers of the middle third score above those on the first and last third, by the means of the
+    thirds. The best layer, chosen on other examples, is also reported."""
     layers = [
         layer
         for layer in Transferred.defined(result.rows)
@@ -99,7 +100,7 @@ def middle_transfers(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def _nothing_to_lose(result: StepResult) -> Outcome | None:
-    """UNTESTED where the unpruned checkpoint, fine-tuned, is not above the constant predictor; else None."""
+    """UNTESTED if the fine-tuned, unpruned checkpoint is not above the constant prediction; otherwise None."""
     networks = [score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "curve")]
     unpruned = [score for score in networks if score.name == "full" or (score.kind == "curve" and not score.share)]
     for score in unpruned[:1]:
@@ -131,7 +132,7 @@ def _shown(score: Subnetwork) -> str:
 
 @for_each(Part.SUBNETWORKS)
 def good_and_bad(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """What survives pruning by importance, retrained, scores above as many components of those that went."""
+    """Components that survive pruning by importance, retrained, score above as many pruned components."""
     score_of = {
         score.name: score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "difference")
     }

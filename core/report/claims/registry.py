@@ -1,4 +1,4 @@
-"""The sentences of the sources that a report tests: claims.toml has them in their order, here is the test of each."""
+"""The claims of the sources, declared in claims.toml in their order, and the test of each."""
 
 import tomllib
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from .outcomes import Test
 
 @dataclass(frozen=True)
 class Correction:
-    """What is done about many heads, layers or classes. holds, fails, undecided: what these outcomes then mean; counts:
-    whether it is decided by counting, not by one interval."""
+    """The correction for many heads, layers or classes. holds, fails, undecided: meaning of these outcomes; counts:
+    whether the claim is decided by counting, not by one interval."""
 
     says: str
     holds: str
@@ -27,15 +27,14 @@ class Correction:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a source, and the test of it.
+    """A claim of a source and its test.
 
     Attributes:
-        sentence, source, section: what is claimed, and where.
-        causal: of which checkpoints it is, decoders (True) or encoders.
-        margin: what its statistic is held against (of two numbers that are compared, their difference); None of what is
-            no test or has a floor of its own on each task.
-        tuned: whether it is about what fine-tuning changes, so that its seeds are said.
-        error: what is known to be wrong with it; "" where nothing is.
+        causal: checkpoints that it is about: decoders (True) or encoders.
+        margin: value that the statistic (or difference of two numbers) is compared with; None without a test, or if
+            each task has its own.
+        tuned: whether it is about changes by fine-tuning, so that seeds are reported.
+        error: known error of the claim, or "".
     """
 
     id: str
@@ -52,12 +51,12 @@ class Claim:
 
     @property
     def statistic(self) -> str:
-        """What the test tests, in the words of its function."""
+        """The tested statistic, from the docstring of the test."""
         return " ".join((self.test.__doc__ or "").split())
 
     @property
     def meanings(self) -> tuple[str, ...]:
-        """What holds, does not hold and undecided mean of it."""
+        """The meanings of holds, does not hold and undecided."""
         margin = "its floor" if self.margin is None else f"{self.margin:.3g}"
         templates = (self.correction.holds, self.correction.fails, self.correction.undecided)
         return tuple(meaning.format(margin=margin) for meaning in templates)
@@ -134,7 +133,7 @@ TESTS: dict[str, Test] = {
 
 @cache
 def claims() -> tuple[Claim, ...]:
-    """All claims, in the report's order."""
+    """Return all claims in the report's order."""
     declared = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
     corrections = {name: Correction(**correction) for name, correction in declared["correction"].items()}
     made = []
@@ -149,5 +148,5 @@ def claims() -> tuple[Claim, ...]:
 
 
 def claim(id: str) -> Claim | None:
-    """The claim of an id, or None."""
+    """Return the claim with this ID, or None."""
     return next((registered for registered in claims() if registered.id == id), None)

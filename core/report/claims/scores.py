@@ -1,4 +1,4 @@
-"""The sources' sentences on scores and on what other papers measured, as tests."""
+"""Tests of claims about scores, and of claims of other papers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -43,13 +43,13 @@ from .seeds import compared, needs, over_seeds, score_of, welch, with_luck
 
 
 def by_separator(evidence: Evidence) -> list[Outcome]:
-    """Classifying by [SEP] loses no more than a point beside classifying by [CLS], rows and seeds in the interval."""
+    """Classifying by [SEP] loses at most one point compared with [CLS], with examples and seeds in the interval."""
     return _no_worse(evidence, Part.BY_SEPARATOR, "--set pooling=sep")
 
 
 def fresh_last_layers(evidence: Evidence) -> list[Outcome]:
-    """With the last two layers fresh, and trained alone, the score loses no more than a point beside fine-tuning as
-    ever, rows and seeds in the interval."""
+    """With the last two layers reinitialised and only these trained, the score loses at most one point compared with
+    full fine-tuning, with examples and seeds in the interval."""
     return _no_worse(evidence, Part.FRESH_LAST, "--set reset_last=2 --set train_last=2")
 
 
@@ -61,7 +61,7 @@ def _no_worse(evidence: Evidence, part: Part, settings: str) -> list[Outcome]:
 
 
 def _compared(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """The score by other settings less that of the plan's; the dev rows of both added, whatever they have in common."""
+    """The score with other settings minus that of the plan's; variances of both sets of dev examples are added."""
     usual = evidence.one(Part.TUNING, result.task)
     why = nothing_to_lose(evidence, result.task)
     if usual is None or why:
@@ -85,8 +85,8 @@ PRINTED_GAIN = 35.9
 
 @for_each(Part.TUNING, starts=("random", "untrained"))
 def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Random weights, fine-tuned, score below pre-trained weights that were never fine-tuned (with an untrained head),
-    rows and seeds in the interval of the difference."""
+    """Fine-tuned random weights score below pre-trained weights without fine-tuning (with an untrained head), with
+    examples and seeds in the interval of the difference."""
     tuning = finetuned_task(result.rows)
     untuned, random = tuning.mean("untrained"), tuning.mean("random")
     metric, n = tuning.metric, tuning.rows
@@ -102,8 +102,8 @@ def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcom
 
 
 def mean_gain(evidence: Evidence) -> list[Outcome]:
-    """The printed mean gain of fine-tuning over seven tasks, 35.9 points, computed again from the printed cells: it
-    adds up, but it mixes accuracy with correlation and is against a head that was never trained."""
+    """The printed mean gain of fine-tuning over seven tasks, 35.9 points, recomputed from the printed cells: the sum is
+    right, but it mixes accuracy with correlation and compares with an untrained head."""
     result = evidence.one(Part.TUNING)
     if result is None:
         return untested(evidence, Part.TUNING)
@@ -133,12 +133,13 @@ NO_LENGTHS = "r by length has no interval at two lengths: run that step on more 
 
 @for_each(Part.TUNING, starts=("pretrained", "random"))
 def pretraining_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """A pre-trained checkpoint, fine-tuned, scores higher than a random one: the difference, with rows and seeds."""
+    """A fine-tuned pre-trained checkpoint scores higher than a fine-tuned random one, with examples and seeds in the
+    interval."""
     return beats(result, "random", "from random weights")
 
 
 def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None:
-    """Whether fine-tuning from pre-trained weights scores higher than another initialisation."""
+    """Test whether fine-tuning from pre-trained weights scores higher than another initialisation."""
     tuning = finetuned_task(result.rows)
     best, other_mean = tuning.mean("pretrained"), tuning.mean(initialisation)
     metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
@@ -154,8 +155,8 @@ def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None
 
 @for_each(Part.TUNING, starts=("random",))
 def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """A randomly initialised model, fine-tuned, is better than the best constant predictor. It fails where the interval
-    ends before it is a point better."""
+    """A fine-tuned randomly initialised model is better than the best constant prediction. Fails if the interval ends
+    below a gain of one point."""
     tuning = finetuned_task(result.rows)
     mean, floor = tuning.mean("random"), constant_score(tuning, result.task)
     metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
@@ -175,7 +176,7 @@ def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.TUNING)
 def constant_cells(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """The named cells of Table 1 equal a constant predictor on these rows, to the printed digit: arithmetic, which
+    """The named cells of Table 1 equal a constant prediction on these examples, to the printed digit: arithmetic, which
     no checkpoint decides."""
     cells = [cell for cell in printed(result.task or "") if cell.source == PAPER and cell.constant]
     tuning = finetuned_task(result.rows)
@@ -203,7 +204,7 @@ def neighbours(evidence: Evidence) -> list[Outcome]:
 
 
 def _neighbours(result: StepResult, task: str, sides: Sequence[str]) -> Outcome:
-    """Each side is corrected over its heads; both must hold, so nothing more is corrected over the sides."""
+    """Each side is corrected over its heads; both must hold, so no correction over sides is needed."""
     weights_of_side = {
         side: [
             score.estimate
@@ -246,8 +247,8 @@ def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.DEPENDENCIES)
 def heads_beat_distances(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """For most dependencies the head that is best on dev beats, on test, the best fixed distance: corrected over the
-    dependencies."""
+    """For most dependencies, the head that is best on dev is better on test than the best fixed distance, corrected
+    over the dependencies."""
     labels: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
     dependency_scores = DependencyScore.among(result.rows)
     chosen = []
@@ -273,9 +274,9 @@ def heads_beat_distances(evidence: Evidence, result: StepResult) -> Outcome | No
 
 @for_each(Part.EFFECTIVE)
 def effective_drops(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Raw and effective attention are the same for the shortest inputs (a correlation above .999) and part for the
-    longest (below .99): both intervals, over inputs, lie so. It fails where they part for the shortest, too. Rows
-    of before r by length had an interval cannot be tested."""
+    """Raw and effective attention are equal for the shortest inputs (correlation above .999) and differ for the longest
+    (below .99), by their intervals over inputs. Fails if they differ for the shortest inputs too. Results of earlier
+    versions without intervals by length cannot be tested."""
     several = sorted(LengthCorrelation.among(result.rows), key=lambda length: length.length_from)
     if not several:
         return None
@@ -295,7 +296,7 @@ def effective_drops(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def _parted(equal: Decision, parted: Decision, long: Estimate) -> Decision:
-    """HOLDS where both do; inputs that never part may be too short, so that alone does not fail it."""
+    """HOLDS if both do; inputs that never differ may be too short, so that alone does not fail the claim."""
     if equal.word == parted.word == HOLDS:
         return Decision(HOLDS, None, long, PARTED)
     times = [decision.times for decision in (equal, parted) if decision.word == UNDECIDED]
@@ -304,7 +305,7 @@ def _parted(equal: Decision, parted: Decision, long: Estimate) -> Decision:
 
 
 def _mean_r(several: Sequence[LengthCorrelation], low: int) -> Estimate:
-    """Mean of all inputs of a length, of several tasks the errors' squares added; no interval where one has none."""
+    """Mean over inputs of a length; for several tasks, squared errors are added; no interval if one has none."""
     lengths = [length for length in several if length.length_from == low]
     n = sum(length.n for length in lengths)
     value = sum(length.mean * length.n for length in lengths) / n
@@ -315,7 +316,7 @@ def _mean_r(several: Sequence[LengthCorrelation], low: int) -> Estimate:
 
 
 def dominance_shrinks(evidence: Evidence) -> list[Outcome]:
-    """Effective attention gives less to [CLS], [SEP] and punctuation than raw attention."""
+    """Effective attention gives less weight to [CLS], [SEP] and punctuation than raw attention."""
     result = evidence.one(Part.EFFECTIVE)
     if result is None:
         return untested(evidence, Part.EFFECTIVE)

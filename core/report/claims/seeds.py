@@ -1,4 +1,4 @@
-"""What the luck of seeds adds to an interval, and how many seeds would decide what more rows cannot."""
+"""Variance between seeds in intervals, and the number of seeds that would decide an undecided claim."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ MOST_SEEDS = 100  # more are no plan
 
 @dataclass(frozen=True)
 class Luck:
-    """What seeds add to the error of a mean over them."""
+    """The contribution of seeds to the error of a mean."""
 
     spread: float = 0.0
     seeds: float = 1.0
@@ -27,20 +27,20 @@ class Luck:
 
     @property
     def half(self) -> float:
-        """Half of the interval that seeds alone give (Student's t)."""
+        """Half of the interval from seeds only (Student's t)."""
         return _half(self.spread, self.seeds, self.freedom, self.several) if self.spread else 0.0
 
 
 def luck_of(values: Sequence[float]) -> Luck:
-    """The luck of a mean of these values, one a seed; of a single value there is none."""
+    """Return the seed variance of a mean of these values, one per seed; 0 for a single value."""
     if len(values) < 2:
         return Luck()
     return Luck(float(np.std(values, ddof=1)), len(values), len(values) - 1)
 
 
 def with_luck(rows: Estimate, luck: Luck) -> Estimate:
-    """An estimate with the seeds in its interval: errors of rows and of seeds are independent, so the squares of their
-    halves add up. Of seeds whose spread nobody knows there is no interval."""
+    """Return an estimate with seeds in its interval: squared half-widths are added. No interval if the variance is
+    unknown."""
     if math.isnan(luck.half):
         return Estimate(rows.value)
     low = None if rows.low is None else rows.value - math.hypot(rows.value - rows.low, luck.half)
@@ -49,7 +49,7 @@ def with_luck(rows: Estimate, luck: Luck) -> Estimate:
 
 
 def score_of(score: TunedScore, metric: str, n: int) -> tuple[Estimate, Luck]:
-    """A score with an interval over dev rows alone, and the luck of its seeds: NaN where their spread is not known."""
+    """Return a score with an interval over dev examples, and its seed variance; NaN if unknown."""
     spread, seeds = score.spread(metric), score.n or 1
     unknown = float("nan")
     luck = Luck() if seeds < 2 else Luck(unknown if spread is None else spread, seeds, seeds - 1)
@@ -57,13 +57,15 @@ def score_of(score: TunedScore, metric: str, n: int) -> tuple[Estimate, Luck]:
 
 
 def over_seeds(score: TunedScore, metric: str, n: int) -> Estimate:
-    """A score with an interval over dev rows, and over seeds too where there are several."""
+    """Return a score with an interval over dev examples, and over seeds if there are several."""
     return with_luck(*score_of(score, metric, n))
 
 
 def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
-    """Whether one initialisation scores above another: their difference with the errors of rows, which both may share
-    and which therefore add up, and the luck of seeds. None where one of them has no score."""
+    """Decide whether one initialisation scores above another; None if one has no score.
+
+    Errors over shared examples and over seeds are added.
+    """
     metric, n = tuning.metric, tuning.rows
     upper_mean, lower_mean = tuning.mean(upper), tuning.mean(lower)
     if (
@@ -80,7 +82,7 @@ def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
 
 
 def welch(first: Luck, other: Luck) -> Luck:
-    """The luck of a difference of two means of their own seeds (Welch); a single seed adds none, as nobody knows it."""
+    """Return the seed variance of a difference of two means (Welch); a single seed adds none."""
     squares = [luck.spread**2 / luck.seeds for luck in (first, other)]
     if not any(squares):
         return Luck()
@@ -91,7 +93,7 @@ def welch(first: Luck, other: Luck) -> Luck:
 
 
 def _pairs(tuning: FinetunedTask, upper: str, lower: str) -> list[float]:
-    """Differences of the runs that began as the same network: an untrained head is where its seed's run begins."""
+    """Differences of runs with the same initial network: an untrained head is the start of its seed's run."""
     runs: list[dict[int | None, float]] = [{}, {}]
     for several, name in zip(runs, (upper, lower), strict=True):
         for run in tuning.runs:
@@ -103,14 +105,16 @@ def _pairs(tuning: FinetunedTask, upper: str, lower: str) -> list[float]:
 
 
 def decided_with(rows: Estimate, luck: Luck, zero: float = 0.0, *, more_rows: bool = True) -> Decision:
-    """`decided` with the seeds in the interval; an undecided one says how many times the rows, and how many seeds in
-    all, would decide it. more_rows: whether there can be any."""
+    """Return `decided` with seeds in the interval; undecided ones say how many more examples and seeds would decide.
+
+    more_rows: whether there can be more examples.
+    """
     return needs(decided(with_luck(rows, luck), zero), rows, luck, zero, more_rows=more_rows)
 
 
 def needs(decision: Decision, rows: Estimate, luck: Luck, zero: float, *, more_rows: bool = True) -> Decision:
-    """A decision with what an undecided one needs: more rows where their noise alone reaches over `zero`, more seeds
-    where their luck alone does, of either so many that both together would not."""
+    """Return a decision with what would decide it: more examples if their error alone includes `zero`, more seeds if
+    theirs does; numbers so that both together would exclude it."""
     end = rows.low if rows.value > zero else rows.high
     distance = abs(rows.value - zero)
     if decision.word != UNDECIDED or not luck.spread or end is None or not distance:
@@ -126,7 +130,7 @@ def needs(decision: Decision, rows: Estimate, luck: Luck, zero: float, *, more_r
 
 
 def _seeds(luck: Luck, distance: float) -> int | None:
-    """The fewest seeds of each whose luck leaves so much room, the spread staying as it is; None beyond MOST_SEEDS."""
+    """The smallest number of seeds whose variance fits this distance; None above MOST_SEEDS."""
     spread = luck.spread if luck.seeds > 1 else luck.spread * (luck.freedom + 1) ** 0.5
     enough = (seeds for seeds in range(2, MOST_SEEDS + 1) if _half(spread, seeds, seeds - 1, luck.several) < distance)
     return next(enough, None)
@@ -140,15 +144,18 @@ def _half(spread: float, seeds: float, freedom: float, several: int) -> float:
 
 
 def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
-    """Mean over seeds of a number that was measured on the same rows, and their luck; of one seed the number itself.
-    The mean of the ends is never too narrow, whatever the seeds' rows have in common."""
+    """Return the mean over seeds of a number measured on the same examples, and its seed variance; one seed is returned
+    as is.
+
+    The mean of interval bounds is never too narrow, whatever the dependence.
+    """
     rows = mean_over(seeds) or Estimate(float("nan"))
     return rows, luck_of([seed.value for seed in seeds])
 
 
 def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float = 0.0) -> Decision:
-    """`decided_with` of their mean, as one of `several` parts that must all hold: that it fails is said only where it
-    does with rows and seeds widened for so many (Bonferroni)."""
+    """Return `decided_with` of the mean, as one of `several` parts that must all hold; failing is corrected for their
+    number."""
     rows, luck = mean_of_seeds(seeds)
     decision = decided_with(rows, luck, zero)
     if decision.word != FAILS or several < 2:
@@ -158,8 +165,7 @@ def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float 
 
 
 def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequence[Estimate]]) -> Decision:
-    """`apart` of numbers that are each known of several seeds: of one seed as ever, of more by the differences within
-    each seed, which all must lie above 0."""
+    """Return `apart` for numbers with several seeds, by the differences within each seed, which must all be above 0."""
     if all(len(seeds) == 1 for seeds in (*upper, *lower)):
         return apart([seeds[0] for seeds in upper], [seeds[0] for seeds in lower])
     pairs = [[above - below for above, below in zip(first, second, strict=True)] for first in upper for second in lower]
@@ -167,7 +173,7 @@ def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequen
 
 
 def both(of_each: Decision, together: Decision) -> Decision:
-    """HOLDS where both do, FAILS where both do, else UNDECIDED; with the numbers of the seed that is least clear."""
+    """Return HOLDS if both do, FAILS if both do, otherwise UNDECIDED, with the numbers of the least clear seed."""
     if of_each.word == together.word and of_each.word != UNDECIDED:
         return of_each
     needed = next((decision for decision in (of_each, together) if decision.word == UNDECIDED), Decision(UNDECIDED))
@@ -175,8 +181,8 @@ def both(of_each: Decision, together: Decision) -> Decision:
 
 
 def in_every_seed(decisions: Sequence[Decision]) -> Decision:
-    """Of what is said of each seed's checkpoint: HOLDS where it holds in every one, FAILS where it fails in every one,
-    else UNDECIDED, for good where seeds differ."""
+    """Return HOLDS if it holds for every seed, FAILS if it fails for every seed, otherwise UNDECIDED, finally if seeds
+    differ."""
     words = {decision.word for decision in decisions}
     least = min(decisions, key=lambda decision: decision.clear)
     if len(words) == 1 and UNDECIDED not in words:

@@ -1,6 +1,6 @@
-"""Our number for every printed one: from the results of the studies to items, each with interval, n and its run.
+"""Measured numbers of maps for each exhibit, with interval, n and run.
 
-Items carry the ids that `published.Figure` uses. One function an exhibit; all pure.
+Items have the IDs that `published_values.Figure` uses. One pure function per exhibit.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ TOP = 2  # best heads named beside the paper's
 
 
 def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str = "") -> list[Measured]:
-    """One number a layer, otherwise like `like`."""
+    """Return one number per layer, otherwise equal to `like`."""
     listed = list(estimates)
     return [
         replace(like, item=Item(Quantity.LAYER, subject, layer=k, layers=len(listed)), estimate=estimate)
@@ -32,7 +32,7 @@ def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str
 
 
 def condition_of(evidence: Evidence, checkpoint: str | None) -> Condition:
-    """Of a row: about the checkpoint of the report, or one that was fine-tuned from it."""
+    """Return the condition of a row: about the checkpoint of the report, or one fine-tuned from it."""
     return Condition.BEFORE if checkpoint == evidence.checkpoint else Condition.TUNED
 
 
@@ -40,7 +40,7 @@ def condition_of(evidence: Evidence, checkpoint: str | None) -> Condition:
 
 
 def shares(evidence: Evidence) -> list[Measured]:
-    """Share of maps of each class, before and after fine-tuning (Fig 2)."""
+    """Fraction of maps of each class, before and after fine-tuning (Fig 2)."""
     return [
         Measured(
             ExhibitId.SHARES, result.task, Item(Quantity.CLASS_SHARE, share.name),
@@ -117,7 +117,7 @@ def _feature(result: StepResult, feature_scores: Sequence[Score], feature: str, 
 
 
 def classifying(evidence: Evidence) -> list[Measured]:
-    """What the classifying token of the last layer looks at, mean over its heads (Fig 7, right)."""
+    """Attention of the last layer's classifying token, mean over heads (Fig 7, right)."""
     quantity = Quantity.FROM_LAST if evidence.causal else Quantity.FROM_CLS
     values = []
     for result in evidence.of(Part.FEATURES):
@@ -132,7 +132,7 @@ def classifying(evidence: Evidence) -> list[Measured]:
 
 
 def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
-    """The scores "classifying" of a feature in the last layer, of the fine-tuned checkpoint where there is one."""
+    """Return the last layer's "classifying" scores of a feature, from the fine-tuned checkpoint if there is one."""
     classifying = picked(some, statistic="classifying", feature=feature)
     checkpoint_scores = [score for score in classifying if score.checkpoint != "difference"]
     tuned = [score for score in checkpoint_scores if score.checkpoint != checkpoint] or checkpoint_scores
@@ -141,7 +141,7 @@ def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Sco
 
 
 def relations(evidence: Evidence) -> list[Measured]:
-    """Best head of each relation and direction, with the same head's weight at the same distance (Fig 7, left)."""
+    """Best head of each relation and direction, and its weight at the same distance elsewhere (Fig 7, left)."""
     values = []
     for result in evidence.of(Part.RELATIONS):
         for task, feature, direction in dict.fromkeys(
@@ -169,7 +169,7 @@ def tokens(evidence: Evidence) -> list[Measured]:
 
 
 def statistics(evidence: Evidence) -> list[Measured]:
-    """Counts of heads on their neighbours, and the last layer's entropy from the classifying token (Clark et al.)."""
+    """Counts of heads on neighbouring tokens, and the last layer's entropy of the classifying token (Clark et al.)."""
     values = []
     for result in evidence.of(Part.STATISTICS):
         for task in dict.fromkeys(score.task for score in result.scores):
@@ -179,7 +179,7 @@ def statistics(evidence: Evidence) -> list[Measured]:
 
 
 def counted(some: Sequence[Score], bound: float) -> Estimate:
-    """How many heads lie above a bound, with how many of the intervals' lower and of their upper ends do."""
+    """Return how many heads are above a bound, with the counts of lower and upper interval bounds above it."""
     lows, highs = [score.low for score in some], [score.high for score in some]
     ends = (sum(end is not None and end > bound for end in some_ends) for some_ends in (lows, highs))
     return Estimate(float(sum(score.estimate.value > bound for score in some)), *map(float, ends))
@@ -205,7 +205,7 @@ def _last_entropy(result: StepResult, task_scores: Sequence[Score], task: str) -
 
 
 def dependencies(evidence: Evidence) -> list[Measured]:
-    """Best head of each dependency on gold trees, beside the best fixed distance (Clark et al., Table 1)."""
+    """Best head of each dependency on gold trees, and the best fixed distance (Clark et al., Table 1)."""
     return [
         value
         for result in evidence.of(Part.DEPENDENCIES)

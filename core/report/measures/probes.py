@@ -1,4 +1,4 @@
-"""Our numbers of probes and subnetworks: UAS, what layers know, what transfers, what is left when weights go."""
+"""Measured numbers of probes and subnetworks: UAS, layer properties, transfer, pruned scores."""
 
 from ...studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, Subnetwork
 from ...studies.records import Valued
@@ -39,7 +39,7 @@ def probes(evidence: Evidence) -> list[Measured]:
 
 
 def subnetworks(evidence: Evidence) -> list[Measured]:
-    """The score at each share of weights that went, and of the subnetworks."""
+    """The score at each fraction of pruned weights, and of the subnetworks."""
     values = []
     for result in evidence.of(Part.SUBNETWORKS):
         for score in (network for network in Subnetwork.defined(result.rows) if network.kind != "baseline"):

@@ -1,4 +1,4 @@
-"""Which function measures what an exhibit shows."""
+"""The function that measures each exhibit."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ DECODERS = shipped_set(causal=True).name
 
 
 def classifier(evidence: Evidence) -> list[Measured]:
-    """F1 over classes on checkpoints that it did not learn from, and each class's share of its labels; nothing where
+    """F1 over classes on checkpoints outside the training data, and each class's fraction of its labels; empty if
     another classifier counted the maps."""
     results = [result for result in evidence.of(Part.SHARES) if _by_bundled(result.rows)]
     about = classifier_registry.bundled_about(DECODERS)

@@ -1,6 +1,5 @@
-"""Our number for every printed score: Table 1, change, disabling, importance, pruning; and pictures of every head.
-
-As `measures.maps`, which has what is read off the maps themselves.
+"""Measured scores for each exhibit: Table 1, change, ablation, importance, pruning; and values of every head for
+heatmaps.
 """
 
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ BEST_KEPT = "; the best epoch by these dev rows was kept, so the score is too hi
 
 
 def table_one(evidence: Evidence) -> list[Measured]:
-    """Means over seeds; the interval is over dev rows."""
+    """Means over seeds, with intervals over dev examples."""
     values = []
     for result in evidence.of(Part.TUNING):
         tuning = finetuned_task(result.rows)
@@ -45,12 +44,12 @@ def table_one(evidence: Evidence) -> list[Measured]:
 
 
 def _keeps_best(options: finetune.FinetuneOptions) -> bool:
-    """Whether a fine-tuning kept its best epoch."""
+    """Whether a fine-tuning selected its best epoch."""
     return Recipe.of(options.preset, options.settings).keep == "best"
 
 
 def scored(score: TunedScore, metric: str, n: int) -> Estimate:
-    """A score of n rows with its interval over them; none for the mean squared error."""
+    """Return a score of n examples with its interval; none for mean squared error."""
     value = float(score.of_metric(metric) or 0.0)
     if metric == "accuracy":
         return share_interval(value, n)
@@ -60,9 +59,9 @@ def scored(score: TunedScore, metric: str, n: int) -> Estimate:
 
 
 def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
-    """The score of the best constant predictor on the dev rows of a fine-tuning; 0 where it is undefined.
+    """Return the score of the best constant prediction on the dev examples of a fine-tuning; 0 if undefined.
 
-    Its own baseline is the majority of the train rows; of two labels the other may be more frequent on dev.
+    The baseline of fine-tuning is the majority of the train split; another label may be more frequent on dev.
     """
     if tuning.constant is None:
         return None
@@ -72,9 +71,9 @@ def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
 
 
 def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
-    """Why losses of a fine-tuned checkpoint say nothing: its score is not above a constant predictor's.
+    """Return why losses of a fine-tuned checkpoint are meaningless: its score is not above a constant prediction.
 
-    None where it is above, or nobody knows.
+    None if it is above, or unknown.
     """
     result = evidence.one(Part.TUNING, task)
     if result is None:
@@ -109,7 +108,7 @@ def change(evidence: Evidence) -> list[Measured]:
 
 
 def cosines(result: StepResult) -> list[Score]:
-    """The layers' cosines of a comparison, from the first layer."""
+    """Return the layers' cosines of a comparison, from the first layer."""
     return sorted(picked(result.scores, kind="layer", statistic="cosine"), key=lambda score: score.layer or 0)
 
 
@@ -117,12 +116,13 @@ def cosines(result: StepResult) -> list[Score]:
 
 
 def heads(evidence: Evidence) -> list[Measured]:
-    """Best, mean and worst change of the score when one head is disabled, and the best one on unseen rows (Fig 8)."""
+    """Best, mean and worst change of the score when one head is ablated, and the best one on unseen examples
+    (Fig 8)."""
     return [value for result in evidence.of(Part.HEADS) for value in _heads(result)]
 
 
 def _rows_of(result: StepResult) -> str:
-    """Which rows a sweep is of."""
+    """Which examples a sweep uses."""
     return "rows it never saw" if getattr(result.step.options, "split", "") == SPLIT else "dev rows"
 
 
@@ -173,24 +173,25 @@ def _by_layers(evidence: Evidence, part: Part, exhibit: ExhibitId, condition: Co
 
 
 def best_by_layer(known: Sequence[tuple[SweptVariant, Estimate]]) -> list[Estimate]:
-    """The highest change of each layer, from the first."""
+    """Return the highest change in each layer, from the first."""
     layers = sorted({variant.layer or 0 for variant, _ in known})
     by_layer = [[change for variant, change in known if (variant.layer or 0) == layer] for layer in layers]
     return [max(changes, key=lambda change: change.value) for changes in by_layer]
 
 
 def layers(evidence: Evidence) -> list[Measured]:
-    """Change of the score when a layer is disabled (Fig 9)."""
+    """Change of the score when a layer is ablated (Fig 9)."""
     return _by_layers(evidence, Part.LAYERS, ExhibitId.LAYERS, Condition.DISABLED)
 
 
 def alone(evidence: Evidence) -> list[Measured]:
-    """Change of the score when a layer keeps its best head alone (Michel et al., Table 2)."""
+    """Change of the score when a layer retains only its best head (Michel et al., Table 2)."""
     return _by_layers(evidence, Part.ALONE, ExhibitId.ALONE, Condition.ZEROED)
 
 
 def prune(evidence: Evidence) -> list[Measured]:
-    """Largest share of heads that goes, least important first, before the score falls beyond luck (Michel, Fig 3)."""
+    """Largest fraction of heads that can be pruned, least important first, before the score drops significantly
+    (Michel, Fig 3)."""
     values = []
     for result in evidence.of(Part.PRUNE):
         curves = readings.prune_curves(result.rows)
@@ -206,7 +207,8 @@ def prune(evidence: Evidence) -> list[Measured]:
 
 
 def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
-    """The last share before the change's interval lies below 0 for the first time, and the share where it does."""
+    """Return the last fraction before the change is significantly below 0 for the first time, and the fraction where it
+    is."""
     share = 0.0
     for step in steps:
         if step.high is not None and step.high < step.baseline:
@@ -216,7 +218,7 @@ def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
 
 
 def importance(evidence: Evidence) -> list[Measured]:
-    """Rank correlation of importance with what zeroing each head does (Michel et al., section 4)."""
+    """Rank correlation between importance and the effect of zeroing each head (Michel et al., section 4)."""
     return [
         Measured(
             ExhibitId.IMPORTANCE, result.task, Item(Quantity.AGREEMENT, agreement.name), Condition.ZEROED,
@@ -231,7 +233,7 @@ def importance(evidence: Evidence) -> list[Measured]:
 
 
 def head_maps(evidence: Evidence) -> list[HeadRecord]:
-    """For the pictures of Figs 3, 5 and 8: one number a head, exhibit and task."""
+    """One number per head, exhibit and task for the heatmaps of Figs 3, 5 and 8."""
     records: list[HeadRecord] = []
     for result in evidence.of(Part.FRAMES):
         records += _map(result, ExhibitId.FRAMES, readings.frames(result.rows).heads, "mean largest weight")

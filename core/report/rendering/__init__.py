@@ -1,4 +1,4 @@
-"""Modules that load when they are used: `from core.report import rendering`, `rendering.html` (docs/decisions/026)."""
+"""Modules that load on first use: `from core.report import rendering`, `rendering.html` (docs/decisions/026)."""
 
 import lazy_loader
 

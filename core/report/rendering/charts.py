@@ -1,6 +1,6 @@
-"""The report's pictures: ours with intervals beside the printed numbers, in Altair; colours by the theme's ranges.
+"""The report's plots in Altair: measured values with intervals and published values.
 
-A chart is made from an exhibit's records alone, so the page and the HTML draw the same.
+A chart depends only on an exhibit's records, so the page and the HTML file show the same.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ DASHES = alt.Scale(domain=[True, False], range=[[1, 0], [5, 3]])  # of ours, and
 
 @dataclass(frozen=True)
 class Mark:
-    """One number in a picture. ours: measured, not printed; position: x; panel, line: where it stands."""
+    """One number in a plot. ours: measured, not published; position: x; panel, line: its place."""
 
     item: str
     position: float | None
@@ -44,7 +44,7 @@ class Mark:
 
 
 def chart_of(item: Exhibit, records: Records) -> alt.TopLevelMixin | None:
-    """The exhibit's picture, or None where there is nothing to draw. records: about this exhibit."""
+    """Return the exhibit's plot, or None if there is nothing to draw. records: about this exhibit."""
     if item.chart == "heads":
         return _heads(records.heads)
     first: dict[tuple[Any, ...], Mark] = {}
@@ -57,7 +57,7 @@ def chart_of(item: Exhibit, records: Records) -> alt.TopLevelMixin | None:
 
 
 def series_of(value: ValueRecord, *, printed: bool) -> str:
-    """ "atlas-encoder, fine-tuned", or "printed: Kovaleva et al. 2019, fine-tuned"."""
+    """Return the name of the series: "atlas-encoder, fine-tuned", or "printed: Kovaleva et al. 2019, fine-tuned"."""
     who = f"{PRINTED}{value.source}" if printed else short(value.checkpoint)
     return ", ".join(part for part in (who, value.condition) if part)
 
@@ -102,7 +102,7 @@ def _stacked(exhibit: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
 
 
 def classes_scale(names: Sequence[str]) -> alt.Scale:
-    """A pattern class has the colour that it has on every page; where a name has none, the palette's are taken."""
+    """Return the colours that pattern classes have on every page; otherwise those of the palette."""
     colours = [COLOURS[name] for name in names if name in COLOURS]
     return alt.Scale(range=colours if len(colours) == len(names) else "category", domain=list(names))
 
@@ -168,7 +168,7 @@ def _by_task(mark: Mark) -> Mark:
 
 
 def _by_score(mark: Mark) -> Mark:
-    """The condition is a line, so the series need not name it."""
+    """The condition is a line, so the series does not name it."""
     panel, series = f"{mark.task}, {mark.item}", mark.series.rpartition(", ")[0]
     return replace(mark, panel=panel, line=mark.condition, series=series)
 
@@ -198,7 +198,7 @@ ARRANGED: dict[ExhibitId, tuple[Placed, int]] = {
 
 
 def _heads(heads: Sequence[HeadRecord]) -> alt.TopLevelMixin | None:
-    """A small picture a checkpoint and task, three beside each other; each exhibit on one scale."""
+    """A small heatmap per checkpoint and task, on one scale per exhibit."""
     if not heads:
         return None
     values = [head.value for head in heads if head.value is not None]

@@ -1,7 +1,7 @@
-"""The report as files: one self-contained HTML page with its charts, Markdown, and the rows as Parquet.
+"""The report as files: a self-contained HTML page with charts, Markdown, and the rows as Parquet.
 
-The page is a Jinja template, which escapes every text. It holds its own copy of Vega (from vl-convert, which is pinned
-for the charts' files) and asks the network for nothing.
+The page is a Jinja template, which escapes every text. It contains a copy of Vega (from vl-convert) and makes no
+network requests.
 """
 
 import json
@@ -38,7 +38,7 @@ FILES = {"value": "values", "claim": "claims", "head": "heads", "step": "steps"}
 
 
 def parquet_files(records: Records) -> dict[str, bytes]:
-    """Content by file name: values.parquet, claims.parquet, heads.parquet, steps.parquet."""
+    """Return content by file name: values.parquet, claims.parquet, heads.parquet, steps.parquet."""
     rows, contents = rows_of(records), {}
     for kind, name in FILES.items():
         kind_rows = [{key: _flat(value) for key, value in row.items()} for row in rows if row["kind"] == kind]
@@ -56,7 +56,7 @@ def _flat(value: Any) -> Any:
 
 
 def pictures(records: Records) -> dict[str, str]:
-    """SVG text by exhibit, in the light theme's colours."""
+    """Return SVG text by exhibit, in the light theme's colours."""
     charts = {exhibit.id: chart_of(exhibit, records.about(exhibit.id)) for exhibit in exhibits()}
     drawn = {
         id: chart.to_dict() | {"config": theme.of_saved_charts()} for id, chart in charts.items() if chart is not None
@@ -65,7 +65,7 @@ def pictures(records: Records) -> dict[str, str]:
 
 
 def markdown(about: About, records: Records) -> str:
-    """What was compared, every claim with its outcomes, and the numbers behind them."""
+    """Return the report as Markdown: the comparison, every claim with its outcomes, and their numbers."""
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
     measured_steps = sum(not step.error for step in records.steps)
     counted = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
@@ -96,7 +96,7 @@ def _claims(records: Records) -> str:
 
 
 def cell(claims: Sequence[ClaimRecord]) -> str:
-    """ "holds: RTE, MRPC; undecided: SST-2" of one claim and checkpoint."""
+    """Return "holds: RTE, MRPC; undecided: SST-2" for one claim and checkpoint."""
     parts = []
     for outcome in OutcomeWord:
         outcome_claims = [result for result in claims if result.outcome == outcome]
@@ -123,7 +123,7 @@ def _numbers(claims: Sequence[ClaimRecord]) -> str:
 
 
 def _plain(text: object) -> str:
-    """Text inside a cell: nothing in it ends the cell or starts a link."""
+    """Text for a cell, escaped so that it cannot end the cell or start a link."""
     return str(text).replace("|", "\\|").replace("[", "\\[").replace("\n", " ")
 
 
@@ -133,9 +133,9 @@ NO_MAPS = GridTabs({})
 
 
 def write_report(folder: Path, about: About, records: Records, *, figures: bool = False) -> Path:
-    """Write report.html, report.md and a Parquet file for each kind of row; returns the page's path.
+    """Write report.html, report.md and a Parquet file for each kind of row; return the page's path.
 
-    figures: the pictures as SVG, too. Raises StoreError when the folder cannot be written.
+    figures: also write the plots as SVG. Raises StoreError if the folder cannot be written.
     """
     page = folder / "report.html"
     for name, content in parquet_files(records).items():
@@ -149,7 +149,7 @@ def write_report(folder: Path, about: About, records: Records, *, figures: bool 
 
 @dataclass(frozen=True)
 class _Part:
-    """An exhibit on the page. tested: sentences by claim; measured, printed: numbers with ours, and without."""
+    """An exhibit on the page. tested: claims; measured, printed: numbers with and without a measured value."""
 
     exhibit: Exhibit
     tested: dict[str, str]
@@ -158,7 +158,7 @@ class _Part:
 
 
 def html_of(about: About, records: Records, shelf: GridTabs = NO_MAPS) -> str:
-    """The whole page. shelf: maps of the checkpoints, for its reader to explore."""
+    """Return the whole page. shelf: maps of the checkpoints for interactive viewing."""
     shown = [(exhibit, exhibit_records) for exhibit in exhibits() if (exhibit_records := records.about(exhibit.id))]
     charts = {
         exhibit.id: chart

@@ -1,4 +1,4 @@
-"""What every form of a report says in the same words: names, the command, the numbers of a claim."""
+"""Texts shared by all formats of a report: names, the command, the numbers of a claim."""
 
 import shlex
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ FLAGS = {"tasks": "--task", "parts": "--part"}  # of options that are typed once
 
 @dataclass(frozen=True)
 class About:
-    """What is known of a stored report."""
+    """Title, time and options of a stored report."""
 
     title: str
     created: datetime
@@ -25,7 +25,7 @@ class About:
 
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> "About":
-        """What is known of a stored report, by its run; options that a report no longer has are left out."""
+        """Create it from a run; options that reports no longer have are ignored."""
         names = {option.name for option in fields(ReportOptions)}
         titled_run = TitledRun.of(run)
         options = {name: value for name, value in titled_run.options.items() if name in names}
@@ -33,18 +33,18 @@ class About:
 
     @property
     def day(self) -> str:
-        """ "21 November 2026"."""
+        """The date, such as "21 November 2026"."""
         return f"{self.created:%d %B %Y}"
 
 
 def short(name: str) -> str:
-    """A checkpoint without its folders."""
+    """Return a checkpoint's name without its folders."""
     return Path(name).name
 
 
 def numbers_of(claim: ClaimRecord) -> str:
-    """The numbers behind an outcome, the margin they were held against, and the seeds behind them; of an
-    undecided one also how many rows or seeds would decide it."""
+    """Return the numbers behind an outcome, the margin and the seeds; for undecided claims also what would
+    decide them."""
     parts = [claim.said]
     if claim.margin is not None:
         parts.append(f"margin {claim.margin:g}")
@@ -58,19 +58,19 @@ def numbers_of(claim: ClaimRecord) -> str:
 
 
 def needed_of(claim: ClaimRecord) -> str:
-    """What would decide an undecided claim: rows, seeds of fine-tuning, or both; "" where nobody knows."""
+    """Return what would decide an undecided claim: examples, fine-tuning seeds, or both; "" if unknown."""
     rows = needed_rows(claim.needed) if claim.needed else ""
     seeds = f"{claim.needed_seeds} seeds of each" if claim.needed_seeds else ""
     return " and ".join(filter(None, (rows, seeds)))
 
 
 def needed_rows(needed: int) -> str:
-    """ "about 2,600 rows": two digits are all that such a number can say."""
+    """Return text such as "about 2,600 rows", with two significant digits."""
     return f"about {int(float(f'{needed:.2g}')):,} rows"
 
 
 def command_of(options: ReportOptions) -> str:
-    """The command that makes this report."""
+    """Return the command that makes this report."""
     default = asdict(ReportOptions())
     words = [command_line("reproduce"), *map(shlex.quote, options.checkpoints)]
     for name, value in asdict(options).items():
