@@ -1,6 +1,6 @@
-"""The example that the maps page opens with: captured beforehand, so that the first page needs no model.
+"""The example on the maps page, captured in advance so that the first page needs no model.
 
-`python -m data.recipes.example_maps` makes it anew when the bundled encoder changes; until then it is not used.
+`python -m data.recipes.example_maps` makes it again when the bundled encoder changes; until then it is not used.
 """
 
 import json
@@ -40,7 +40,7 @@ class Example(NamedTuple):
 
 
 def stored(name: str, text: str, pair: str | None) -> Example | None:
-    """The example where it is what is asked for and the bundled encoder is the one it was captured from."""
+    """Return the example if it has this text and was captured from the present bundled encoder, otherwise None."""
     if (name, text, pair) != (config.ENCODER, TEXT, PAIR):
         return None
     weights = config.BUNDLED_MODELS / config.ENCODER / "model.safetensors"
@@ -50,7 +50,7 @@ def stored(name: str, text: str, pair: str | None) -> Example | None:
 
 
 def write(encoding: Encoding, maps: AttentionMaps, weights_hash: str, file: Path = FILE) -> None:
-    """Keep a captured input as the example. weights_hash: SHA-256 of the checkpoint's safetensors."""
+    """Store a captured input as the example. weights_hash: SHA-256 of the checkpoint's safetensors."""
     file.parent.mkdir(exist_ok=True)
     said = json.dumps({"encoding": asdict(encoding), "weights_hash": weights_hash, "causal": maps.causal})
     with file.open("wb") as stream:
@@ -76,17 +76,17 @@ def _frozen(value: Any) -> Any:
 
 
 def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> Grid:
-    """All heads on the example pair, one of them enlarged.
+    """Return the maps of all heads on the example pair, with one enlarged.
 
-    The maps of the bundled encoder are stored; those of another checkpoint are captured now.
+    Maps of the bundled encoder are stored; those of other checkpoints are captured.
 
     Args:
-        weights_hash: what the checkpoint's weights must be; "" where that is not known.
-        head: the enlarged one by name, as "L2H5"; "" for the most telling one.
+        weights_hash: required hash of the checkpoint's weights; "" if unknown.
+        head: name of the enlarged head, such as "L2H5"; "" for the most distinctive one.
 
     Raises:
-        CheckpointError: the checkpoint is not on this disk, or has other weights by now.
-        InputError: it is an encoder-decoder, whose heads lie in three sets.
+        CheckpointError: the checkpoint is not local, or its weights have changed.
+        InputError: it is an encoder-decoder.
     """
     shown = stored(checkpoint, TEXT, PAIR) or _captured(checkpoint, weights_hash)
     encoding = shown.encoding
@@ -97,7 +97,7 @@ def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> 
 
 
 def example_grids(checkpoints: Sequence[str]) -> GridTabs:
-    """The grid of `example_grid` for each of several checkpoints; its caption says of which there are none, and why."""
+    """Return `example_grid` for several checkpoints; the caption names those without maps, and why."""
     grids, left_out = {}, []
     for name in dict.fromkeys(checkpoints):
         try:

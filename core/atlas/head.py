@@ -1,4 +1,4 @@
-"""What is known of one head: facts with their sources, and the heads most like it."""
+"""Facts about one head with their sources, and the most similar heads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,10 +31,9 @@ class Shelved:
     """One input of a gallery.
 
     Attributes:
-        where: its place in the gallery's order, in words.
-        tokens: its pieces, one a row and column of the map.
-        weights: the head's map of it, weights 0 to 1.
-        causal: whether queries see only keys up to their own.
+        where: its rank in the gallery, as text.
+        tokens: one for each row and column of the map.
+        weights: the head's map.
     """
 
     where: str
@@ -47,7 +46,7 @@ class Shelved:
 
 @dataclass(frozen=True)
 class Gallery:
-    """A head's inputs in the order of a score. of: that score, and over how many inputs."""
+    """A head's inputs ordered by a score. of: the score and the number of inputs."""
 
     inputs: Sequence[Shelved] = ()
     of: str = ""
@@ -64,9 +63,13 @@ def head_page(
     gallery: Gallery = Gallery(),
     hypotheses: Sequence[JudgedHypothesis] = (),
 ) -> str:
-    """The page as text. scores: of all heads on one task, as the atlas has them; rows: this head's, as the table shows.
+    """Return the page of a head as text.
 
-    maps: of all heads on one input, or why there are none. hypotheses: about this head, tested or not.
+    Args:
+        scores: of all heads on one task, from the atlas.
+        rows: of this head, as shown in the table.
+        maps: of all heads on one input, or why there are none.
+        hypotheses: about this head, tested or not.
     """
     known = facts(scores, head)
     sources = "; ".join(f"{fact.about}: {fact.source}" for fact in known)
@@ -119,7 +122,7 @@ def _grid(example: Shelved, head: Head) -> Grid:
 
 
 def command_of(checkpoint: str, task: str | None) -> str:
-    """What a terminal types to get a checkpoint's scores."""
+    """Return the command that prints a checkpoint's scores."""
     return command_line("atlas", checkpoint, *(["--task", task] if task else []))
 
 
@@ -132,20 +135,19 @@ _OF_INTERVALS = NormalDist().inv_cdf(0.975)  # a 95 % interval reaches so many s
 
 
 def scores_beside(first: pd.DataFrame, head: Head, second: pd.DataFrame, other: Head) -> pd.DataFrame:
-    """The scores that two heads share, the clearest difference first.
+    """Return the scores that two heads share, sorted by the significance of their difference.
 
-    Standard errors are read from the intervals (their width over twice 1.96) and added as of independent samples. Where
-    both heads are measured on the same inputs that is conservative as long as inputs do to both what they do to one.
+    Standard errors come from the intervals (width / (2 * 1.96)) and are added as for independent samples, which is
+    conservative for positively correlated measurements on the same inputs.
 
     Args:
-        first: rows of the atlas of one checkpoint on one task: score, layer, head, value, low, high.
-        head: whose rows of `first` are taken.
-        other: whose rows of `second` are taken.
+        first: atlas rows of one checkpoint on one task: score, layer, head, value, low, high.
+        head: selects rows of `first`; `other` those of `second`.
 
     Returns:
-        COLUMNS, one row a score: both values with their 95 % intervals, second less first in the score's own unit, and
-        `sure`: whether a z test of the difference holds 5 % familywise over all scores with intervals (Bonferroni);
-        None where an interval is lacking. In order of |z|; scores without intervals last.
+        COLUMNS, one row per score: both values with their 95 % intervals, second minus first in the unit of the score,
+            and `sure`: whether a z test of the difference is significant at 5 % familywise (Bonferroni); None without
+            an interval. Sorted by |z|; scores without intervals are last.
     """
     mine, theirs = (_of_head(frame, of) for frame, of in ((first, head), (second, other)))
     both = mine.merge(theirs, on="score", suffixes=("_mine", "_theirs"))
@@ -166,7 +168,7 @@ def _of_head(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
 
 
 def _standardised(found: pd.DataFrame) -> pd.Series:
-    """The difference in standard errors; NaN where an interval is lacking, 0 where nothing differs."""
+    """The difference in standard errors; NaN without an interval, 0 for equal values."""
     widths = [(found[f"{name}_high"] - found[f"{name}_low"]) / (2 * _OF_INTERVALS) for name in ("first", "second")]
     errors = np.sqrt(widths[0] ** 2 + widths[1] ** 2)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -182,9 +184,11 @@ STATISTICS = [f"{statistics.STUDY.name}/{score.name}" for score in MAP_SCORES]
 
 
 def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:
-    """Facts about a head from its rows of the atlas (one task), as their studies say them: its class, its roles, what
-    it looks at beside chance, relations and frames, its effect when changed and its importance among all heads, and
-    what fine-tuning did."""
+    """Return facts about a head from its atlas rows on one task.
+
+    Its class, roles, targets compared with chance, relations and frames, its effect when ablated, its importance among
+    all heads, and its change by fine-tuning.
+    """
     named = scores["score"].str.partition("/")
     mine = (scores["layer"] == head.layer) & (scores["head"] == head.head)
     studies = []
@@ -201,14 +205,14 @@ def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:
 
 
 def sentence(known: list[Fact]) -> str:
-    """All facts in one line."""
+    """Return all facts in one line."""
     return "; ".join(fact.text for fact in known) + "." if known else "Nothing is stored of this head yet."
 
 
 def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head, float]]:
-    """The heads whose statistics are most like this one's, nearest first, with the distance.
+    """Return the heads with the most similar statistics, nearest first, with the distance.
 
-    Root mean square difference over the statistics of MAP_SCORES, each in standard deviations over heads: 0 the same.
+    Root mean square difference over the statistics of MAP_SCORES in standard deviations over heads.
     """
     some = scores[scores["score"].isin(STATISTICS)]
     table = some.pivot_table("value", ["layer", "head"], "score", aggfunc="first").dropna(axis=1, how="any")
@@ -222,7 +226,9 @@ def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head,
 
 
 def classes(scores: pd.DataFrame) -> pd.DataFrame:
-    """The row of each head's most frequent pattern class (one task): its name as `kind`, its share as `value`."""
+    """Return the row of each head's most frequent pattern class on one task: its name as `kind`, its share as
+    `value`.
+    """
     shares = scores[scores["score"].str.startswith(CLASS_SHARE) & scores["value"].notna()]
     best = shares.sort_values("value", ascending=False, kind="stable").drop_duplicates(["layer", "head"])
     return best.assign(kind=best["score"].str.removeprefix(CLASS_SHARE))

@@ -1,4 +1,4 @@
-"""Hypotheses that the atlas' strongest scores of a head suggest: proposals, to be judged on rows that made none."""
+"""Hypotheses suggested by a head's strongest scores, to be tested on other examples."""
 
 import pandas as pd
 
@@ -14,13 +14,9 @@ SHARE = "score share"
 
 
 def proposals(scores: pd.DataFrame, head: Head) -> list[Proposal]:
-    """Hypotheses that a head's scores suggest, the score furthest above its baseline first.
+    """Return hypotheses suggested by a head's scores, the score furthest above its baseline first.
 
-    Args:
-        head: the head that they are looked up for, zero-based.
-
-    Returns:
-        At most MOST; at least one where the head has any score that a predicate is about, else none.
+    At most MOST; at least one if the head has any score that a predicate covers.
     """
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
     above = (mine["value"] - mine["baseline"].fillna(0)).rename("above")
@@ -34,7 +30,7 @@ def proposals(scores: pd.DataFrame, head: Head) -> list[Proposal]:
 
 
 def _proposal(head: Head, score: str) -> Proposal | None:
-    """What a score says of a head; None of one that no predicate is about."""
+    """The hypothesis for a score; None if no predicate covers it."""
     study, name, about = (*score.split("/", 2), "", "")[:3]
 
     def tests(predicate: str) -> bool:

@@ -1,9 +1,8 @@
-"""The atlas: every score of every head of a checkpoint in one typed frame, with intervals and where each comes from.
+"""The atlas: every score of every head of a checkpoint in one typed frame, with intervals and sources.
 
-Four sources, in this order: what the user's database has (the view `atlas`), the record that the other pages open with
-(`recorded_rows`), what else ships for the bundled checkpoints (`core.atlas.shipped_scores`), and, where
-none has anything, what is measured now on bundled rows; beside them what the hypotheses
-that ship know (`hypothesis_rows`). Each row says which.
+Sources, in order: the user's database (view `atlas`), the bundled record (`recorded_rows`), other bundled scores
+(`core.atlas.shipped_scores`), and, if there are none, scores measured now on bundled examples; also the bundled
+hypotheses (`hypothesis_rows`). Each row names its source.
 """
 
 import json
@@ -39,7 +38,9 @@ FOLDER = config.DATA / "hypotheses"
 
 
 def hypothesis_rows(checkpoint: str) -> pd.DataFrame:
-    """The columns of `core.atlas.scores.ScoreRow`; none where nothing ships about this checkpoint as it is now."""
+    """Return scores from bundled hypotheses, with the columns of ScoreRow; empty if none concern the present
+    weights.
+    """
     file, weights = FOLDER / checkpoint / "hypotheses.json", present_weights(checkpoint)
     if checkpoint not in bundled_names() or weights is None or not file.is_file():  # a link may name any folder
         return pd.DataFrame()
@@ -66,15 +67,11 @@ def _rows(file: Path, checkpoint: str, weights: str) -> pd.DataFrame:
 
 
 def recorded_rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
-    """The recorded scores of a checkpoint, from the newest run that has each.
+    """Return the recorded scores of a checkpoint, each from its newest run, with the columns of ScoreRow and
+    weights_hash.
 
-    A run of other weights than the checkpoint's name leads to now gives none.
-
-    Args:
-        task: only its scores and those that belong to no task; None for all.
-
-    Returns:
-        The columns of ScoreRow and weights_hash; empty without a record.
+    Runs with other weights than the present ones are left out; empty without a record. task: scores of this task and
+    those without a task; None for all.
     """
     every = _every(config.RECORD, _changed(config.RECORD / shipped_record.RUNS))
     mine = every[every["checkpoint"] == checkpoint] if len(every) else every
@@ -109,11 +106,11 @@ PLACE = ("x", "y", "stress")  # of the scaling of distances between heads (Clark
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One score of one head; None where a score has no such thing.
+    """One score of one head; None if not applicable.
 
     Attributes:
         layer, head: zero-based.
-        score: the study, what was measured, and of what, between slashes.
+        score: study, statistic and subject, separated by slashes.
         value, low, high: with its 95 % interval.
     """
 
@@ -133,7 +130,7 @@ class ScoreRow:
 
 @cache
 def p_is_corrected(study: str) -> bool:
-    """Whether p of the study's rows is corrected over all heads already; not of a study that there is no more."""
+    """Return whether the study's p values are already corrected over all heads; False for unknown studies."""
     try:
         return find_study(study).p_is_corrected
     except JobError:
@@ -141,7 +138,7 @@ def p_is_corrected(study: str) -> bool:
 
 
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
-    """Those that are scores of heads, as the store finds them; and where each head lies in the picture of likeness."""
+    """Yield the rows that are scores of heads, and the position of each head in the similarity plot."""
     for row in rows:
         if {"statistic", "layer", "head", "value"} <= row.keys():
             yield row
@@ -151,7 +148,7 @@ def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def score_row(study: str, row: Row, source: str) -> ScoreRow:
-    """A study's row as one of the atlas."""
+    """Return a study's row as a row of the atlas."""
     task, feature = row.get("task"), row.get("feature")
     about = "" if feature is None or feature == task else f"/{feature}"
     numbers = {name: row.get(name) for name in ("value", "low", "high", "n", "baseline")}
@@ -170,19 +167,16 @@ TASK, LIMIT = "sst2", 300
 
 
 def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str] | None = None) -> list[ScoreRow]:
-    """Scores of every head of a checkpoint by the studies named, on at most LIMIT dev rows.
+    """Measure scores of every head of a checkpoint with these studies, on at most LIMIT dev examples.
 
-    A study that this checkpoint cannot have (no values, no maps) is left out, unless all are.
+    Studies that this checkpoint does not support are left out.
 
     Args:
-        task: whose dev rows; None for TASK.
-        studies: names of studies; None for all of STUDIES.
-
-    Returns:
-        A row a head and score, in the order of the studies.
+        task: whose dev examples; None for TASK.
+        studies: None for all of STUDIES.
 
     Raises:
-        AtlasError: every study was refused; the error is the first one's, a CheckpointError or InputError as a rule.
+        AtlasError: no study is supported; usually a CheckpointError or InputError, from the first study.
     """
     rows: list[ScoreRow] = []
     refused: AtlasError | None = None
@@ -199,7 +193,7 @@ def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str]
 
 
 def run_here(study: Study[Any, Any], options: Any) -> list[Row]:
-    """The rows of a study, all its units run in this process."""
+    """Run all units of a study in this process and return its rows."""
     return study.summarize(options, [study.run(options, unit).partial for unit in study.units(options)])
 
 
@@ -212,18 +206,18 @@ COLUMNS = tuple(DTYPES)
 
 
 def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, measure: bool = True) -> pd.DataFrame:
-    """Every stored score of every head of a checkpoint, one row each.
+    """Return every stored score of every head of a checkpoint, one row each.
 
-    Only scores of the weights that the name leads to now: one of others under the same name is none of its heads'.
+    Only scores of the present weights are included.
 
     Args:
-        db: the user's database; None where there is none to ask.
-        task: only scores of this task, and those that belong to none; None for all.
-        measure: where nothing is stored or shipped, measure a first set now (seconds; on the task's rows, or the
-            bundled SST-2 ones).
+        db: the user's database, or None.
+        task: scores of this task and those without a task; None for all.
+        measure: if nothing is stored or bundled, measure a first set (seconds; on the task's examples, or the bundled
+            SST-2 ones).
 
     Returns:
-        The columns COLUMNS, those of ScoreRow, with the types of DTYPES; no row where nothing is known.
+        COLUMNS, those of ScoreRow, with the types of DTYPES.
 
     Raises:
         CheckpointError, InputError: from measuring.
@@ -242,7 +236,7 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
 
 def left_out(db: Database | None, checkpoint: str) -> str:
-    """A sentence on stored scores that `atlas` does not give, because they are of other weights; "" without any."""
+    """Return a sentence about stored scores that `atlas` omits because they have other weights, or ""."""
     others = 0 if db is None else other_scores(db, checkpoint=checkpoint, weights=present_weights(checkpoint))
     if not others:
         return ""
@@ -253,7 +247,7 @@ def left_out(db: Database | None, checkpoint: str) -> str:
 
 
 def framed(rows: pd.DataFrame) -> pd.DataFrame:
-    """`rows` with the columns of ScoreRow in their order and types; others go. A p that is corrected is the q."""
+    """Return `rows` with the columns of ScoreRow in order and with their types. A corrected p becomes q."""
     if "p" in rows and "q" in rows:
         studies = rows["score"].str.split("/").str[0]
         mine = studies.isin([study for study in studies.unique() if p_is_corrected(study)])
@@ -262,7 +256,7 @@ def framed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """`scores`, and those of `others` that they do not have on the same task."""
+    """Return `scores` and those of `others` that are missing on the same task."""
     if scores.empty or others.empty:
         return others if scores.empty else scores
     known = set(zip(scores["task"], scores["score"], strict=True))

@@ -1,7 +1,7 @@
-"""The record of the bundled checkpoints' scores that ships with the project: read-only, one Parquet file.
+"""Bundled scores of the bundled checkpoints: read-only, one Parquet file.
 
-`python -m data.recipes.atlas_record` makes it anew when the bundled weights change; rows of other weights are not
-shown. It says of every row which study measured it, when, on which rows and with which code.
+`python -m data.recipes.atlas_record` makes it again when the bundled weights change; rows of other weights are not
+shown. Each row has its study, time, examples and code version.
 """
 
 import hashlib
@@ -19,9 +19,9 @@ FILE = config.DATA / "atlas" / "scores.parquet"
 
 
 def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) -> "pd.DataFrame":
-    """The shipped scores of a checkpoint, with the columns of `core.atlas.scores.ScoreRow` among them.
+    """Return the bundled scores of a checkpoint, including the columns of `core.atlas.scores.ScoreRow`.
 
-    None where there is no record, or where its bundled weights are others than those that were measured.
+    None without a record, or if the present weights differ from the measured ones.
     """
     import pandas as pd  # a start's 0.4 s
 
@@ -33,7 +33,7 @@ def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) 
 
 
 def file_hash(file: Path) -> str:
-    """SHA-256 of a file, computed anew only when the file changes."""
+    """Return the SHA-256 of a file, cached until the file changes."""
     return _hash(file, file.stat().st_mtime_ns)
 
 

@@ -1,4 +1,4 @@
-"""Modules that load when they are used: `from core import models`, `models.module.name` (docs/decisions/026)."""
+"""Modules that load on first use: `from core import models`, then `models.module.name` (docs/decisions/026)."""
 
 import lazy_loader
 

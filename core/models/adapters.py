@@ -1,4 +1,4 @@
-"""Folders that hold a LoRA adapter alone: its base checkpoint is opened, and the adapter is added to its weights.
+"""LoRA adapters: the base checkpoint is opened and the adapter is added to its weights.
 
 W + (alpha / r) B A for every pair of matrices (Hu et al. 2021), or alpha / sqrt(r) with rank-stabilised LoRA.
 """
@@ -25,13 +25,12 @@ _HEADS: dict[str, Literal["none", "classifier", "language"]] = {
 
 @dataclass(frozen=True)
 class Adapter:
-    """A LoRA adapter in a folder of its own.
+    """A LoRA adapter in a folder.
 
     Attributes:
-        folder: where it is.
-        base: name of the checkpoint that it was trained on, as its settings have it.
-        alpha: what its products are multiplied by, before they are divided by the rank.
-        stabilised: whether they are divided by the square root of the rank.
+        base: name of the checkpoint that it was trained on, from its settings.
+        alpha: multiplies its products, which are divided by the rank.
+        stabilised: divide by the square root of the rank instead.
     """
 
     folder: Path
@@ -47,7 +46,9 @@ class Adapter:
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:
-        """The base where it is on this machine: the path in the settings, or a folder of that name next to this one."""
+        """The base on this machine: the path in the settings, or a folder of that name next to this one; None if
+        missing.
+        """
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():
@@ -56,9 +57,9 @@ class Adapter:
 
 
 def adapter_in(folder: Path, name: str) -> Adapter | None:
-    """The LoRA adapter of a folder that has no weights of a model; None where the folder has no adapter.
+    """Return the LoRA adapter of a folder without a model's weights, or None.
 
-    Raises CheckpointError for an adapter beside the weights of a model, one of another kind, or damaged settings.
+    Raises CheckpointError for an adapter next to the weights of a model, an unsupported kind, or damaged settings.
     """
     found = [file for file in (SETTINGS, WEIGHTS, *OTHER_WEIGHTS) if (folder / file).is_file()]
     if not found:
@@ -100,7 +101,7 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
 
 
 def classes_of(weights: "dict[str, Tensor]") -> int | None:
-    """How many classes the classification head has that was saved with an adapter; None where none was saved."""
+    """Return the number of classes of a classification head saved with an adapter, or None."""
     for key, value in weights.items():
         if value.ndim == 2 and key.endswith(("score.weight", "classifier.weight", "classifier.out_proj.weight")):
             return int(value.shape[0])
@@ -108,7 +109,7 @@ def classes_of(weights: "dict[str, Tensor]") -> int | None:
 
 
 def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
-    """The adapter's tensors by the name of what they change in the model."""
+    """Return the adapter's tensors by the name of the model's parameter."""
     from safetensors.torch import load_file  # with torch, which who only asks for the base need not wait for
 
     try:
@@ -119,16 +120,10 @@ def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
 
 
 def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", name: str) -> set[str]:
-    """Add an adapter to a model's weights, in place.
+    """Add an adapter to a model's weights in place.
 
-    Args:
-        weights: of `read_weights`.
-
-    Returns:
-        The names of the model's parameters that the adapter holds whole (a classification head).
-
-    Raises:
-        CheckpointError: a tensor that no weight of the model takes.
+    Returns the names of parameters that the adapter stores whole (a classification head). Raises CheckpointError for a
+    tensor that fits no parameter.
     """
     import torch  # as in `read_weights`
     from torch import nn  # the same
@@ -136,7 +131,7 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
     own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
 
     def parameter(asked: str) -> str | None:
-        """Its name in this model, which may have another head than the one that the adapter was trained with."""
+        """Return its name in this model, which may have a different head than in training."""
         return next((one for one in (asked, asked.removeprefix(prefix), prefix + asked) if one in own), None)
 
     whole: set[str] = set()

@@ -1,6 +1,6 @@
-"""A chat as a model reads it: its own template, run in transformers' sandbox, which reaches no file or module.
+"""Chats converted to text by the checkpoint's template, which runs in transformers' sandbox without files or modules.
 
-Nothing but the template runs, and it sees nothing but the messages and the names of special tokens.
+The template gets only the messages and the names of special tokens.
 """
 
 from collections.abc import Sequence
@@ -17,25 +17,21 @@ ROLES = ("system", "user", "assistant")
 
 @dataclass(frozen=True)
 class Message:
-    """One turn of a chat; its role is system, user or assistant."""
+    """One turn of a chat. role: system, user or assistant."""
 
     role: str
     text: str
 
 
 def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
-    """The messages as the checkpoint's template writes them, with the beginning of an answer at the end.
-
-    Args:
-        messages: in order; each has a visible character.
+    """Return the messages in the format of the checkpoint's template, followed by the beginning of an answer.
 
     Returns:
-        At most LONGEST_TEXT characters, with the text of special tokens where the template writes them.
+        At most LONGEST_TEXT characters, with the text of special tokens from the template.
 
     Raises:
-        InputError: no message, an empty one, an unknown role, or too long a chat.
-        CheckpointError: there is no template, or it fails or writes too much; one that reaches for code, attributes or
-            files is stopped by the sandbox.
+        InputError: there are no messages, one is empty, a role is unknown, or the chat is too long.
+        CheckpointError: there is no template, it fails (as when the sandbox stops it), or its text is too long.
     """
     if not messages or not all(message.text.strip() for message in messages):
         raise InputError("A chat has at least one message, and every message a visible character: type a text.")
@@ -67,9 +63,9 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
 
 
 def encode_chat(checkpoint: Checkpoint, messages: Sequence[Message]) -> Encoding:
-    """The prompt of a chat, ready for the answer; special tokens are those that the template wrote. Nothing is cut.
+    """Return the prompt of a chat, encoded without truncation. Special tokens come from the template only.
 
-    Raises as `chat_text`.
+    Raises the errors of `chat_text`.
     """
     text = chat_text(checkpoint, messages)
     encoded = split(checkpoint.tokenizer, text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)

@@ -1,4 +1,4 @@
-"""An opened checkpoint: the model, its tokenizer, and the few facts every experiment asks for."""
+"""An opened checkpoint: the model, its tokenizer, and facts that every experiment needs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,14 +21,14 @@ LONGEST_TEXT = 200_000  # characters; more is refused before the tokenizer sees 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A model in eval mode with its tokenizer. Two sessions may share one: nothing about a run is kept on the model.
+    """A model in eval mode with its tokenizer; sessions may share it, because runs store nothing on the model.
 
     Attributes:
-        model: a PreTrainedModel, or a classifier of this project around one.
-        weights_hash: what its weights are known by, SHA-256 of their files where it was opened from files.
-        revision: of a hub id that was asked for, or None.
-        notes: what was left out or replaced when it was opened, a sentence each.
-        sharpness: by call of attention a factor a head, which its scores are multiplied by; other calls are unchanged.
+        model: a PreTrainedModel, or this project's classifier around one.
+        weights_hash: SHA-256 of its files, if it was opened from files.
+        revision: the requested revision of a hub ID, or None.
+        notes: sentences about what was left out or replaced at opening.
+        sharpness: by attention call, a factor per head that multiplies its scores.
     """
 
     name: str
@@ -45,41 +45,41 @@ class Checkpoint:
 
     @cached_property
     def sets(self) -> tuple[HeadSet, ...]:
-        """The model's sets of heads: one, or of an encoder-decoder three."""
+        """The model's sets of heads: one, or three for an encoder-decoder."""
         return head_sets(self.model.config, self.family, attending_layers(self.model))
 
     def head_set(self, part: str = "") -> HeadSet:
-        """The set of a part; "" is the first. Raises CheckpointError where there is none."""
+        """Return the set of a stack; "" is the first. Raises CheckpointError if there is none."""
         return set_named(self.sets, part)
 
     @cached_property
     def windows(self) -> Windows:
-        """How many keys a query of each layer sees at most (None: all); () where all layers see all."""
+        """The number of keys that a query of each layer can see (None: all); () if all layers see all."""
         return windows_of(self.model.config)
 
     @property
     def layers(self) -> int:
-        """Layers of the first set of heads; of an encoder-decoder that is its encoder's."""
+        """The number of layers of the first set of heads; for an encoder-decoder, of its encoder."""
         return self.sets[0].layers
 
     @property
     def heads(self) -> int:
-        """Heads a layer, of the first set."""
+        """The number of heads per layer of the first set."""
         return self.sets[0].heads
 
     @property
     def attending(self) -> tuple[int, ...]:
-        """The layers of a hybrid that have attention, from 0; () if all layers of the model have it."""
+        """The zero-based layers of a hybrid that have attention; () if all layers have it."""
         return self.sets[0].attending
 
     @property
     def all_heads(self) -> list[Head]:
-        """The heads of the first set, layer by layer; none in layers without attention."""
+        """Return the heads of the first set, layer by layer, without layers that have no attention."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property
     def calls(self) -> int:
-        """How often attention is called in one forward."""
+        """The number of attention calls in one forward pass."""
         return sum(len(head_set.calls) for head_set in self.sets)
 
     @property
@@ -92,7 +92,7 @@ class Checkpoint:
 
     @property
     def size(self) -> int:
-        """Bytes of its weights in memory."""
+        """The size of its weights in memory, in bytes."""
         return sum(weights.numel() * weights.element_size() for weights in self.model.parameters())
 
     @property
@@ -101,13 +101,13 @@ class Checkpoint:
 
     @property
     def labels(self) -> dict[int, str] | None:
-        """Names of the classes, when the checkpoint classifies."""
+        """The names of the classes; None without a classifier."""
         architectures = type(self.model).__name__
         return dict(self.model.config.id2label) if "SequenceClassification" in architectures else None
 
     @cached_property
     def max_length(self) -> int:
-        """Longest input in tokens, special tokens included."""
+        """The longest input in tokens, including special tokens."""
         known = learned_positions(self.model)
         if not known:
             limits = [getattr(self.model.config, name, None) for name in self.family.positions]
@@ -119,30 +119,27 @@ class Checkpoint:
 
     @cached_property
     def token_types(self) -> int:
-        """How many token types the model distinguishes; 0 or 1 where a pair's sentences are of one type."""
+        """The number of token types; 0 or 1 if the sentences of a pair have the same type."""
         if self.model.config.model_type == "xlnet":  # relative segments, without a table
             return 3
         return int(getattr(self.model.config, "type_vocab_size", None) or 0)
 
     @property
     def takes_token_types(self) -> bool:
-        """Whether the model is given token types: it has several, and its tokenizer names them."""
+        """Whether the model gets token types: it has several, and its tokenizer returns them."""
         return self.token_types > 1 and "token_type_ids" in self.tokenizer.model_input_names
 
     def encode(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> Encoding:
-        """Split a sentence or pair into pieces, with [CLS]/[SEP], or BOS and an end-of-text between sentences.
+        """Tokenize a sentence or pair, with [CLS]/[SEP], or BOS and an end-of-text token between sentences.
 
         Args:
             text: at most LONGEST_TEXT characters.
-            pair: the second sentence, or None; of an encoder-decoder what the decoder reads (`Encoding.target`).
-            max_length: pieces with special tokens, never more than the checkpoint's own. Longer inputs lose pieces at
-                the end of the longer sentence; `Encoding.cut` counts them.
-
-        Returns:
-            The pieces, with where they stand in the text.
+            pair: the second sentence, or None; for an encoder-decoder the input of the decoder (`Encoding.target`).
+            max_length: in tokens including special tokens, at most the checkpoint's own. Longer inputs are truncated at
+                the end of the longer sentence; `Encoding.cut` counts the tokens.
 
         Raises:
-            InputError: an empty text, one that is too long, or no room for any piece.
+            InputError: the text is empty or too long, or no token fits.
         """
         for name, value in (("sentence", text), ("second sentence", pair)):
             if value is not None and not value.strip():
@@ -166,11 +163,7 @@ class Checkpoint:
         return encoding
 
     def inputs(self, encodings: Sequence[Encoding]) -> dict[str, Int[torch.Tensor, "batch _"]]:
-        """What the model's forward takes, by argument, on the model's device.
-
-        Args:
-            encodings: inputs of one length, and targets of one length where there are any.
-        """
+        """Return the arguments of the model's forward pass for inputs, and targets if any, of equal length."""
         given = {"input_ids": [encoding.ids for encoding in encodings]}
         given["attention_mask"] = [(1,) * len(encoding) for encoding in encodings]
         if self.takes_token_types:
@@ -181,9 +174,9 @@ class Checkpoint:
         return {name: torch.tensor(rows, device=self.device) for name, rows in given.items()}
 
     def fitted(self, encoding: Encoding) -> Encoding:
-        """The encoding with token type 0 throughout where the model has fewer types than its tokenizer counts.
+        """Return the encoding with token type 0 if the model has fewer types than its tokenizer returns.
 
-        Raises CheckpointError where the model has no embedding for one of the tokens.
+        Raises CheckpointError if the model has no embedding for a token.
         """
         rows = embedding_rows(self.model)
         largest = max(encoding.ids, default=0)
@@ -199,9 +192,9 @@ class Checkpoint:
         return replace(encoding, segments=(0,) * len(encoding))
 
     def target(self, text: str | None) -> Encoding:
-        """What the decoder of an encoder-decoder reads: its start token, then the text's pieces without an end.
+        """Return the input of an encoder-decoder's decoder: its start token, then the text without an end token.
 
-        Raises CheckpointError where the config names no start token.
+        Raises CheckpointError if the config has no start token.
         """
         config = self.model.config
         start = getattr(config, "decoder_start_token_id", None)
@@ -217,7 +210,7 @@ class Checkpoint:
 
 
 def started(tokenizer: Any, text: str, start: int, limit: int) -> Encoding:
-    """A start token and the pieces of a text, which may be empty, with no other special token."""
+    """Return a start token and the tokens of a text, which may be empty, without other special tokens."""
     part = split(tokenizer, text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     room = max(limit - 1, 0)
     own = part["input_ids"][:room]
@@ -247,7 +240,7 @@ def _encode(tokenizer: Any, text: str, pair: str | None, limit: int, *, adds_sta
 
 
 def _with_template(tokenizer: Any, text: str, pair: str | None, limit: int) -> Encoding:
-    """Encoders: the tokenizer's own template; `longest_first` is the papers' rule for cutting pairs."""
+    """Encoders: the tokenizer's own template; pairs are truncated by `longest_first`, as in the papers."""
     whole = split(tokenizer, text, pair, truncation=False, verbose=False)
     encoded = split(
         tokenizer, text, pair, truncation="longest_first", max_length=limit, return_offsets_mapping=True, verbose=False
@@ -276,7 +269,9 @@ def _with_template(tokenizer: Any, text: str, pair: str | None, limit: int) -> E
 
 
 def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Encoding:
-    """Decoders whose tokenizer adds nothing: BOS, the sentence, and end-of-text before a second sentence."""
+    """Decoders without special tokens in their tokenizer: BOS, the sentence, and end-of-text before a second
+    sentence.
+    """
     start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
     if start is None:
         raise CheckpointError(
@@ -315,7 +310,7 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
 
 
 def visible_span(span: tuple[int, int], text: str | None) -> tuple[int, int]:
-    """The characters of a token without the white space around them; of white space alone its last character."""
+    """Return the span of a token without surrounding white space; for white space, its last character."""
     start, end = span
     while start < end - 1 and text and text[start].isspace():
         start += 1
@@ -325,7 +320,7 @@ def visible_span(span: tuple[int, int], text: str | None) -> tuple[int, int]:
 
 
 def _longest_first(lengths: list[int], room: int) -> list[int]:
-    """How many pieces of each sentence stay when pieces are popped from the longer one until they fit."""
+    """How many tokens of each sentence remain if tokens of the longer one are removed until they fit."""
     kept = list(lengths)
     while sum(kept) > max(room, 0):
         longest = max(range(len(kept)), key=lambda k: (kept[k], k))
@@ -343,9 +338,9 @@ _NOT_TEXT = ("vision", "visual", "image", "audio", "video", "speech", "patch")
 
 
 def learned_positions(model: Any) -> list[int]:
-    """The longest text of each table of positions that the model looks texts up in; [] where it has none.
+    """Return the longest text of each table of position embeddings; empty without such tables.
 
-    RoBERTa-like tables start behind their padding index, BART-like ones at an offset of their own.
+    RoBERTa-like tables start after their padding index, BART-like ones at an offset.
     """
     lengths = []
     for name, module in model.named_modules():
@@ -359,7 +354,7 @@ def learned_positions(model: Any) -> list[int]:
 
 
 def embedding_rows(model: Any) -> int | None:
-    """How many tokens the model has an embedding for; None where it has no table of token embeddings."""
+    """Return the number of token embeddings, or None without such a table."""
     transformer = model if hasattr(model, "get_input_embeddings") else getattr(model, "base", model)
     try:
         table = transformer.get_input_embeddings()

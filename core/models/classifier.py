@@ -1,9 +1,9 @@
-"""A classification head on a Transformer: fresh for fine-tuning, or reopened from a folder that this project saved.
+"""Classification heads on Transformers: new for fine-tuning, or reopened from a folder that this project saved.
 
 Encoders that classify from [CLS] and decoders that classify from the last real token are transformers' own
-`AutoModelForSequenceClassification` and open anywhere. Other places to classify from ([SEP], the mean, another end)
-are `PooledForSequenceClassification`: the folder holds the plain Transformer (any program opens it), the head lies
-beside it in head.safetensors, and `atlas_pooling` in config.json says where the head reads.
+`AutoModelForSequenceClassification` and can be opened anywhere. Other poolings ([SEP], the mean, another end) are
+`PooledForSequenceClassification`: the folder contains the plain Transformer, the head is in head.safetensors, and
+`atlas_pooling` in config.json names the pooling.
 """
 
 import copy
@@ -34,9 +34,9 @@ RANDOM = "random weights"
 
 
 def random_copy(checkpoint: Checkpoint, *, seed: int = 0, classifier: bool = False) -> Checkpoint:
-    """A checkpoint of the same family, sizes and tokenizer, with fresh weights as the family draws them.
+    """Return a checkpoint of the same family, sizes and tokenizer with newly initialised weights.
 
-    Equal seeds give equal weights. classifier: with a fresh head too, of a checkpoint that was opened with one.
+    Equal seeds give equal weights. classifier: also initialise a head, for a checkpoint that was opened with one.
     """
     how = "sdpa" if checkpoint.family.interceptable else "eager"
     config = copy.deepcopy(checkpoint.model.config)
@@ -68,16 +68,13 @@ def pooled(
     mask: Int[Tensor, "batch position"],
     separator: int | None,
 ) -> Float[Tensor, "batch hidden"]:
-    """One vector an input, of the position or positions that a head reads.
+    """Return one vector per input from the positions that a head reads.
 
     Args:
-        pooling: the first position ("cls"), the last separator ("sep"), the mean of the positions whose mask is 1
-            ("mean"), or the last of these ("last").
-        mask: 1 at real pieces, 0 at padding.
-        separator: id of the separator, for "sep".
-
-    Returns:
-        In the dtype of `states`.
+        pooling: the first position ("cls"), the last separator ("sep"), the mean ("mean") or the last ("last") of the
+            positions with mask 1.
+        mask: 1 for real tokens, 0 for padding.
+        separator: ID of the separator, for "sep".
     """
     if pooling == "cls":
         return states[:, 0]
@@ -93,7 +90,7 @@ def pooled(
 
 
 class PooledForSequenceClassification(nn.Module):
-    """A plain Transformer with a linear head that reads where `config.atlas_pooling` says."""
+    """A plain Transformer with a linear head and the pooling of `config.atlas_pooling`."""
 
     def __init__(self, base: "PreTrainedModel", outputs: int, separator: int | None) -> None:
         super().__init__()
@@ -116,14 +113,10 @@ class PooledForSequenceClassification(nn.Module):
         self.base.set_attn_implementation(name)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **options: Any) -> Any:
-        """Run the Transformer and its head.
+        """Run the Transformer and its head on padded tokens (batch, position).
 
-        Args:
-            input_ids: of the pieces, padded. *Shape:* (batch, position).
-            attention_mask: 1 at real pieces, 0 at padding; None where there is none. *Shape:* (batch, position).
-
-        Returns:
-            transformers' SequenceClassifierOutput, with logits [batch, output].
+        attention_mask: 1 for real tokens, 0 for padding; None without padding. Returns transformers'
+        SequenceClassifierOutput.
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         outputs = self.base(input_ids, attention_mask=mask, **options)
@@ -147,20 +140,17 @@ class PooledForSequenceClassification(nn.Module):
 def fresh_classifier(
     base: Checkpoint, labels: tuple[str, ...], *, pooling: str = "auto", random_weights: bool = False, seed: int = 0
 ) -> nn.Module:
-    """A classifier with a new head over a copy of `base`'s weights, or over fresh N(0, initializer_range) ones.
+    """Return a float32 classifier with a new head over a copy of `base`'s weights, or over new N(0, initializer_range)
+    ones.
 
     Args:
         labels: names of the outputs; one output ("score") for a regression.
-        pooling: where the head reads, one of POOLINGS; "auto" is [CLS] for encoders and the last real token for
-            decoders.
-        random_weights: whether the Transformer's weights are fresh too.
-
-    Returns:
-        float32, to be trained.
+        pooling: one of POOLINGS; "auto" is [CLS] for encoders and the last real token for decoders.
+        random_weights: also initialise the Transformer.
 
     Raises:
-        CheckpointError: an unknown pooling, "sep" where the tokenizer has no separator, "cls" of a causal model, or a
-            tokenizer that cannot pad.
+        CheckpointError: the pooling is unknown, "sep" without a separator token, or "cls" for a causal model; or the
+            tokenizer cannot pad.
     """
     if pooling not in POOLINGS:
         raise CheckpointError(f"A head reads from one of {', '.join(POOLINGS)}; {pooling!r} is none of them.")
@@ -197,7 +187,7 @@ def fresh_classifier(
 
 
 def padding_id(base: Checkpoint) -> int:
-    """The id that fills short inputs of a batch: the tokenizer's own, else its end-of-text."""
+    """Return the ID for padding: the tokenizer's own, otherwise its end-of-text token."""
     tokenizer = base.tokenizer
     for token_id in (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id):
         if token_id is not None:
@@ -209,7 +199,7 @@ def padding_id(base: Checkpoint) -> int:
 
 
 def with_head(folder: Path, base: "PreTrainedModel", tokenizer: Any) -> nn.Module:
-    """The classifier that PooledForSequenceClassification saved in `folder`, around the opened Transformer."""
+    """Return the classifier that PooledForSequenceClassification saved in `folder`, around the opened Transformer."""
 
     weights = load_file(folder / HEAD_FILE)
     model = PooledForSequenceClassification(base, len(weights["bias"]), tokenizer.sep_token_id)

@@ -1,4 +1,4 @@
-"""config.json, read and checked before anything is built from it. Needs no torch."""
+"""config.json, read and checked before a model is built. Does not need torch."""
 
 import json
 from collections.abc import Iterator
@@ -28,9 +28,9 @@ _AT_LEAST_ONE = frozenset((*_LAYERS, *_HEADS, "vocab_size", "hidden_size", "d_mo
 
 
 def read_config(folder: Path, name: str) -> dict[str, Any]:
-    """The config.json of a checkpoint's folder.
+    """Return the config.json of a checkpoint's folder.
 
-    Raises CheckpointError where it cannot be read, is no object, or has a size, class or label that no model has.
+    Raises CheckpointError if it cannot be read, is not an object, or has an impossible size, class or label.
     """
     try:
         with (folder / CONFIG).open("rb") as stream:
@@ -54,14 +54,14 @@ def read_config(folder: Path, name: str) -> dict[str, Any]:
 
 
 def layers_in(config: dict[str, Any]) -> int:
-    """How many layers a config names; 0 where it names none. Nemotron-H lists them instead."""
+    """Return the number of layers in a config, or 0. Nemotron-H lists the layers instead."""
     listed = config.get("layers_block_type")
     named = (config[name] for name in (*_LAYERS, "encoder_layers") if isinstance(config.get(name), int))
     return next(named, min(len(listed), MOST_LAYERS) if isinstance(listed, list) else 0)
 
 
 def heads_in(config: dict[str, Any]) -> int:
-    """How many heads a layer has by its config; 0 where it names none."""
+    """Return the number of heads per layer in a config, or 0."""
     return next((config[name] for name in (*_HEADS, "encoder_attention_heads") if isinstance(config.get(name), int)), 0)
 
 
@@ -111,7 +111,7 @@ def _attending_in(config: dict[str, Any]) -> tuple[int, ...]:
 
 
 def classifies(config: dict[str, Any]) -> bool:
-    """Whether a checkpoint was saved as a sequence classifier."""
+    """Return whether a checkpoint was saved as a sequence classifier."""
     return any("SequenceClassification" in kind for kind in config.get("architectures") or ())
 
 
@@ -122,7 +122,7 @@ def _constant(text: str) -> float:
 
 
 def _objects(config: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """The config and the configs of parts within it."""
+    """The config and the configs of its parts."""
     waiting = [(config, 0)]
     while waiting:
         part, depth = waiting.pop()
@@ -152,7 +152,7 @@ def _check_sizes(config: dict[str, Any], name: str) -> None:
 
 
 def _size(config: dict[str, Any], key: str, most: int, name: str) -> int:
-    """A size by its name; 0 where it is not there, or a list with a size for each layer."""
+    """A size by its name; 0 if missing, or if it is a list with a size for each layer."""
     value = config.get(key)
     if value is None or isinstance(value, list):
         return 0

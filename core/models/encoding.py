@@ -1,4 +1,4 @@
-"""One input as a model sees it: pieces, their characters, which sentence they belong to, what was cut."""
+"""One tokenized input: tokens, their characters, their sentence, and truncation."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ UNKNOWN = frozenset({"[UNK]", "<unk>"})
 
 @dataclass(frozen=True)
 class Encoding:
-    """Pieces of a sentence or pair; every tuple but `separators` has one entry a position.
+    """Tokens of a sentence or pair; every tuple but `separators` has one entry per position.
 
     Attributes:
         pair: the second sentence, or None.
-        segments: token types fed to the model; all 0 where it has none.
-        offsets: characters [start, end) in the sentence the piece belongs to; None for special tokens.
+        segments: token types; all 0 if the model has none.
+        offsets: characters [start, end) in the token's sentence; None for special tokens.
         sentence: 0, 1, or None for special tokens.
         first: position of [CLS] or BOS, or None.
         separators: positions of [SEP], or of the end-of-text token between sentences.
-        target: what an encoder-decoder's decoder reads beside it, from its start token on; None of other models.
+        target: input of an encoder-decoder's decoder, with its start token; None for other models.
     """
 
     text: str
@@ -48,14 +48,14 @@ class Encoding:
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """How many positions it and its target (0 without one) have: inputs equal in both may share a batch."""
+        """The numbers of positions of the input and its target (0 without one); equal inputs may share a batch."""
         return len(self), len(self.target) if self.target is not None else 0
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def up_to(self, length: int) -> "Encoding":
-        """The first `length` positions alone; itself where it is no longer."""
+        """Return the first `length` positions."""
         if length >= len(self):
             return self
         names = ("ids", "segments", "tokens", "offsets", "sentence")
@@ -63,9 +63,9 @@ class Encoding:
         return replace(self, **parts, separators=tuple(k for k in self.separators if k < length))
 
     def pieces(self, start: int, end: int, sentence: int = 0) -> tuple[int, ...]:
-        """Positions whose characters overlap [start, end) of a sentence (0 the first, 1 the second).
+        """Return positions whose characters overlap [start, end) of sentence 0 or 1, without truncated ones.
 
-        Raises InputError when the span lies outside the text. Pieces that were cut are not returned.
+        Raises InputError if the span is outside the text.
         """
         source = self.text if sentence == 0 else self.pair or ""
         if not 0 <= start < end <= len(source):
@@ -77,10 +77,7 @@ class Encoding:
         return positions[bisect_right(ends, start) : bisect_left(starts, end)]
 
     def pieces_of(self, spans: Sequence[Span], sentence: int = 0) -> list[tuple[int, ...]]:
-        """`pieces` of several spans, in their order.
-
-        Raises InputError when a span lies outside the text.
-        """
+        """Return `pieces` of several spans."""
         length = len(self.text if sentence == 0 else self.pair or "")
         if not all(0 <= start < end <= length for start, end in spans):
             return [self.pieces(*span, sentence) for span in spans]  # names the one that is not
@@ -89,7 +86,7 @@ class Encoding:
 
     @cached_property
     def _by_sentence(self) -> list[tuple[tuple[int, ...], list[int], list[int]]]:
-        """Positions of each sentence's pieces, where they start and where they end; all ascend."""
+        """Ascending positions, starts and ends of each sentence's tokens."""
         groups = []
         for sentence in (0, 1):
             own = [(k, span) for k, span in enumerate(self.offsets) if span and self.sentence[k] == sentence]
@@ -98,11 +95,11 @@ class Encoding:
 
     @property
     def unknown(self) -> float:
-        """Share of the text's pieces that the tokenizer does not know ([UNK]), 0 to 1; above a half maps say little."""
+        """The fraction of unknown tokens ([UNK]) in the text; above one half maps are hardly meaningful."""
         pieces = [self.tokens[k] for k in self.ordinary]
         return sum(piece in UNKNOWN for piece in pieces) / max(len(pieces), 1)
 
     @property
     def ordinary(self) -> tuple[int, ...]:
-        """Positions of pieces of the text (no [CLS], [SEP], BOS)."""
+        """Return the positions of tokens that are not special."""
         return tuple(k for k, span in enumerate(self.offsets) if span is not None)

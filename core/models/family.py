@@ -1,6 +1,6 @@
-"""What is special about a model family: whether it is causal, where interventions cannot reach, how it classifies.
+"""Properties of model families: causality, reach of interventions, classification.
 
-Adding a family is one record here and one line in the parametrised test of the capture core.
+To support a family, add a record here and a line in the parametrised test of capture.
 """
 
 import inspect
@@ -14,17 +14,15 @@ INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # the table of transformers that a model'
 
 @dataclass(frozen=True)
 class Family:
-    """Facts about a `model_type` of transformers.
+    """Properties of a `model_type` of transformers.
 
     Attributes:
-        causal: whether a query sees only keys up to itself.
-        interceptable: whether its attention goes through transformers' AttentionInterface, so that single layers can be
-            observed and changed, and heads' outputs read; otherwise weights are observed and changed where the softmax
-            makes them (core.capture.reach), and outputs are out of reach.
-        sinks: whether a learnt score of each head takes a part of every row, which belongs to no token: a last key
-            column.
-        translates: whether it is an encoder-decoder, with three sets of heads (core.models.head_sets).
-        streams: whether attention of long inputs can be computed in blocks; not if a layer makes its own mask.
+        interceptable: attention uses transformers' AttentionInterface, so that layers can be observed and changed and
+            heads' outputs can be read; otherwise weights are reached at the softmax (core.capture.reach), and outputs
+            cannot be.
+        sinks: a learnt score per head takes a part of every row, as a last key column that belongs to no token.
+        translates: is an encoder-decoder, with three sets of heads (core.models.head_sets).
+        streams: attention of long inputs can be computed in blocks; not if a layer makes its own mask.
     """
 
     model_type: str
@@ -87,7 +85,7 @@ _ALSO_DECODERS = frozenset({
 
 
 def family_in(config: Any) -> Family:
-    """The record of a model's family, with the causality that its config sets where the config decides it."""
+    """Return the record of a model's family, with the causality from its config if the config sets it."""
     record = family_of(config.model_type)
     if record.translates:
         return record
@@ -106,7 +104,7 @@ def family_in(config: Any) -> Family:
 
 
 def family_of(model_type: str) -> Family:
-    """The record of a family; for an unknown one what transformers' own tables say (the self-check decides)."""
+    """Return the record of a family; for an unknown one from transformers' own code (the self-check then decides)."""
     if model_type in FAMILIES:
         return FAMILIES[model_type]
     from transformers.models.auto import modeling_auto as known  # 2.6 s of start-up
@@ -121,8 +119,10 @@ def family_of(model_type: str) -> Family:
 
 @cache
 def _read_off(model_type: str) -> tuple[bool, bool, bool]:
-    """Whether the file of a family's models calls transformers' attention interface, whether it hands over sinks, and
-    whether all of its masks are causal. The modules are imported."""
+    """Whether the code of a family calls transformers' attention interface, passes sinks, and uses only causal masks.
+
+    Imports the modules.
+    """
     from transformers import MODEL_MAPPING  # with torch, 3 s that a start need not wait for
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # the same
 

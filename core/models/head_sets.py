@@ -1,4 +1,4 @@
-"""The sets of heads of a model: one, or of an encoder-decoder three, and how far a query sees in each layer."""
+"""Sets of heads of a model: one, or three for an encoder-decoder; and the attention windows of layers."""
 
 import inspect
 from collections.abc import Sequence
@@ -18,12 +18,11 @@ class HeadSet:
     """Heads of one kind of attention.
 
     Attributes:
-        part: "" of a model with one set; else encoder, decoder or cross.
-        causal: whether a query sees no later key.
-        first: which call of attention within a forward its first layer is, from 0.
-        step: how many calls further the next layer is; an encoder-decoder calls its decoder's own and its cross
-            attention in turn.
-        attending: the layers that have attention, in order, of a hybrid in which others have none; empty: all have.
+        part: "" for a model with one set; otherwise encoder, decoder or cross.
+        first: index of its first layer's attention call within a forward pass.
+        step: distance to the call of the next layer; an encoder-decoder calls its decoder's self- and cross-attention
+            in turn.
+        attending: the layers of a hybrid that have attention; empty: all.
     """
 
     part: str
@@ -35,28 +34,28 @@ class HeadSet:
     attending: tuple[int, ...] = ()
 
     def call(self, layer: int) -> int:
-        """Which call of attention within a forward a layer is, from 0; of a hybrid the layer's own number."""
+        """Return the index of a layer's attention call within a forward pass; for a hybrid, the layer's number."""
         return self.first + layer * self.step
 
     def layer_of(self, call: int) -> int:
-        """The layer that a call of this set belongs to."""
+        """Return the layer of an attention call of this set."""
         return (call - self.first) // self.step
 
     @property
     def numbers(self) -> Sequence[int]:
-        """The numbers of its layers that have attention, from 0."""
+        """The zero-based numbers of its layers that have attention."""
         return self.attending or range(self.layers)
 
     @property
     def calls(self) -> Sequence[int]:
-        """Return the numbers of the attention calls of this stack, in order."""
+        """The indices of its attention calls, in order."""
         return self.attending or range(self.first, self.first + self.layers * self.step, self.step)
 
 
 def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> tuple[HeadSet, ...]:
-    """The sets of a model, in the order that pages show them. attending: as of `attending_layers`.
+    """Return the sets of a model in the order of pages. attending: as `attending_layers` returns it.
 
-    ALBERT's layers may hold several attention layers each (`inner_group_num`), which count one by one. ConvBERT
+    ALBERT's layers may have several attention layers each (`inner_group_num`), which count separately. ConvBERT
     replaces some heads of the config by convolutions (`head_ratio`).
     """
     layers, heads = int(config.num_hidden_layers), int(config.num_attention_heads)
@@ -74,10 +73,9 @@ def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> t
 
 
 def attending_layers(model: Any) -> tuple[int, ...]:
-    """The layers of a hybrid that have attention, by the model's own numbers from 0; () if all layers have it.
+    """Return the zero-based layers of a hybrid (Jamba, Qwen3-Next) that have attention; () if all layers have it.
 
-    Read off the modules: in a hybrid (Jamba, Qwen3-Next) some members of the list of layers hold no module that calls
-    transformers' attention interface.
+    Found from the modules: layers without attention contain no module that calls transformers' attention interface.
     """
     layers = getattr(model.config, "num_hidden_layers", 0)
     for module in model.modules():
@@ -95,7 +93,7 @@ def _calls_interface(module: nn.Module) -> bool:
 
 
 def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
-    """The set of a part; "" is the first. Raises CheckpointError where the model has no such part."""
+    """Return the set of a stack; "" is the first. Raises CheckpointError if there is none."""
     for head_set in sets:
         if part in ("", head_set.part):
             return head_set
@@ -107,11 +105,11 @@ def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
 
 
 def windows_of(config: Any) -> Windows:
-    """How many keys a query of each layer sees at most, itself among them; None where it sees all, () if all layers do.
+    """Return how many keys, including itself, a query of each layer can see; None for all, () if all layers see all.
 
-    Read from the config as transformers' own masks do: `layer_types` beside `sliding_window`, ModernBERT's
-    `local_attention` (half on each side), GPT-Neo's `attention_layers` beside `window_size`, and configs with values by
-    layer (NeoMME), where an encoder sees `sliding_window` keys on each side.
+    Read from the config as in transformers' masks: `layer_types` with `sliding_window`, ModernBERT's `local_attention`
+    (half on each side), GPT-Neo's `attention_layers` with `window_size`, and configs with values by layer (NeoMME),
+    whose encoder sees `sliding_window` keys on each side.
     """
     layers = int(config.num_hidden_layers)
     if getattr(config, "is_heterogeneous", False):
@@ -137,7 +135,7 @@ def windows_of(config: Any) -> Windows:
 
 
 def stretched(config: Any) -> bool:
-    """Whether rotary positions were scaled to reach further than those the model was first trained on."""
+    """Return whether rotary positions were scaled beyond the length of the first training."""
     scaling = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     first = getattr(config, "original_max_position_embeddings", None) or scaling.get("original_max_position_embeddings")
     positions = getattr(config, "max_position_embeddings", None)

@@ -1,4 +1,4 @@
-"""Fetch a checkpoint from the hub, with progress, or say in one sentence why that is not possible."""
+"""Download of checkpoints from the hub, with progress and one-sentence errors."""
 
 import hashlib
 import re
@@ -20,17 +20,17 @@ _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def download(name: str, revision: str | None, on_progress: Callable[[float, str], None] | None = None) -> Path:
-    """The local folder of a hub id, with its configs, tokenizer files and safetensors alone.
+    """Return the local folder of a hub ID with its configs, tokenizer files and safetensors only.
 
-    A file that was cut off is gone on with. What arrived is compared with the hashes that the hub names. Without a
-    network (Settings.offline) it is what was downloaded before.
+    Interrupted downloads are resumed, and hashes are checked. Offline (Settings.offline), only earlier downloads are
+    used.
 
     Args:
         revision: branch, tag or commit; None for the newest.
-        on_progress: hears the share done.
+        on_progress: called with the fraction done.
 
     Raises:
-        CheckpointError: in one sentence, what the hub did and what to do.
+        CheckpointError: the hub's answer, and what to do.
     """
     offline, begun = config.settings().offline, time.time()
     expected = 0 if offline or on_progress is None else _bytes_to_come(name, revision)
@@ -61,7 +61,7 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
 
 
 def said_of(error: Exception, name: str, revision: str | None) -> str:
-    """What the hub did and what to do, in one sentence for people."""
+    """Return one sentence about the hub's answer and what to do."""
     hub = huggingface_hub.errors
     status = _status(error)
     if isinstance(error, hub.RevisionNotFoundError):
@@ -86,7 +86,7 @@ def said_of(error: Exception, name: str, revision: str | None) -> str:
 
 
 def _status(error: BaseException | None) -> int | None:
-    """The status of the hub's answer behind an error, if there was one."""
+    """The HTTP status behind an error, if any."""
     while error is not None:
         response = getattr(error, "response", None)
         if response is not None:
@@ -96,7 +96,7 @@ def _status(error: BaseException | None) -> int | None:
 
 
 def _hash_of(blob: Path, digits: int) -> str:
-    """sha256 of a large file; of a small one (40 digits) that of git, a sha1 over its length and itself."""
+    """SHA-256 of a large file; for a small one (40 digits) git's SHA-1 over length and content."""
     digest = hashlib.sha256() if digits == 64 else hashlib.sha1(usedforsecurity=False)
     if digits == 40:
         digest.update(b"blob %d\0" % blob.stat().st_size)
@@ -111,7 +111,7 @@ def _bundled() -> str:
 
 
 def _bytes_to_come(name: str, revision: str | None) -> int:
-    """How much a download will fetch; 0 where that is not known. The library's own totals grow as files begin."""
+    """The size of a download; 0 if unknown. The library's own totals grow as files begin."""
     try:
         files = huggingface_hub.snapshot_download(
             name, revision=revision, allow_patterns=list(WANTED), tqdm_class=_reporting(None, 0), dry_run=True
@@ -122,7 +122,7 @@ def _bytes_to_come(name: str, revision: str | None) -> int:
 
 
 def _reporting(on_progress: Callable[[float, str], None] | None, expected: int) -> Any:
-    """A tqdm class that tells `on_progress` the share of the expected bytes done; quiet on the terminal's stream."""
+    """A tqdm class that calls `on_progress` with the fraction of expected bytes, without output on the terminal."""
 
     class Reporting(tqdm):  # type: ignore[misc]  # tqdm brings no types
         def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -131,7 +131,7 @@ def _reporting(on_progress: Callable[[float, str], None] | None, expected: int) 
             super().__init__(*arguments, **options)
 
         def display(self, *arguments: Any, **options: Any) -> None:
-            """Nothing on the terminal."""
+            """Write nothing on the terminal."""
 
         def update(self, n: Any = 1) -> bool | None:
             drawn = super().update(n)

@@ -1,7 +1,7 @@
-"""What opening a checkpoint takes, read from the headers of its files, and what the machine has free.
+"""Memory needed to open a checkpoint, from the headers of its files, and free memory of the machine.
 
-Weights are counted in the dtype that they will have; maps are those of one input, float32 in the program and uint16 on
-their way to a page. What does not fit is refused in a sentence, instead of by the system's killer.
+Weights count in the dtype that they will have; maps are those of one input, float32 in the program and uint16 for
+pages. What would not fit is refused with an error, instead of being killed by the system.
 """
 
 import math
@@ -19,12 +19,12 @@ from .weights import tensors_in
 
 
 def has_bfloat16() -> bool:
-    """Whether the CPU computes in bfloat16 itself; PyTorch emulates it elsewhere, ten times slower than float32."""
+    """Return whether the CPU supports bfloat16; PyTorch's emulation is ten times slower than float32."""
     return torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:
-    """The dtype to compute in where `dtype` is asked for: float32 on a CPU that would only emulate it."""
+    """Return the dtype for computing in `dtype`: float32 on a CPU that would emulate it."""
     native = dtype == torch.float64 or (dtype == torch.bfloat16 and has_bfloat16())
     return dtype if device.type != "cpu" or native else torch.float32
 
@@ -42,27 +42,27 @@ _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 @dataclass(frozen=True)
 class Stored:
-    """Weights as their files hold them: how many, and the dtype of most floating numbers as torch names it."""
+    """Number of parameters in files, and the torch dtype of most of them."""
 
     parameters: int
     dtype: str
 
     def opened_as(self, dtype: str) -> str:
-        """The dtype to open them in: "stored" is the file's, "auto" too where the model is large, else float32.
+        """Return the dtype for opening: "stored" is that of the file, "auto" too for large models, otherwise float32.
 
-        Any other is itself.
+        Any other is returned unchanged.
         """
         if dtype == "auto":
             dtype = "stored" if self.parameters >= LARGE else "float32"
         return self.dtype if dtype == "stored" else dtype
 
     def bytes_as(self, dtype: str) -> int:
-        """Bytes of the weights in memory."""
+        """Return the size of the weights in memory in bytes."""
         return self.parameters * _BYTES[dtype]
 
 
 def stored_weights(files: Sequence[Path]) -> Stored:
-    """Read the headers of safetensors files. What cannot be read counts as nothing: opening it says why."""
+    """Read the headers of safetensors files. Unreadable files count as nothing; opening them reports why."""
     counts: dict[str, int] = {}
     for kind, shape in tensors_in(files).values():
         counts[kind] = counts.get(kind, 0) + math.prod(shape)
@@ -71,32 +71,24 @@ def stored_weights(files: Sequence[Path]) -> Stored:
 
 
 def free_bytes(device: str) -> int:
-    """Bytes that a new model may take on a device without pushing anything out."""
+    """Return how many bytes a new model may use on a device without swapping."""
     if device.startswith("cuda"):
         return int(torch.cuda.mem_get_info(device)[0])
     return int(psutil.virtual_memory().available)
 
 
 def maps_bytes(layers: int, heads: int, length: int) -> int:
-    """Bytes that all maps of one input of `length` tokens take, on their way to a page too."""
+    """Return the bytes of all maps of one input with `length` tokens, including their form for pages."""
     return layers * heads * length**2 * A_WEIGHT
 
 
 def shown(size: int) -> str:
-    """Bytes for people: "2.1 GB", "12 MB"."""
+    """Return bytes as text: "2.1 GB", "12 MB"."""
     return f"{size / 1e9:.1f} GB" if size >= 5e8 else f"{max(1, round(size / 1e6))} MB"
 
 
 def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None:
-    """Refuse what needs whole maps of an input where they would not fit into memory.
-
-    Args:
-        maps: bytes that its maps and what is made of them take at once.
-        device: where they are.
-
-    Raises:
-        InputError: they take more than is free.
-    """
+    """Raise InputError if whole maps of an input would not fit into memory. maps: bytes of maps and derived data."""
     if maps > (free := free_bytes(device)):
         raise InputError(
             f"{subject} need whole maps, which must fit into memory; those of {length:,} tokens take {shown(maps)}, "
@@ -105,15 +97,7 @@ def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None
 
 
 def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps: int = 0) -> str:
-    """Refuse a checkpoint that would not fit into memory.
-
-    Args:
-        device: where it will run.
-        maps: bytes of the maps that are asked for.
-
-    Raises:
-        CheckpointError: it is more than is free.
-    """
+    """Raise CheckpointError if a checkpoint would not fit into memory. maps: bytes of the requested maps."""
     weights, free = stored.bytes_as(dtype), free_bytes(device)
     if weights + maps + HEADROOM > free:
         half = stored.bytes_as("bfloat16")

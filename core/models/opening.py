@@ -1,4 +1,4 @@
-"""Open a checkpoint: bundled by name, a local folder, or a hub id. Safetensors only, no code from elsewhere."""
+"""Opening of checkpoints: bundled by name, a local folder, or a hub ID. Safetensors only, without remote code."""
 
 import json
 import logging
@@ -48,7 +48,7 @@ TRAINING = "training.json"
 
 
 def refuse_held(folder: Path, name: str) -> None:
-    """Refuse a model that was trained with heads held at fixed patterns, which its file does not hold."""
+    """Raise CheckpointError for a model that was trained with fixed patterns, which its file does not contain."""
     try:
         told = json.loads((folder / TRAINING).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -69,8 +69,10 @@ def refuse_held(folder: Path, name: str) -> None:
 
 
 def refuse_windows(config: Any, name: str) -> None:
-    """Raises CheckpointError for a layer whose window is longer than the positions that the model has. Where positions
-    were stretched after training (Phi-3's 128k: a window of 262,144 of 131,072) it stands for no window at all."""
+    """Raise CheckpointError for a layer whose window is longer than the model's positions.
+
+    If positions were stretched after training (Phi-3's 128k: a window of 262,144 of 131,072), the window means none.
+    """
     if stretched(config):
         return
     window = max((wide for wide in windows_of(config) if wide is not None), default=0)
@@ -95,7 +97,7 @@ _WHAT_TO_DO = (
 
 
 def refuse_no_text(config: Any, name: str) -> None:
-    """Raises CheckpointError where the config is of a model that reads no text, or of several models in one."""
+    """Raise CheckpointError if the config is of a model that reads no text, or of several models in one."""
     if not all(hasattr(config, size) for size in ("num_hidden_layers", "num_attention_heads")):
         parts = [part for part in _PARTS if getattr(config, part, None) is not None]
         raise CheckpointError(
@@ -124,9 +126,9 @@ def _no_text(name: str, why: str) -> str:
 
 
 def refuse_other_sizes(build: Callable[[], Any], stored: Stored, name: str) -> None:
-    """Raises CheckpointError where config.json asks for a much larger model than the file holds.
+    """Raise CheckpointError if config.json describes a much larger model than the file contains.
 
-    The model is built without memory (on PyTorch's meta device) before it is built with.
+    The model is first built without memory, on PyTorch's meta device.
     """
     with torch.device("meta"), initialization.no_init_weights():
         model = build()
@@ -141,17 +143,14 @@ def refuse_other_sizes(build: Callable[[], Any], stored: Stored, name: str) -> N
 def refuse_unread(
     model: Any, unread: Collection[str], tensors: Mapping[str, tuple[str, tuple[int, ...]]], name: str
 ) -> tuple[str, ...]:
-    """Refuse a checkpoint whose embeddings or layers have weights that the model does not use.
+    """Return a sentence about unused weights outside the embeddings and layers, or ().
 
     Args:
-        unread: names of tensors in the file that the model did not take.
+        unread: names of tensors in the file that the model did not use.
         tensors: dtype and shape of every tensor in the file, by name.
 
-    Returns:
-        A sentence about weights elsewhere that are not used; () where there are none.
-
     Raises:
-        CheckpointError: weights inside the embeddings or layers are not used.
+        CheckpointError: weights of the embeddings or layers are not used.
     """
     base = getattr(model, "base_model", model)
     prefix = f"{getattr(model, 'base_model_prefix', '')}."
@@ -181,7 +180,7 @@ def refuse_unread(
 
 
 def _is_buffer(key: str, tensors: Mapping[str, tuple[str, tuple[int, ...]]]) -> bool:
-    """Whether a tensor holds positions or masks, which older versions of transformers saved with the weights."""
+    """Whether a tensor contains positions or masks, which older versions of transformers saved with the weights."""
     kind, shape = next(
         (own for other, own in tensors.items() if other == key or other.endswith(f".{key}")), ("F32", ())
     )
@@ -191,11 +190,7 @@ def _is_buffer(key: str, tensors: Mapping[str, tuple[str, tuple[int, ...]]]) -> 
 
 
 def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, *, given: Collection[str] = ()) -> None:
-    """Raises CheckpointError for a weight that is not in the file, except a pooler's, which nobody reads.
-
-    Args:
-        head: as `open_checkpoint` takes it.
-    """
+    """Raise CheckpointError for a weight that is not in the file, except for an unused pooler."""
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key and key not in given)
     mismatched = [key for key in report["mismatched_keys"] if key[0] not in given]
     if not missing and not mismatched:
@@ -220,7 +215,7 @@ def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, 
 
 
 def refuse_no_numbers(model: Any, name: str) -> None:
-    """Raises CheckpointError for a weight that is NaN or infinite."""
+    """Raise CheckpointError for a weight that is NaN or infinite."""
     for key, weight in model.named_parameters():
         if weight.is_floating_point() and not torch.isfinite(weight.sum(dtype=torch.float32)):
             broken = int((~torch.isfinite(weight)).sum())
@@ -232,7 +227,7 @@ def refuse_no_numbers(model: Any, name: str) -> None:
 
 
 def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
-    """Raises CheckpointError for a model without token embeddings, or a tokenizer with other tokens than they have."""
+    """Raise CheckpointError for a model without token embeddings, or a tokenizer with tokens that have no embedding."""
     rows = embedding_rows(model)
     if rows is None:
         raise CheckpointError(_no_text(name, "has no table of them"))
@@ -265,8 +260,10 @@ def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
 
 
 def in_eight_bits(model: nn.Module, name: str) -> nn.Module:
-    """The model with its linear layers' weights as int8, in place. Raises CheckpointError where there is no torchao or
-    nothing to quantise."""
+    """Convert the weights of linear layers to int8 in place and return the model.
+
+    Raises CheckpointError if torchao is missing or there is nothing to quantise.
+    """
     if not any(isinstance(module, nn.Linear) for module in model.modules()):
         raise CheckpointError(
             f"8-bit weights are those of linear layers; {name} has none (GPT-2's are Conv1D): open it as bfloat16."
@@ -302,22 +299,19 @@ def open_checkpoint(
     device: str = "auto",
     on_progress: Progress | None = None,
 ) -> Checkpoint:
-    """Open a checkpoint in eval mode.
+    """Open a checkpoint in eval mode, without gradients.
 
     Args:
-        revision: of a hub id; None for its newest.
+        revision: of a hub ID; None for the newest.
         head: "none" for the bare Transformer, "classifier" for a fine-tuned sequence classifier, "language" for masked-
             or next-token prediction, or translation.
-        dtype: float32, bfloat16, float16, "int8" (weights of linear layers, by torchao), "stored" as the file has it,
-            or "auto": float32, and as stored from memory.LARGE parameters on.
-        device: as `choose_device` takes it.
-
-    Returns:
-        The model without gradients, its tokenizer and the hash of its weights.
+        dtype: float32, bfloat16, float16, "int8" (weights of linear layers, by torchao), "stored" as in the file, or
+            "auto": float32, or as stored from memory.LARGE parameters on.
+        device: as in `choose_device`.
 
     Raises:
-        CheckpointError: in one sentence, for names that lead nowhere, pickled weights, damaged files, a missing head,
-            what does not fit into memory, or a hub that cannot be reached.
+        CheckpointError: the name is unknown, weights are pickled, files are damaged, the head is missing, it does not
+            fit into memory, or the hub cannot be reached.
     """
     if dtype not in (*_DTYPES, "int8", "stored", "auto"):
         raise CheckpointError(f"A checkpoint opens as {', '.join(_DTYPES)}, int8 or stored; {dtype!r} was asked for.")
@@ -368,7 +362,7 @@ def open_checkpoint(
 
 
 def weights_taken(name: str, dtype: str = "auto") -> int:
-    """Bytes that the weights of a local checkpoint will take; 0 where nothing can be read, which opening it says."""
+    """Return the bytes that the weights of a local checkpoint will use; 0 if unreadable, which opening reports."""
     try:
         folder = local(name)
         if not config.within(folder):
@@ -380,10 +374,9 @@ def weights_taken(name: str, dtype: str = "auto") -> int:
 
 
 def choose_device(device: str) -> str:
-    """ "auto" is what ATLAS_DEVICE says; where it says nothing, CUDA, then MPS, then the CPU.
+    """Return the device for "auto": that of ATLAS_DEVICE, otherwise CUDA, then MPS, then the CPU.
 
-    Raises:
-        CheckpointError: naming a device that this machine lacks.
+    Raises CheckpointError for a device that this machine lacks.
     """
     chosen = config.settings().device if device == "auto" else device
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
@@ -401,14 +394,14 @@ def choose_device(device: str) -> str:
 
 
 def local(name: str) -> Path:
-    """Where a checkpoint's folder is if it is here: bundled, of a package, or a folder; never downloads."""
+    """Return the folder of a local checkpoint: bundled, of a package, or a folder; never downloads."""
     if name in config.packaged_checkpoints():
         return config.packaged_checkpoints()[name]
     return config.BUNDLED_MODELS / name if name in bundled_names() else Path(name).expanduser()
 
 
 def locate(name: str, *, revision: str | None = None, on_progress: Progress | None = None) -> Path:
-    """The local folder of a checkpoint; a hub id, or owner/model@revision, is downloaded first."""
+    """Return the local folder of a checkpoint; a hub ID, or owner/model@revision, is downloaded first."""
     if name in config.packaged_checkpoints() or name in bundled_names():
         return local(name)
     if command := config.how_to_install(name):
@@ -455,7 +448,7 @@ def _downloaded(name: str, revision: str | None, on_progress: Progress | None) -
 
 
 def _base_folder(adapter: Adapter, name: str, on_progress: Progress | None) -> Path:
-    """The folder of the checkpoint that an adapter was trained on: on this machine, otherwise from the hub."""
+    """The folder of an adapter's base checkpoint: on this machine, otherwise from the hub."""
     beside = adapter.base_beside()
     if beside is not None and config.within(beside):
         return _checked(beside, name)
@@ -494,7 +487,9 @@ def _config(folder: Path, name: str) -> Any:
 
 @contextmanager
 def _as_sentences(name: str) -> Iterator[None]:
-    """What fails in the block is a CheckpointError: each family, tokenizer and config fails with its own classes."""
+    """Convert any error within the context to a CheckpointError, because families, tokenizers and configs raise many
+    kinds.
+    """
     try:
         yield
     except AtlasError:
@@ -514,7 +509,7 @@ def _as_sentences(name: str) -> Iterator[None]:
 
 
 def _load(asked: _Asked) -> tuple[Any, Any, tuple[str, ...]]:
-    """The model, its tokenizer, and what was left out or replaced."""
+    """Return the model, its tokenizer, and notes on what was left out or replaced."""
     name, folder, settings = asked.name, asked.folder, asked.settings
     beside = asked.head == "classifier" and (folder / HEAD_FILE).is_file()  # a head of ours over the plain Transformer
     head: HeadKind = "none" if beside else asked.head
@@ -556,7 +551,7 @@ def _load(asked: _Asked) -> tuple[Any, Any, tuple[str, ...]]:
 
 
 def _refuse_what_fails(checkpoint: Checkpoint) -> None:
-    """Run a checkpoint on a short sentence. Raises CheckpointError where it fails or computes no numbers."""
+    """Run a checkpoint on a short sentence. Raises CheckpointError if it fails or returns NaN or infinite values."""
     name = checkpoint.name
     try:
         encoding = checkpoint.encode("A short sentence.")
@@ -581,7 +576,7 @@ def _refuse_what_fails(checkpoint: Checkpoint) -> None:
 
 @cache
 def quiet_loading() -> None:
-    """No progress bars and warnings of transformers on the terminal: what matters is raised as a sentence."""
+    """Suppress progress bars and warnings of transformers."""
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
 
@@ -599,7 +594,7 @@ def _auto_class(head: HeadKind, settings: Any) -> Any:
 
 
 def _in_a_line(error: BaseException) -> str:
-    """What a library says, in one line and without the names of Python's classes."""
+    """A library's message in one line, without names of Python classes."""
     line = " ".join(str(error).split()).partition(" Errors:")[0].removeprefix("Validation error for field ")
     line = re.sub(r"<class '(?:\w+\.)*(\w+)'>|<(?:\w+\.)*(\w+) object at 0x\w+>", r"\1\2", line)[:240]
     return f"{(line or type(error).__name__).rstrip('.')}."
@@ -612,7 +607,10 @@ _LANGUAGE = ("MaskedLM", "CausalLM", "LMHead", "PreTraining", "ConditionalGenera
 
 
 def saved_head(name: str, *, revision: str | None = None) -> HeadKind:
-    """ "classifier", "language" or "none", as `open_checkpoint` takes it. Raises CheckpointError as that does."""
+    """Return "classifier", "language" or "none" from a checkpoint's config, without opening its weights.
+
+    Raises the CheckpointErrors of `open_checkpoint`.
+    """
     folder = locate(name, revision=revision)
     if (adapter := adapter_in(folder, name)) is not None:
         return adapter.head

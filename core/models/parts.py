@@ -1,4 +1,4 @@
-"""Which sets of heads a checkpoint has, read from its config without loading the models' libraries."""
+"""Sets of heads of a checkpoint, read from its config without importing model libraries."""
 
 import json
 from pathlib import Path
@@ -9,9 +9,9 @@ from .family import FAMILIES
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """The sets of heads of a checkpoint that is bundled or a folder: ("",), or the three of an encoder-decoder.
+    """Return the sets of heads of a bundled or local checkpoint: ("",), or the three of an encoder-decoder.
 
-    ("",) too where nothing can be read, or the family has no record; opening the checkpoint says more.
+    ("",) also if the config cannot be read or the family has no record; opening the checkpoint reports more.
     """
     try:
         folders = (config.BUNDLED_MODELS / name, Path(name).expanduser())

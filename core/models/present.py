@@ -1,5 +1,7 @@
-"""Which weights a checkpoint's name leads to now, without opening it, a network or torch: stored results are joined on
-them, because a name stays when the weights behind it change."""
+"""The present weights behind a checkpoint's name, without opening it, a network or torch.
+
+Stored results are joined on their hash, because weights behind a name may change.
+"""
 
 import json
 import re
@@ -14,7 +16,7 @@ from .weights import HEAD_FILE, hash_of_files, marks_of, weight_files
 
 
 def bundled_names() -> list[str]:
-    """The checkpoints that come with the project or with an installed package, as `open_checkpoint` takes them."""
+    """Return the names of checkpoints that come with the project or with an installed package."""
     folders = sorted(config.BUNDLED_MODELS.glob("*/config.json"))
     bundled = [
         folder.parent.name for folder in folders if "model_type" in json.loads(folder.read_text(encoding="utf-8"))
@@ -29,10 +31,10 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?")
 
 
 def present_weights(name: str) -> str | None:
-    """SHA-256 of the weights that `name` opens now, as `Checkpoint.weights_hash`; None where they are not at hand.
+    """Return the SHA-256 of the weights that `name` opens now, as `Checkpoint.weights_hash`; None if they are not
+    local.
 
-    Args:
-        name: bundled, of a package, a folder, or a hub id (with @revision) that was downloaded before.
+    name: bundled, of a package, a folder, or a downloaded hub ID (with @revision).
     """
     try:
         folder = _folder(name)
@@ -49,10 +51,9 @@ def present_weights(name: str) -> str | None:
 
 
 def stamp_of(name: str) -> int:
-    """A number that changes whenever a file of a local checkpoint was written, replaced or taken away.
+    """Return a number that changes whenever a file of a local checkpoint is written, replaced or removed.
 
-    What is kept of an opened checkpoint is kept under it, by workers and pages alike. 0 where there is no such folder,
-    as of hub ids.
+    It is the cache key of opened checkpoints. 0 for hub IDs.
     """
     try:
         folder = _local(name)
@@ -65,9 +66,9 @@ def stamp_of(name: str) -> int:
 
 
 def model_folder(folder: Path, name: str) -> Path | None:
-    """The folder with the config of a checkpoint: its own, or that of the base of a LoRA adapter.
+    """Return the folder with the config of a checkpoint: its own, or that of the base of a LoRA adapter.
 
-    None if the base is not on this machine. Raises CheckpointError for an adapter that cannot be read.
+    None if the base is not on this machine. Raises CheckpointError for an unreadable adapter.
     """
     if (adapter := adapter_in(folder, name)) is None:
         return folder

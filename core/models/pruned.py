@@ -1,7 +1,8 @@
-"""Heads that a checkpoint lacks: by transformers 4's `pruned_heads`, whose weights were cut out, or by our own pruning.
+"""Heads that were pruned from a checkpoint: by transformers 4's `pruned_heads`, which cut weights out, or by this
+project.
 
-transformers 5 does not read `pruned_heads`, so the cut matrices do not fit its model. They are filled up with zeros
-here: a head without weights attends evenly and adds nothing, and all other heads keep their numbers.
+transformers 5 does not read `pruned_heads`, so the smaller matrices do not fit its model. They are padded with zeros: a
+head without weights attends uniformly and adds nothing, and other heads are unchanged.
 """
 
 import re
@@ -20,10 +21,9 @@ _LAYER = re.compile(r"\.(\d+)\.(?:\w+\.)*?(?:attention|attn|self_attn)\.")
 
 
 def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
-    """The heads of each layer whose weights were cut out, from 0.
+    """Return the zero-based heads of each layer whose weights were cut out.
 
-    Raises:
-        CheckpointError: the config names a layer or a head that the model does not have.
+    Raises CheckpointError if the config names a layer or head that the model does not have.
     """
     said = getattr(config, _CUT, None) or {}
     layers, heads = int(getattr(config, "num_hidden_layers", 0)), int(getattr(config, "num_attention_heads", 0))
@@ -41,14 +41,7 @@ def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
 
 
 def restored(files: list[Path], config: Any, cut: dict[int, list[int]]) -> dict[str, Tensor]:
-    """All weights, with zeros for the heads that were cut out; the config then names these heads under KEY.
-
-    Args:
-        cut: as `cut_heads` returns them.
-
-    Returns:
-        Weights by name, in the shapes of the model without pruning.
-    """
+    """Return all weights by name, with zeros for the heads in `cut`; the config then lists these heads under KEY."""
     heads = int(config.num_attention_heads)
     width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
     weights = {name: tensor for file in files for name, tensor in load_file(file).items()}
@@ -64,7 +57,7 @@ def restored(files: list[Path], config: Any, cut: dict[int, list[int]]) -> dict[
 
 
 def _filled(tensor: Tensor, name: str, kept: list[int], heads: int, width: int) -> Tensor:
-    """The tensor with zeros for the heads that are not kept, along each axis that is as long as the kept heads."""
+    """Return the tensor with zeros for pruned heads along each axis with the length of the remaining heads."""
     fused = _FUSED.search(name) is not None
     parts = 3 if fused else 1
     for axis in [tensor.dim() - 1] if fused else range(tensor.dim()):

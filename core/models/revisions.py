@@ -1,7 +1,6 @@
-"""Snapshots of a training run: folders, hub ids, or `owner/name@a..b`, all revisions from one to the other, in order.
+"""Snapshots of a training run: folders, hub IDs, or `owner/name@a..b` for a range of revisions, in order.
 
-Names of revisions are resolved once, to commits: what is opened later is what was listed, and the hub's cache holds it
-by that hash.
+Revisions are resolved once to commits, so that what is opened later is what was listed.
 """
 
 import re
@@ -19,22 +18,18 @@ _NUMBERED = re.compile(r"(?P<before>\D*)(?P<number>\d+)(?P<after>.*)")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One checkpoint of a training run.
-
-    Attributes:
-        name: what opens it; of a hub id with its commit.
-    """
+    """One checkpoint of a training run. name: opens it; a hub ID includes its commit."""
 
     label: str
     name: str
 
 
 def snapshots_of(names: tuple[str, ...]) -> list[Snapshot]:
-    """The snapshots that are named, in order.
+    """Return the named snapshots in order.
 
     Raises:
-        InputError: fewer than two, or one twice.
-        CheckpointError: a revision or repository that there is not.
+        InputError: there are fewer than two, or duplicates.
+        CheckpointError: a revision or repository does not exist.
     """
     found = [snapshot for name in names for snapshot in _snapshots(name.strip())]
     if len(found) < 2:
@@ -77,7 +72,7 @@ def _commit(name: str, revision: str | None) -> str:
 
 
 def _between(name: str, first: str, last: str) -> list[Snapshot]:
-    """Revisions whose names differ from these by their number alone, by number."""
+    """Revisions whose names differ from these only in their number, sorted by it."""
     ends = [_NUMBERED.fullmatch(end) for end in (first, last)]
     if ends[0] is None or ends[1] is None or _frame(ends[0]) != _frame(ends[1]):
         raise InputError(
@@ -102,7 +97,7 @@ def _frame(match: re.Match[str]) -> tuple[str, str]:
 
 
 def _revisions(name: str) -> dict[str, str]:
-    """Branches and tags of a repository, with their commits; offline those that were downloaded."""
+    """Branches and tags of a repository with their commits; offline, the downloaded ones."""
     import huggingface_hub  # half a second that folders need not wait for
 
     from .hub import said_of  # it needs the former

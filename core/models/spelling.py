@@ -1,4 +1,4 @@
-"""Tokens as people read them."""
+"""Tokens as readable text."""
 
 import re
 from typing import Any
@@ -8,10 +8,10 @@ _LOST = "\ufffd"
 
 
 def spelled(tokenizer: Any, ids: list[int]) -> list[str]:
-    """The text of each token: byte-level spellings decoded, a leading space as `·`.
+    """Return the text of each token: byte-level spellings decoded, a leading space as `·`.
 
-    A character that several tokens share is written whole at the first of them, and with its part at the others:
-    "我", "我[2/3]", "我[3/3]". Bytes that belong to no character are written as "<0xE6>".
+    A character that several tokens share is written at the first of them, and with its part at the others: "我",
+    "我[2/3]", "我[3/3]". Bytes without a character are written as "<0xE6>".
     """
     pieces = tokenizer.convert_ids_to_tokens(ids)
     special = set(tokenizer.all_special_ids)
@@ -72,7 +72,7 @@ def _decodes(some: bytes) -> bool:
 
 
 def _byte_letters() -> dict[str, int]:
-    """The byte that each letter of a byte-level vocabulary stands for (GPT-2's table)."""
+    """The byte for each letter of a byte-level vocabulary (GPT-2's table)."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + number): byte for number, byte in enumerate(others)}
@@ -82,7 +82,7 @@ _BYTES = _byte_letters()
 
 
 def _bytes_of(piece: str) -> bytes | None:
-    """The bytes of a piece of a byte-level vocabulary; None where it is spelled in another way."""
+    """The bytes of a byte-level token; None for other spellings."""
     known = [_BYTES.get(letter) for letter in piece]
     return None if None in known else bytes(byte for byte in known if byte is not None)
 

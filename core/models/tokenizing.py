@@ -1,8 +1,7 @@
-"""What a checkpoint's own files may ask of this machine: their size and depth, and a tokenizer's time.
+"""Limits on a checkpoint's files: their size and depth, and the time of its tokenizer.
 
-A tokenizer is rules of its own, patterns among them, which can take hours for one sentence, or stop its library with an
-error that no program expects. Those that ship with this project are called as they are; of all others a call has a
-time, and what it fails with is a sentence.
+Rules of a tokenizer, such as patterns, can take hours for one sentence or crash its library. Bundled tokenizers are
+called directly; calls of all others have a time limit, and their failures become errors of one sentence.
 """
 
 import json
@@ -33,9 +32,9 @@ _STUCK: "WeakSet[Any]" = WeakSet()  # those that did not answer in time; the thr
 
 
 def refuse_unbounded(folder: Path, name: str) -> None:
-    """Look at a checkpoint's files before anything of them is read.
+    """Check a checkpoint's files before any is read.
 
-    Raises CheckpointError for a file past its bound, or a config.json that no model has.
+    Raises CheckpointError for a file beyond its size limit, or an impossible config.json.
     """
     for patterns, most in ((SETTINGS, LARGEST_SETTINGS), (VOCABULARIES, LARGEST_VOCABULARY)):
         for file in (file for pattern in patterns for file in folder.glob(pattern)):
@@ -49,9 +48,9 @@ def refuse_unbounded(folder: Path, name: str) -> None:
 
 
 def refuse_wild_rules(folder: Path, name: str) -> None:
-    """Look at a tokenizer's rules before it is built.
+    """Check the rules of a tokenizer before it is built.
 
-    Raises CheckpointError for rules nested without end, or rules that make a text longer and longer.
+    Raises CheckpointError for rules nested too deeply, or rules that lengthen texts without bound.
     """
     file = folder / "tokenizer.json"
     parsed = _parsed(file, name) if file.is_file() else None
@@ -83,7 +82,7 @@ def _parsed(file: Path, name: str) -> Any:
 
 
 def _rules(parsed: Any) -> Iterator[tuple[int, Any]]:
-    """Every object in it, with how deep it lies; without recursion."""
+    """Every object in it with its depth, without recursion."""
     waiting = [(1, parsed)]
     while waiting:
         depth, part = waiting.pop()
@@ -94,7 +93,7 @@ def _rules(parsed: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _growth(rule: dict[str, Any]) -> float:
-    """How many times as long one rule can make a text: one that replaces, letter by letter or where nothing stood."""
+    """By which factor one rule can lengthen a text."""
     content, pattern = rule.get("content"), rule.get("pattern")
     if rule.get("type") != "Replace" or not isinstance(content, str) or not content:
         return 1.0
@@ -117,14 +116,12 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cl
 
 
 def tokenizer_of(folder: Path, name: str, *, ours: bool) -> tuple[Any, tuple[str, ...]]:
-    """The tokenizer of a folder, with the rules of its tokenizer.json.
+    """Return the tokenizer of a folder with the rules of its tokenizer.json, and a sentence if another class was
+    replaced.
 
-    transformers rebuilds some tokenizer classes from their vocabulary alone, without the normalizer and pre-tokenizer
-    in tokenizer.json. If the rebuilt tokenizer splits probe texts in another way, tokenizer.json is used as it is,
-    except where tokenizer_config.json declares the difference (do_lower_case, add_prefix_space and the like).
-
-    Returns:
-        The tokenizer, and a sentence if another class was replaced.
+    transformers rebuilds some tokenizers from their vocabulary, without the normalizer and pre-tokenizer in
+    tokenizer.json. If the rebuilt tokenizer splits probe texts differently, tokenizer.json is used, unless
+    tokenizer_config.json declares the difference (do_lower_case, add_prefix_space and so on).
     """
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     file, kind = folder / "tokenizer.json", type(tokenizer).__name__
@@ -153,7 +150,7 @@ def tokenizer_of(folder: Path, name: str, *, ours: bool) -> tuple[Any, tuple[str
 
 
 def _undeclared(told: dict[str, Any]) -> list[str]:
-    """Probe texts that what tokenizer_config.json declares does not change."""
+    """Probe texts that the settings in tokenizer_config.json do not change."""
     probes = list(_PROBES)
     if any(told.get(key) is not None for key in ("do_lower_case", "strip_accents", "keep_accents")):
         probes = [probe.lower() for probe in probes if probe.isascii() or not probe[0].isascii()]
@@ -169,7 +166,9 @@ def _pieces(tokenizer: Tokenizer, probes: list[str], specials: tuple[bool, ...])
 
 
 def _declare(backend: Tokenizer, told: dict[str, Any]) -> None:
-    """Give the rules of tokenizer.json what tokenizer_config.json declares about case, accents and leading spaces."""
+    """Apply the settings of tokenizer_config.json on case, accents and leading spaces to the rules of
+    tokenizer.json.
+    """
     rules = json.loads(backend.to_str())
     normalizer, splitter = rules.get("normalizer"), rules.get("pre_tokenizer")
     for _, rule in _rules([part for part in (normalizer, splitter) if part]):
@@ -190,12 +189,12 @@ def _declare(backend: Tokenizer, told: dict[str, Any]) -> None:
 
 
 def distrust(tokenizer: Any) -> None:
-    """Bound the time of every call of this tokenizer from now on, because it is none of ours."""
+    """Limit the time of every later call of this tokenizer."""
     _FOREIGN.add(tokenizer)
 
 
 def split(tokenizer: Any, *texts: Any, **options: Any) -> Any:
-    """`tokenizer(*texts, **options)`. Raises CheckpointError where its library fails, or it takes too long."""
+    """Call `tokenizer(*texts, **options)`. Raises CheckpointError if its library fails or takes too long."""
     if tokenizer not in _FOREIGN:
         return tokenizer(*texts, **options)
     if tokenizer in _STUCK:
@@ -204,7 +203,7 @@ def split(tokenizer: Any, *texts: Any, **options: Any) -> Any:
 
 
 def _in_time(call: Callable[[], Any], stuck: Callable[[], None] = lambda: None) -> Any:
-    """What a call gives; `stuck` is called where it takes too long, and the thread goes on for nobody."""
+    """Return the result of a call; if it takes too long, call `stuck` and abandon the thread."""
     answers: list[Any] = []
     asking = threading.Thread(target=_ask, args=(answers, call), name="tokenizing", daemon=True)
     asking.start()
@@ -225,7 +224,7 @@ def _in_time(call: Callable[[], Any], stuck: Callable[[], None] = lambda: None) 
 
 
 def is_panic(error: BaseException | None) -> bool:
-    """Whether the tokenizers library stopped with the class of its own, which is no Exception."""
+    """Return whether the tokenizers library stopped with its own class, which is not an Exception."""
     return error is not None and type(error).__name__ == "PanicException"
 
 

@@ -1,4 +1,4 @@
-"""The files that a checkpoint is made of: which are loaded, that none leads out, and a hash of those very files."""
+"""The files of a checkpoint: which are loaded, a check that none is outside its folder, and their hash."""
 
 import hashlib
 import json
@@ -21,16 +21,10 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
-    """The safetensors files that are loaded from a folder.
+    """Return the safetensors files that are loaded from a folder: one file, or the shards of the index; then those in
+    `beside`.
 
-    Args:
-        beside: names of files that are loaded too where they are there.
-
-    Returns:
-        The whole file, or the parts that the index names; then those beside.
-
-    Raises:
-        CheckpointError: for pickles, no weights, or an index that names files elsewhere.
+    Raises CheckpointError for pickles, missing weights, or an index with paths outside the folder.
     """
     extra = [folder / other for other in beside if (folder / other).is_file()]
     if (folder / WHOLE).is_file():
@@ -76,13 +70,13 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
 
 
 def variant_of(file: Path) -> str | None:
-    """The variant in a file name such as model.fp16.safetensors, as transformers takes it; None of other names."""
+    """Return the variant in a file name such as model.fp16.safetensors, or None."""
     match = _VARIANT.fullmatch(file.name)
     return match[1] if match else None
 
 
 def tensors_in(files: Sequence[Path]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """The dtype and shape of each tensor by its name, from the headers of safetensors files that can be read."""
+    """Return dtype and shape of each tensor by name, from the headers of readable safetensors files."""
     found: dict[str, tuple[str, tuple[int, ...]]] = {}
     for file in files:
         try:
@@ -103,7 +97,7 @@ def _json(file: Path) -> Any:
 
 
 def refuse_what_leads_out(folder: Path, name: str) -> None:
-    """Raises CheckpointError for a file of `folder` that lies, links followed, outside what the app may read."""
+    """Raise CheckpointError for a file of `folder` that is, with links resolved, outside the allowed folders."""
     for file in folder.rglob("*"):
         if file.is_file() and not config.within(file):
             raise CheckpointError(
@@ -113,7 +107,7 @@ def refuse_what_leads_out(folder: Path, name: str) -> None:
 
 
 def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
-    """Raises CheckpointError where config.json names weights of its own, or where there is no vocabulary."""
+    """Raise CheckpointError if config.json names other weights, or there is no vocabulary."""
     if read_config(folder, name).get("transformers_weights"):
         raise CheckpointError(f"Weights are those of {WHOLE}; config.json of {name} names another file: remove that.")
     if not has_tokenizer(folder):
@@ -124,12 +118,12 @@ def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
 
 
 def has_tokenizer(folder: Path) -> bool:
-    """Whether a folder holds a vocabulary."""
+    """Return whether a folder contains a vocabulary."""
     return any(file.is_file() for pattern in _VOCABULARIES for file in folder.glob(pattern))
 
 
 def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
-    """Numbers of each file that change when it is written or replaced, even where its time is set back."""
+    """Return numbers of each file that change when it is written or replaced, even if its time is reset."""
     statuses = [file.stat() for file in files]
     return tuple(
         (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for status in statuses
@@ -138,7 +132,7 @@ def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
 
 @lru_cache(maxsize=64)
 def hash_of_files(files: tuple[Path, ...], marks: tuple[tuple[int, ...], ...]) -> str:
-    """SHA-256 over the contents of `files`, in their order; remembered as long as their marks are the same."""
+    """Return the SHA-256 of the contents of `files`, cached for equal `marks`."""
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:
