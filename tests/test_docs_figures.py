@@ -23,7 +23,7 @@ def test_a_stored_table_names_its_command_and_has_whole_rows(file):
 
 
 def test_every_stored_table_is_on_a_page():
-    shown = results.classifier() + results.benchmarks() + results.tuning()
+    shown = results.classifier() + results.benchmarks() + results.tuning() + results.translation()
     for file in results.files():
         assert results.stored(file.stem) in shown, file.name
 
@@ -41,7 +41,7 @@ def test_each_study_of_the_record_with_a_headline_is_a_finding():
     assert text.count("\n| seeds | SST-2 |") == 1
 
 
-@pytest.mark.parametrize("function", [results.classifier, results.benchmarks, results.tuning])
+@pytest.mark.parametrize("function", [results.classifier, results.benchmarks, results.tuning, results.translation])
 def test_a_page_of_results_has_one_sentence_and_one_line_a_table(function):
     for section in function().split("\n## ")[1:]:
         words = [line for line in section.splitlines()[1:] if line and not line.startswith("|")]

@@ -1,5 +1,7 @@
 """`open`: a checkpoint or a loaded model, with everything that can be asked of its heads."""
 
+import copy
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -7,21 +9,43 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from tqdm.auto import tqdm
 
 from .. import models
+from ..atlas import scores as stored_scores
 from ..attention import AttentionMaps, Head
 from ..capture.running import capture
-from ..capture.words import word_maps
+from ..capture.words import special_positions_of, word_maps
 from ..codebook.classes import TOO_SMALL
+from ..config import settings
+from ..drawing.page import MapsSource
+from ..drawing.panes import Pane, scored_pane, telling_head
+from ..drawing.payload import as_bytes
 from ..errors import InputError
 from ..frames.records import AnnotatedSentence, Element, place
 from ..models.checkpoint import Checkpoint
 from ..patterns.suggestions import judged
+from ..scoring.intervals import Means
+from ..scoring.registry import HEAD_SCORES, even_scores, map_scores
+from ..store.database import Database
+from ..store.recovery import LockedError
+from ..studies.comparison.records import Counterpart
+from ..studies.contract import Finished
+from ..studies.explanation.cell_parts import LayerScores, layer_scores
 from ..studies.frames.frame_lookup import LinkReading, look_up
-from . import showing
+from ..studies.hypotheses.hypothesis import STUDY as HYPOTHESIS
+from ..studies.hypotheses.hypothesis import RowChoice, usual_rows
+from ..studies.hypotheses.measure_heads import keep_as_run
+from ..studies.hypotheses.records import Criterion
+from ..studies.hypotheses.registering import Proposal, batch_of, options_of, register
 from .labels import PatternClassifier, classifier_of
 from .running import study
-from .showing import checkpoint_of, encode, must_have_words, saved_copy
+from .showing import MapsWidget, checkpoint_of, encode, must_have_words, saved_copy
+
+Text = str | tuple[str, str]
+TOKENS_SHOWN = 256  # longer inputs are truncated: 144 heads of 256 tokens are 19 MB
+TERMS_SHOWN = 5  # of the score of one cell
+EXAMPLES = 100  # of a hypothesis: to form it, and to test it
 
 
 class Model:
@@ -73,17 +97,31 @@ class Model:
         return word_maps(maps, encoding) if words else maps
 
     def show(
-        self, text: str, pair: str | None = None, *, words: bool = False, height: int = 560, most: int = 256
-    ) -> showing.MapsWidget:
-        """Every head on a sentence or pair as a widget to explore. Its `save` writes one HTML file.
+        self, text: str, pair: str | None = None, *, words: bool = False, height: int = 560, most: int = TOKENS_SHOWN
+    ) -> MapsWidget:
+        """Show every head on a sentence or pair as a widget to explore. Its `save` writes one HTML file.
 
         Args:
             words: between words instead of tokens.
-            most: tokens; longer inputs are cut, and the widget says so.
+            most: tokens; longer inputs are truncated, and the widget says so.
+
+        Raises:
+            CheckpointError, InputError: the model cannot be captured; there is no text.
         """
-        return showing.shown(
-            self.checkpoint, text, pair, words=words, height=height, most=most, has_command=self._is_named
-        )
+        if not isinstance(text, str):
+            raise InputError(f"text must be a sentence; got {type(text).__name__}. Give a text.")
+        opened = self.checkpoint
+        if words:
+            must_have_words(opened)
+        encoding = encode(opened, text, pair, most=most)
+        maps = capture(opened, encoding)
+        maps = word_maps(maps, encoding) if words else maps
+        first, separators = special_positions_of(encoding, words=words)
+        pane = scored_pane(opened.name, maps, first=first, separators=separators)
+        cut = f"The last {encoding.cut} tokens were truncated; {len(encoding)} are shown." if encoding.cut else ""
+        source = MapsSource(opened.name, text, pair, opened.weights_hash, words)
+        source = source.with_command() if self._is_named else source
+        return MapsWidget([pane], source, head=telling_head(pane.scores or {}), note=cut, height=height)
 
     def heads(
         self,
@@ -114,8 +152,32 @@ class Model:
         return pd.DataFrame(ranking.rows("difference"))
 
     def why(self, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
-        """What decides where a head looks: for the strongest key of each token, the largest terms of the score."""
-        return showing.why(self.checkpoint, text, head, pair=pair)
+        """Decompose where a head attends: the largest terms of the score of every token's strongest key.
+
+        Args:
+            head: "L2H5", or a Head.
+
+        Returns:
+            One row for each term: query, key (zero-based), query_token, key_token, weight, score (minus the row's mean;
+                the terms sum to it), query_part, key_part, value; the last row of a cell sums all other terms.
+
+        Raises:
+            CheckpointError, InputError, InterventionError: the model, head or family cannot be decomposed.
+        """
+        _, chosen, scores = self._decomposed(text, head, pair)
+        rows = []
+        for query, token in enumerate(scores.encoding.tokens):
+            key = int(scores.inputs.weights[0, chosen.head, query].argmax())
+            cell = scores.cell(chosen.head, query, key)
+            rows += [
+                {
+                    "query": query, "key": key, "query_token": token, "key_token": scores.key_encoding.tokens[key],
+                    "weight": cell.weight, "score": cell.score, "query_part": term.query_part,
+                    "key_part": term.key_part, "value": term.value,
+                }
+                for term in cell.largest(TERMS_SHOWN)
+            ]  # fmt: skip
+        return pd.DataFrame(rows)
 
     def why_maps(
         self,
@@ -125,13 +187,38 @@ class Model:
         pair: str | None = None,
         side: Literal["query", "key"] = "key",
         height: int = 560,
-    ) -> showing.MapsWidget:
-        """The map of a head, and the map that each group of contributions to one side would draw alone."""
-        return showing.why_maps(self.checkpoint, text, head, pair=pair, side=side, height=height)
+    ) -> MapsWidget:
+        """Show the head's map next to the map that each group of contributions to one side would give alone.
 
-    def scores(
-        self, texts: showing.Text | Sequence[showing.Text] | None = None, *, task: str | None = None
-    ) -> pd.DataFrame:
+        Arguments and errors as for `why`.
+        """
+        opened, chosen, scores = self._decomposed(text, head, pair)
+        maps = {f"{chosen}": scores.inputs.weights[0, chosen.head]}
+        maps |= {
+            f"{group} only, on the {side} side": scores.map_of(chosen.head, group, side)
+            for group in scores.groups(side)
+        }
+        tokens, keys = scores.encoding.tokens, scores.key_encoding.tokens
+        panes = [
+            Pane(
+                title, 1, 1, tokens, as_bytes(weights.float().cpu().numpy()), opened.causal, named=str(chosen),
+                scores={}, key_tokens=None if keys == tokens else keys, part=chosen.part,
+            )
+            for title, weights in maps.items()
+        ]  # fmt: skip
+        source = MapsSource(opened.name, text, pair, opened.weights_hash)
+        return MapsWidget(panes, source, head=str(chosen), height=height)
+
+    def _decomposed(self, text: str, head: str | Head, pair: str | None) -> tuple[Checkpoint, Head, LayerScores]:
+        opened = self.checkpoint
+        if opened.dtype in ("float16", "bfloat16"):  # a decomposition is exact in float32
+            opened = Checkpoint(opened.name, copy.deepcopy(opened.model).float(), opened.tokenizer)
+        chosen = head if isinstance(head, Head) else Head.parse(head)
+        scores = layer_scores(opened, encode(opened, text, pair), chosen.layer, part=chosen.part)
+        scores.check(chosen.head, 0, 0)
+        return opened, chosen, scores
+
+    def scores(self, texts: Text | Sequence[Text] | None = None, *, task: str | None = None) -> pd.DataFrame:
         """Scores of every head, a row for each head and score.
 
         Args:
@@ -140,8 +227,8 @@ class Model:
             task: without texts, only scores on this task.
         """
         if texts is not None:
-            return showing.scores_on(self.checkpoint, texts)
-        known = showing.known_scores(self.folder, task=task)
+            return scores_on(self.checkpoint, texts)
+        known = known_scores(self.folder, task=task)
         return known if self._is_named else known.assign(checkpoint=self.name)
 
     def ablate(
@@ -157,7 +244,7 @@ class Model:
 
     def classify(
         self,
-        texts: showing.Text | Sequence[showing.Text],
+        texts: Text | Sequence[Text],
         *,
         classifier: PatternClassifier | str | Path | None = None,
         class_set: str | None = None,
@@ -176,7 +263,7 @@ class Model:
         opened = self.checkpoint
         fitted = classifier_of(classifier, class_set, causal=opened.causal)
         rows = []
-        for number, (text, pair) in enumerate(showing.rows_of(texts)):
+        for number, (text, pair) in enumerate(rows_of(texts)):
             maps = self._of(opened, text, pair)
             squares = list(maps.weights.reshape(-1, *maps.weights.shape[2:]))
             judgement = judged(fitted, squares)
@@ -210,15 +297,25 @@ class Model:
         task: str = "sst2",
         limit: int = 200,
         draws: int = 99,
+        progress: bool = True,
     ) -> pd.DataFrame:
-        """Each head's counterpart in another checkpoint: one row a head of this one, with a similarity and a test.
+        """Find the counterpart of each head in another checkpoint, like the study `counterparts`.
 
         Args:
-            texts: sentences; without them examples of the task.
-            draws: of random weights, at least 99.
+            texts: sentences; without them, examples of the task.
+            draws: random-weight baselines, at least 99.
+
+        Returns:
+            One row for each head: layer, head, match_layer, match_head (zero-based), similarity, low, high, margin, p,
+                agrees, matched.
+
+        Raises:
+            CheckpointError, InputError: a checkpoint cannot be opened, or the two have no words in common.
         """
-        other = compare.folder if isinstance(compare, Model) else str(compare)
-        return showing.counterparts(self.folder, other, texts, task=task, limit=limit, draws=draws)
+        inputs = {"texts": list(texts)} if texts else {"tasks": [task]}
+        rows = study("counterparts", self, compare=compare, limit=limit, draws=draws, progress=progress, **inputs)
+        kept = [head.as_row() for head in Counterpart.among(rows.to_dict("records"))]
+        return pd.DataFrame(kept)
 
     def hypothesis(
         self,
@@ -229,6 +326,7 @@ class Model:
         thought: str = "",
         judged: str = "",
         author: str = "",
+        progress: bool = True,
     ) -> pd.DataFrame:
         """Register a hypothesis about a head, test it on other examples, and store both in your database.
 
@@ -236,12 +334,131 @@ class Model:
             head: such as "L1H1".
             predicate: such as "offset"; docs/explanation/hypotheses.md lists them.
             parameters: of the predicate, such as {"offset": "first"}.
-            thought: the examples that suggested the hypothesis, as task:split:limit:seed.
-            judged: other examples, which decide.
+            thought: the examples that suggested the hypothesis, as task:split:limit:seed; without them SST-2, or what
+                the predicate needs.
+            judged: the evaluation examples; without them RTE, or what the predicate needs.
+
+        Returns:
+            One row for each criterion: hypothesis (its ID), criterion, state, measure, amount, low, high, baseline, n,
+                p, adjusted, level, note.
+
+        Raises:
+            InputError: the hypothesis cannot be tested with these arguments.
+            CheckpointError: the checkpoint cannot be opened.
+            LockedError: the app holds the database; use its page, or close it.
         """
-        return showing.hypothesis(
-            self.folder, head, predicate, parameters, thought=thought, judged=judged, author=author
+        usual = usual_rows(predicate, EXAMPLES)
+        chosen = [RowChoice.parse(given or other) for given, other in zip((thought, judged), usual, strict=True)]
+        proposal = Proposal(Head.parse(head), predicate, dict(parameters))
+        with Database(settings().database) as db:
+            batch, _ = register(db, self.folder, [proposal], thought=chosen[0], judged=chosen[1], annotator=author)
+            options = options_of(*batch_of(db, batch))
+            todo = tqdm(HYPOTHESIS.units(options), desc=HYPOTHESIS.name, leave=False, disable=not progress)
+            units = [HYPOTHESIS.run(options, unit) for unit in todo]
+            rows = HYPOTHESIS.summarize(options, [unit.partial for unit in units])
+            run = keep_as_run(db, HYPOTHESIS, options, {"weights_hash": units[0].provenance.weights_hash}, rows)
+            partials = [unit.partial for unit in units]
+            HYPOTHESIS.keep(db, Finished(run, HYPOTHESIS.title(options), options, rows, lambda: iter(partials)))
+        names = ("hypothesis", "criterion", "state", "measure", "amount", "low", "high", "baseline", "n", "p",
+                 "adjusted", "level", "note")  # fmt: skip
+        return pd.DataFrame([{name: getattr(row, name) for name in names} for row in Criterion.among(rows)])
+
+
+def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFrame:
+    """Score every head on your texts.
+
+    Args:
+        texts: a sentence, a pair (tuple of two), or a list of them.
+
+    Returns:
+        One row for each head and score: layer, head (zero-based), name, score, value (mean over texts), low and high
+            (95 % CI; NaN for too few texts), baseline (mean under uniform attention), n (texts).
+
+    Raises:
+        CheckpointError, InputError: the model cannot be captured; there is no text.
+    """
+    rows = rows_of(texts)
+    names = list(HEAD_SCORES)
+    means = Means(checkpoint.layers, checkpoint.heads, len(names))
+    evenly = Means(checkpoint.layers, checkpoint.heads, len(names))
+    for number, (text, pair) in enumerate(tqdm(rows, desc="texts", leave=False, disable=len(rows) < 2)):
+        encoding = encode(checkpoint, text, pair)
+        maps = capture(checkpoint, encoding)
+        places: dict[str, Any] = {"first": encoding.first, "separators": encoding.separators}
+        for kept, scores in ((means, map_scores(maps, **places)), (evenly, even_scores(maps, **places))):
+            _take(kept, _stacked(scores, maps), number)
+    return _frame(means, evenly, names)
+
+
+def known_scores(checkpoint: str, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
+    """Return all scores of all heads of a checkpoint: stored, bundled, or measured now.
+
+    If the app holds the database, stored results are omitted with a warning.
+
+    Args:
+        task: only scores on this task and those without a task; None for all.
+        measure: measure a first set (seconds) if nothing is stored or bundled.
+
+    Returns:
+        The columns of `core.atlas.scores.ScoreRow`. For a table of heads, use
+        `frame.pivot(index="layer", columns="head", values="value")` on one score.
+
+    Raises:
+        CheckpointError, InputError: from measuring.
+    """
+    path = settings().database.expanduser()
+    if not path.is_file():
+        return stored_scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
+    try:
+        with Database(path) as db:
+            return stored_scores.atlas(db, checkpoint=checkpoint, task=task, measure=measure)
+    except LockedError as error:
+        warnings.warn(f"The database is held by {error.holder}, so its stored scores are omitted.", stacklevel=2)
+        return stored_scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
+
+
+def rows_of(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:
+    """Return texts as pairs of a text and its second text. Raises InputError."""
+    some = [texts] if isinstance(texts, (str, tuple)) else list(texts)
+    rows = [(row, None) if isinstance(row, str) else row for row in some]
+    if not rows or not all(isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], str) for row in rows):
+        raise InputError(
+            f"texts must be a sentence, a pair, or a list of them; got {str(texts)[:80]!r}. Give one of these."
         )
+    return rows
+
+
+def _stacked(scores: Mapping[str, np.ndarray], maps: AttentionMaps) -> np.ndarray:
+    """Return the scores of one input, [layer, head, score], broadcast to all heads."""
+    every = [np.asarray(scores[name], np.float64) for name in HEAD_SCORES]
+    shape = (maps.layers, maps.heads)
+    return np.stack([np.broadcast_to(score if score.ndim == 2 else score[:, None], shape) for score in every], -1)
+
+
+def _take(means: Means, values: np.ndarray, number: int) -> None:
+    counts = (~np.isnan(values[:, 0])).astype(float)  # an input has a score for all heads or for none
+    for layer in range(len(values)):
+        means.update(layer, values[layer][None], counts[layer][None], [number])
+
+
+def _frame(means: Means, evenly: Means, names: Sequence[str]) -> pd.DataFrame:
+    estimate, baseline = means.result(), evenly.result().value
+    rows = [
+        {
+            "layer": layer,
+            "head": head,
+            "name": str(Head(layer, head)),
+            "score": name,
+            "value": estimate.value[layer, head, place],
+            "low": estimate.low[layer, head, place],
+            "high": estimate.high[layer, head, place],
+            "baseline": baseline[layer, head, place],
+            "n": int(estimate.n[place]),
+        }
+        for layer, head in np.ndindex(estimate.value.shape[:2])
+        for place, name in enumerate(names)
+    ]
+    return pd.DataFrame(rows)
 
 
 def open(model: Any, tokenizer: Any = None) -> Model:

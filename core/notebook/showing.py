@@ -1,4 +1,4 @@
-"""The notebook functions: the map workbench as a widget, and data frames of heads, counterparts and circuits."""
+"""Loaded models, the map workbench as a widget, and circuits as data frames and graphs."""
 
 import atexit
 import copy
@@ -7,12 +7,11 @@ import json
 import shutil
 import tempfile
 import threading
-import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anywidget
 import networkx as nx
@@ -21,141 +20,19 @@ import pandas as pd
 import torch
 import traitlets
 from torch import nn
-from tqdm.auto import tqdm
 
 from .. import models
-from ..atlas import scores as stored_scores
-from ..attention import AttentionMaps, Head
-from ..capture.running import capture
-from ..capture.words import special_positions_of, word_maps
-from ..config import settings
+from ..attention import AttentionMaps
 from ..drawing import theme
 from ..drawing.page import MapsSource, maps_page
 from ..drawing.panes import Pane, header_of, scored_pane, telling_head
-from ..drawing.payload import as_bytes, packed, workbench_script, workbench_style
+from ..drawing.payload import packed, workbench_script, workbench_style
 from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.classifier import POOLING_KEY
 from ..models.encoding import Encoding
-from ..scoring.intervals import Means
-from ..scoring.registry import HEAD_SCORES, even_scores, map_scores
-from ..store.database import Database
-from ..store.recovery import LockedError
-from ..store.rows import Row
 from ..studies.circuits.records import CircuitEdge
-from ..studies.comparison.counterparts import STUDY
-from ..studies.comparison.records import Counterpart
-from ..studies.contract import Finished
-from ..studies.explanation.cell_parts import LayerScores, layer_scores
-from ..studies.hypotheses.hypothesis import STUDY as HYPOTHESIS
-from ..studies.hypotheses.hypothesis import HypothesisOptions, RowChoice, usual_rows
-from ..studies.hypotheses.measure_heads import keep_as_run
-from ..studies.hypotheses.records import Criterion
-from ..studies.hypotheses.registering import Proposal, batch_of, options_of, register
 from ..writing import write_whole
-
-# ---------------------------------------------------------------- head scores
-
-
-Text = str | tuple[str, str]
-
-
-def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFrame:
-    """Score every head on your texts.
-
-    Args:
-        texts: a sentence, a pair (tuple of two), or a list of them.
-
-    Returns:
-        One row for each head and score: layer, head (zero-based), name, score, value (mean over texts), low and high
-            (95 % CI; NaN for too few texts), baseline (mean under uniform attention), n (texts).
-
-    Raises:
-        CheckpointError, InputError: the model cannot be captured; there is no text.
-    """
-    rows = rows_of(texts)
-    names = list(HEAD_SCORES)
-    means = Means(checkpoint.layers, checkpoint.heads, len(names))
-    evenly = Means(checkpoint.layers, checkpoint.heads, len(names))
-    for number, (text, pair) in enumerate(tqdm(rows, desc="texts", leave=False, disable=len(rows) < 2)):
-        encoding = encode(checkpoint, text, pair)
-        maps = capture(checkpoint, encoding)
-        places: dict[str, Any] = {"first": encoding.first, "separators": encoding.separators}
-        for kept, scores in ((means, map_scores(maps, **places)), (evenly, even_scores(maps, **places))):
-            _take(kept, _stacked(scores, maps), number)
-    return _frame(means, evenly, names)
-
-
-def known_scores(checkpoint: str, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
-    """Return all scores of all heads of a checkpoint: stored, bundled, or measured now.
-
-    If the app holds the database, stored results are omitted with a warning.
-
-    Args:
-        task: only scores on this task and those without a task; None for all.
-        measure: measure a first set (seconds) if nothing is stored or bundled.
-
-    Returns:
-        The columns of `core.atlas.scores.ScoreRow`. For a table of heads, use
-        `frame.pivot(index="layer", columns="head", values="value")` on one score.
-
-    Raises:
-        CheckpointError, InputError: from measuring.
-    """
-    path = settings().database.expanduser()
-    if not path.is_file():
-        return stored_scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
-    try:
-        with Database(path) as db:
-            return stored_scores.atlas(db, checkpoint=checkpoint, task=task, measure=measure)
-    except LockedError as error:
-        warnings.warn(f"The database is held by {error.holder}, so its stored scores are omitted.", stacklevel=2)
-        return stored_scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
-
-
-def rows_of(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:
-    """Return texts as pairs of a text and its second text. Raises InputError."""
-    some = [texts] if isinstance(texts, (str, tuple)) else list(texts)
-    rows = [(row, None) if isinstance(row, str) else row for row in some]
-    if not rows or not all(isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], str) for row in rows):
-        raise InputError(
-            f"texts must be a sentence, a pair, or a list of them; got {str(texts)[:80]!r}. Give one of these."
-        )
-    return rows
-
-
-def _stacked(scores: Mapping[str, np.ndarray], maps: AttentionMaps) -> np.ndarray:
-    """Return the scores of one input, [layer, head, score], broadcast to all heads."""
-    every = [np.asarray(scores[name], np.float64) for name in HEAD_SCORES]
-    shape = (maps.layers, maps.heads)
-    return np.stack([np.broadcast_to(score if score.ndim == 2 else score[:, None], shape) for score in every], -1)
-
-
-def _take(means: Means, values: np.ndarray, number: int) -> None:
-    counts = (~np.isnan(values[:, 0])).astype(float)  # an input has a score for all heads or for none
-    for layer in range(len(values)):
-        means.update(layer, values[layer][None], counts[layer][None], [number])
-
-
-def _frame(means: Means, evenly: Means, names: Sequence[str]) -> pd.DataFrame:
-    estimate, baseline = means.result(), evenly.result().value
-    rows = [
-        {
-            "layer": layer,
-            "head": head,
-            "name": str(Head(layer, head)),
-            "score": name,
-            "value": estimate.value[layer, head, place],
-            "low": estimate.low[layer, head, place],
-            "high": estimate.high[layer, head, place],
-            "baseline": baseline[layer, head, place],
-            "n": int(estimate.n[place]),
-        }
-        for layer, head in np.ndindex(estimate.value.shape[:2])
-        for place, name in enumerate(names)
-    ]
-    return pd.DataFrame(rows)
-
 
 # ---------------------------------------------------------------- loaded models
 
@@ -303,57 +180,7 @@ def must_have_words(checkpoint: Checkpoint) -> None:
         )
 
 
-# ---------------------------------------------------------------- hypotheses
-
-
-ROWS = 100
-
-
-def hypothesis(
-    checkpoint: str, head: str, predicate: str, parameters: Mapping[str, str], *, thought: str = "", judged: str = "",
-    author: str = "",
-) -> pd.DataFrame:  # fmt: skip
-    """Register a hypothesis about a head, test it in this process, and store both in your database.
-
-    Args:
-        head: such as "L1H1".
-        predicate: one of docs/explanation/hypotheses.md, such as "offset".
-        parameters: of the predicate, such as {"offset": "first"}.
-        thought: examples it was formed on, as task:split:limit:seed; default: SST-2, or what the predicate needs.
-        judged: evaluation examples; default: RTE, or what the predicate needs.
-
-    Returns:
-        One row for each criterion: hypothesis (its ID), criterion, state, measure, amount, low, high, baseline, n, p,
-            adjusted, level, note.
-
-    Raises:
-        InputError: the hypothesis cannot be tested with these arguments.
-        CheckpointError: the checkpoint cannot be opened.
-        LockedError: the app holds the database; use its page, or close it.
-    """
-    usual = usual_rows(predicate, ROWS)
-    rows = [RowChoice.parse(given or other) for given, other in zip((thought, judged), usual, strict=True)]
-    said = Proposal(Head.parse(head), predicate, dict(parameters))
-    with Database(settings().database) as db:
-        batch, _ = register(db, checkpoint, [said], thought=rows[0], judged=rows[1], annotator=author)
-        criteria = Criterion.among(_tested(db, options_of(*batch_of(db, batch))))
-    names = ("hypothesis", "criterion", "state", "measure", "amount", "low", "high", "baseline", "n", "p", "adjusted",
-             "level", "note")  # fmt: skip
-    return pd.DataFrame([{name: getattr(criterion, name) for name in names} for criterion in criteria])
-
-
-def _tested(db: Database, options: HypothesisOptions) -> list[Row]:
-    """Run the test, store it like a job, and return its rows."""
-    units = [HYPOTHESIS.run(options, unit) for unit in HYPOTHESIS.units(options)]
-    rows = HYPOTHESIS.summarize(options, [unit.partial for unit in units])
-    run = keep_as_run(db, HYPOTHESIS, options, {"weights_hash": units[0].provenance.weights_hash}, rows)
-    title = HYPOTHESIS.title(options)
-    HYPOTHESIS.keep(db, Finished(run, title, options, rows, lambda: (unit.partial for unit in units)))
-    return rows
-
-
 HERE = Path(__file__).resolve().parent
-PIECES_SHOWN = 256  # longer inputs are truncated: 144 heads of 256 tokens are 19 MB
 
 
 class MapsWidget(anywidget.AnyWidget):
@@ -379,40 +206,6 @@ class MapsWidget(anywidget.AnyWidget):
         )
         write_whole(file, page)
         return Path(file)
-
-
-def shown(
-    checkpoint: Checkpoint,
-    text: str,
-    pair: str | None = None,
-    *,
-    words: bool = False,
-    height: int = 560,
-    most: int = PIECES_SHOWN,
-    has_command: bool = False,
-) -> MapsWidget:
-    """Every head of a checkpoint on a sentence or pair, as the app draws them.
-
-    Args:
-        most: tokens; longer inputs are cut, and the widget says so.
-        has_command: whether a command of the terminal gives these maps again.
-
-    Raises:
-        CheckpointError, InputError: the model cannot be seen into; there is no text.
-    """
-    if not isinstance(text, str):
-        raise InputError(f"text must be a sentence; got {type(text).__name__}. Give a text.")
-    if words:
-        must_have_words(checkpoint)
-    encoding = encode(checkpoint, text, pair, most=most)
-    maps = capture(checkpoint, encoding)
-    maps = word_maps(maps, encoding) if words else maps
-    first, separators = special_positions_of(encoding, words=words)
-    pane = scored_pane(checkpoint.name, maps, first=first, separators=separators)
-    cut = f"The last {encoding.cut} tokens were truncated; {len(encoding)} are shown." if encoding.cut else ""
-    source = MapsSource(checkpoint.name, text, pair, checkpoint.weights_hash, words)
-    source = source.with_command() if has_command else source
-    return MapsWidget([pane], source, head=telling_head(pane.scores or {}), note=cut, height=height)
 
 
 SHAPES = (
@@ -542,112 +335,3 @@ def _rows(rows: Rows | str | Path) -> Rows:
             f"A circuit file must be the output of `study circuit --json`; {rows} is not. Run `study circuit "
             "--json` to write it."
         ) from error
-
-
-# ---------------------------------------------------------------- counterparts
-
-
-def counterparts(
-    checkpoint: str, compare: str, texts: Sequence[str] = (), *, task: str = "sst2", limit: int = 200, draws: int = 99
-) -> pd.DataFrame:
-    """Find each head's counterpart in another checkpoint, like the study `counterparts`.
-
-    Args:
-        texts: sentences; otherwise examples of the task.
-        draws: random-weight baselines, at least 99.
-
-    Returns:
-        One row for each head of `checkpoint`: layer, head, match_layer, match_head (zero-based), similarity, low, high,
-        margin, p, agrees, matched.
-
-    Raises:
-        CheckpointError, InputError: a checkpoint cannot be opened, or the two have no words in common.
-    """
-    inputs = {"texts": list(texts)} if texts else {"tasks": [task]}
-    options = STUDY.read({"checkpoint": checkpoint, "compare": compare, "limit": limit, "draws": draws} | inputs)
-    partials = [STUDY.run(options, unit).partial for unit in STUDY.units(options)]
-    return pd.DataFrame([head.as_row() for head in Counterpart.among(STUDY.summarize(options, partials))])
-
-
-LARGEST = 5  # terms shown for a cell
-
-
-def why(checkpoint: Checkpoint, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
-    """Decompose where a head attends: the largest terms of the score of every token's strongest key.
-
-    Args:
-        head: "L2H5", or a Head.
-        pair: second text, or None.
-
-    Returns:
-        One row for each term: query, key (zero-based), query_token, key_token, weight, score (minus the row's mean; the
-            terms sum to it), query_part, key_part, value; the last row of a cell sums all other terms.
-
-    Raises:
-        CheckpointError, InputError, InterventionError: the model, head or family cannot be decomposed.
-    """
-    _, chosen, scores = _taken_apart(checkpoint, text, head, pair)
-    rows = []
-    for query, token in enumerate(scores.encoding.tokens):
-        key = int(scores.inputs.weights[0, chosen.head, query].argmax())
-        cell = scores.cell(chosen.head, query, key)
-        cell_facts = {"query": query, "key": key, "query_token": token, "key_token": scores.key_encoding.tokens[key]}
-        for term in cell.largest(LARGEST):
-            rows.append(
-                {
-                    **cell_facts,
-                    "weight": cell.weight,
-                    "score": cell.score,
-                    "query_part": term.query_part,
-                    "key_part": term.key_part,
-                    "value": term.value,
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def why_maps(
-    checkpoint: Checkpoint,
-    text: str,
-    head: str | Head,
-    *,
-    pair: str | None = None,
-    side: Literal["query", "key"] = "key",
-    height: int = 560,
-) -> MapsWidget:
-    """Show the head's map next to the map that each group of contributions to one side would give alone.
-
-    Arguments and errors as for `why`.
-    """
-    checkpoint, chosen, scores = _taken_apart(checkpoint, text, head, pair)
-    maps = {f"{chosen}": scores.inputs.weights[0, chosen.head]}
-    maps |= {
-        f"{group} only, on the {side} side": scores.map_of(chosen.head, group, side) for group in scores.groups(side)
-    }
-    tokens, keys = scores.encoding.tokens, scores.key_encoding.tokens
-    panes = [
-        Pane(
-            title, 1, 1, tokens, as_bytes(weights.float().cpu().numpy()), checkpoint.causal, named=str(chosen),
-            scores={}, key_tokens=None if keys == tokens else keys, part=chosen.part,
-        )
-        for title, weights in maps.items()
-    ]  # fmt: skip
-    source = MapsSource(checkpoint.name, text, pair, checkpoint.weights_hash)
-    return MapsWidget(panes, source, head=str(chosen), height=height)
-
-
-def _taken_apart(
-    checkpoint: Checkpoint, text: str, head: str | Head, pair: str | None
-) -> tuple[Checkpoint, Head, LayerScores]:
-    checkpoint = _exact(checkpoint)
-    chosen = head if isinstance(head, Head) else Head.parse(head)
-    scores = layer_scores(checkpoint, encode(checkpoint, text, pair), chosen.layer, part=chosen.part)
-    scores.check(chosen.head, 0, 0)
-    return checkpoint, chosen, scores
-
-
-def _exact(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint, or a float32 copy of a half-precision one, for exact decompositions."""
-    if checkpoint.dtype not in ("float16", "bfloat16"):
-        return checkpoint
-    return Checkpoint(checkpoint.name, copy.deepcopy(checkpoint.model).float(), checkpoint.tokenizer)

@@ -123,6 +123,11 @@ def benchmarks() -> str:
             stored("benchmark-streaming"),
         ),
         (
+            "Model families",
+            "Time of capture with scores, divided by the time of a bare forward pass (4 layers x 8 heads, 128 tokens).",
+            stored("benchmark-families"),
+        ),
+        (
             "Sequential test",
             "Work saved compared with testing every head on all 872 dev examples of SST-2, mean of five orders.",
             stored("benchmark-sequential-test"),
@@ -225,6 +230,28 @@ def tuning() -> str:
     )
 
 
+def translation() -> str:
+    """Heads of the bundled translation model."""
+    return page(
+        "Translation model",
+        (
+            "Heads that matter",
+            "Change in exact translations when a head is zeroed, if significant (4 of 36 heads, max-T, n = 300 sentences).",
+            stored("translation-ablation"),
+        ),
+        (
+            "Pruning by importance",
+            "Share of exact translations after heads of one stack were removed, n = 300 sentences.",
+            stored("translation-pruning"),
+        ),
+        (
+            "Cross-attention as alignment",
+            "How often the best cross-attention head attends most to the word that it translates, n = 300 sentences.",
+            stored("translation-alignment"),
+        ),
+    )
+
+
 def _tuned_scores() -> Iterator[tuple[str, ...]]:
     for run in _runs("finetune", MINILM):
         scores = TunedScore.among(shipped_record.run_rows(run))
@@ -269,6 +296,7 @@ PAGES = {
     "results/findings.md": findings,
     "results/reproduction.md": reproduction,
     "results/fine-tuning.md": tuning,
+    "results/translation.md": translation,
 }
 
 

@@ -70,6 +70,40 @@ def test_numbers_of_a_loaded_model_are_those_of_the_commands_on_a_saved_copy(mod
     assert swept.attrs["provenance"]["weights_hash"]
 
 
+@pytest.mark.slow  # 20 CPU seconds: a command and a saved copy
+def test_counterparts_of_a_loaded_model_are_those_of_the_command(model, tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    saved = str(tmp_path / "saved")
+    model.save_pretrained(saved)
+    tokenizer.save_pretrained(saved)
+    found = notebook.open(model, tokenizer).counterparts(config.ENCODER, task="sst2", limit=8, progress=False)
+    words = ("--task", "sst2", "--limit", "8", "--draws", "99")
+    rows = [row for row in printed("study", "counterparts", saved, config.ENCODER, *words) if row["kind"] == "head"]
+    named = [{name: row[name] for name in found.columns} for row in rows]
+    equal(found, named)
+    assert len(found) == 4  # two layers of two heads
+
+
+def test_every_call_leaves_a_loaded_model_as_it_was(model, tokenizer):
+    model.set_attn_implementation("eager")
+    model.train()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    settings, modes = model.config.to_dict(), [module.training for module in model.modules()]
+    opened = notebook.open(model, tokenizer)
+    opened.maps(SENTENCE)
+    opened.show(SENTENCE)
+    opened.heads(SENTENCE, "gave", "book")
+    opened.scores([SENTENCE])
+    opened.why(SENTENCE, "L1H1")
+    opened.classify(SENTENCE)
+    opened.folder
+    assert model.config.to_dict() == settings
+    assert model.config._attn_implementation == "eager"
+    assert [module.training for module in model.modules()] == modes
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
 def test_a_model_is_saved_once_until_its_weights_change(model, tokenizer):
     first = saved_copy(model, tokenizer)
     assert saved_copy(model, tokenizer) == first
@@ -148,6 +182,28 @@ def test_arrays_of_numpy_and_torch_and_what_transformers_returns_are_drawn(causa
         assert (pane["tokens"], pane["causal"]) == (tokens, causal)
     drawn, _ = pane_of(notebook.show_maps(weights[1], tokens))
     np.testing.assert_allclose(drawn, weights[1:2], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (config.ENCODER, ("--pair", "It purred.")),
+        (config.DECODER, ()),
+        ("atlas-translator", ("--part", "cross", "--pair", "It purred.")),
+    ],
+)
+def test_a_file_that_the_command_maps_writes_is_drawn(name, words, tmp_path):
+    file = tmp_path / "maps.npz"
+    done = CliRunner().invoke(__main__.app, ["maps", name, "--text", SENTENCE, *words, "--out", str(file)])
+    assert done.exit_code == 0, done.output
+    widget = notebook.show_maps(file)
+    with np.load(file) as stored:
+        (pane,) = widget.panes
+        assert (pane.layers, pane.heads) == stored["weights"].shape[:2]
+        drawn = np.frombuffer(pane.weights, "<u2").reshape(stored["weights"].shape) / 65535
+        np.testing.assert_allclose(drawn, stored["weights"], atol=1e-4)
+        assert pane.tokens == tuple(stored["tokens"])
+        assert pane.keys == tuple(stored["key_tokens"])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from core.capture.words import word_maps
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
 from core.models.present import present_weights
-from core.notebook.showing import known_scores
+from core.notebook.model import known_scores
 from core.scoring.registry import head_scores
 from core.store import runs
 from core.store.database import Database
@@ -72,7 +72,7 @@ def test_an_error_while_it_runs_leaves_the_model_as_it_was(loaded, monkeypatch):
     def broken(*_):
         raise RuntimeError("stop")
 
-    monkeypatch.setattr("core.notebook.showing.capture", broken)
+    monkeypatch.setattr("core.notebook.model.capture", broken)
     with pytest.raises(RuntimeError, match="stop"):
         notebook.open(model, tokenizer).show(TEXT)
     assert model.training
