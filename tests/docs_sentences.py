@@ -36,15 +36,15 @@ class Sentences:
 def circuit(rows: list[Row]) -> Iterator[str]:
     """How many edges matter, how large the circuit is."""
     (whole,) = _of(rows, "circuit")
-    yield f"{whole['n']} pairs decide, {whole['judging']} judge, {whole['control']} have the same answer"
+    yield f"The test used {whole['n']} pairs, the evaluation {whole['judging']} and the control {whole['control']}"
     yield f"A and B differ by {whole['difference']:.2f} logits"
-    opened = f"{whole['open']} are open ({100 * whole['open'] / whole['raced']:.1f} %)"
-    yield f"{whole['does_not_matter']:,} do not and {opened}"
-    yield f"{whole['stable']} edges are stable"
-    yield f"{whole['evaluations']:,} of {whole['of_evaluations']:,} evaluations were made"
+    undecided = f"{whole['open']} are undecided ({100 * whole['open'] / whole['raced']:.1f} %)"
+    yield f"{whole['does_not_matter']:,} edges do not matter and {undecided}; {whole['stable']} edges are stable"
+    yield f"It made {whole['evaluations']:,} of {whole['of_evaluations']:,} evaluations."
     kept = {row["size"]: row["value"] for row in _of(rows, "faithfulness") if row["order"] == "effect"}
-    shown = [f"{size} {_share(kept[size])}" for size in (109, 219, 438)]
-    yield f"44 edges keep {_share(kept[44])} of the difference, {', '.join(shown)};"
+    shown = [f"{size} retain {kept[size]:.0%}".replace("%", " %") for size in (109, 219, 438)]
+    first = f"The strongest 44 edges retain {kept[44]:.0%}".replace("%", " %")
+    yield f"{first} of the difference, {shown[0]}, {shown[1]} and {shown[2]};"
 
 
 def gates(rows: list[Row]) -> Iterator[str]:
@@ -54,30 +54,25 @@ def gates(rows: list[Row]) -> Iterator[str]:
         for name in ("facilitating", "irrelevant", "undecided")
     }
     yield f"{len(heads['facilitating'])} heads are facilitating ({', '.join(heads['facilitating'])})"
-    yield f"{len(heads['irrelevant'])} irrelevant, none interfering, {len(heads['undecided'])} undecided"
+    yield f"{len(heads['irrelevant'])} are irrelevant, none is interfering and {len(heads['undecided'])} are undecided"
     together = next(row for row in _of(rows, "together") if row["name"] == "irrelevant")
-    ends = " to ".join(_share(together[end], 3) for end in ("low", "high"))
-    yield f"out together change the loss by {_share(together['effect'], 3)} ({ends})"
+    ends = f"{together['low']:.3f} to {together['high']:.3f}"
+    yield f"all irrelevant heads changes the loss by {together['effect']:.3f} (95 % CI {ends})"
 
 
 def pairs(rows: list[Row]) -> Iterator[str]:
     """How many pairs of heads interact, and which most."""
     redundant = [row for row in rows if row["verdict"] == "redundant"]
     opened = sum(row["verdict"] == "open" for row in rows)
-    yield f"{len(rows)} pairs, {rows[0]['n']} rows): {len(redundant)} are redundant, none works together"
-    yield f"{opened} stay open"
+    counts = f"{len(redundant)} are redundant, none works together and {opened} are undecided"
+    yield f"Of {len(rows)} pairs, {counts} (n = {rows[0]['n']} examples)."
     most = max(redundant, key=lambda row: row["interaction"])
-    ends = f"{_share(most['low'])} to {_share(most['high'])}"
-    yield f"{most['name']}, +{_share(most['interaction'])} logits ({ends}, corrected p {_share(most['p'], 3)})"
+    ends = f"95 % CI {most['low']:.2f} to {most['high']:.2f}"
+    yield f"{most['name']} with +{most['interaction']:.2f} logits ({ends}, corrected p {most['p']:.3f})"
 
 
 def _of(rows: list[Row], kind: str) -> list[Row]:
     return [row for row in rows if row["kind"] == kind]
-
-
-def _share(value: float, digits: int = 2) -> str:
-    """As the docs write it: .59."""
-    return f"{value:.{digits}f}".replace("0.", ".", 1)
 
 
 SENTENCES = (

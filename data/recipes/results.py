@@ -236,7 +236,7 @@ def translation() -> str:
         "Translation model",
         (
             "Heads that matter",
-            "Change in exact translations when a head is zeroed, if significant (4 of 36 heads, max-T, n = 300 sentences).",
+            "Significant changes in exact translations when one head is zeroed (4 of 36 heads, max-T, n = 300 sentences).",
             stored("translation-ablation"),
         ),
         (

@@ -76,6 +76,6 @@ def test_the_worked_example_of_the_docs_is_what_comes_of_its_commands(command, t
     met = [name for name in CRITERIA if row[name.replace(" ", "_")] == "met"]
     assert met == ["seen", "held out", "explained", "specific", "stable", "transfers"]
     written = " ".join(text.split())
-    assert f"(weights {row['weights_hash'][:12]}) looks at the first token on 100 MRPC-like rows" in written
+    assert f"(weights {row['weights_hash'][:12]}) attends to the first token on 100 RTE-like examples" in written
     assert f"RO-Crate attached): {', '.join(met[:-1])}, and shared by its counterpart" in written
     assert (row["causal"], "not tested causally" in written) == ("not tested", True)
