@@ -236,7 +236,7 @@ def translation() -> str:
         "Translation model",
         (
             "Heads that matter",
-            "Significant changes in exact translations when one head is zeroed (4 of 36 heads, max-T, n = 300 sentences).",
+            "Significant changes in exact translations if one head is zeroed (4 of 36 heads, max-T, n = 300).",
             stored("translation-ablation"),
         ),
         (
