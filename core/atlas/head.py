@@ -18,7 +18,7 @@ from ..drawing.payload import as_bytes
 from ..errors import JobError
 from ..scoring.registry import MAP_SCORES
 from ..studies.attention import statistics
-from ..studies.head_facts import Fact, HeadScores
+from ..studies.headline import Fact, HeadScores
 from ..studies.hypotheses.records import JudgedHypothesis
 from ..studies.lookup import find_study
 from ..studies.patterns import pattern_shares

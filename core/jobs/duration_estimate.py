@@ -45,12 +45,8 @@ RECORDED_RATE = 4e10  # multiplications a second and core of the machine that ma
 
 @dataclass(frozen=True)
 class DurationEstimate:
-    """How long a job will take.
-
-    Attributes:
-        rows: how many of what `counts` names the job has; None where that is not known.
-        here: whether it is a run of this database, not of the record that ships.
-    """
+    """How long a job will take. rows: number of what `counts` names, None if unknown; here: whether the earlier run is
+    from this database, not from the bundled record."""
 
     seconds: float
     rows: int | None
@@ -131,12 +127,8 @@ class ModelSize:
     heads: int
 
     def work(self, tokens: float, *, maps: bool, batched: bool) -> float:
-        """Multiplications that an example of so many tokens takes, with what takes as long.
-
-        Args:
-            maps: whether its maps are looked at.
-            batched: whether many examples share a call.
-        """
+        """Return the multiplications for an example of so many tokens. maps: whether maps are read; batched: whether
+        examples share a call."""
         seen = SEEN_WEIGHT * self.layers * self.heads * tokens if maps else 0
         return tokens * (self.weights + (BATCHED_TOKEN if batched else EVERY_TOKEN) + seen)
 
@@ -156,20 +148,11 @@ def machine_rate() -> float:
 def estimate_duration(
     db: Database, study: str, options: Mapping[str, Any], *, rate: Callable[[], float] = machine_rate
 ) -> DurationEstimate | None:
-    """How long a job will take, by the most similar earlier run of the study that was timed.
+    """Estimate how long a job will take from the most similar earlier run of the study; None if no run was timed.
 
-    That run's seconds, times the ratio of what the study counts, else of rows, else (where rows are not known) of
-    tasks, checkpoints, initialisations and seeds. If both checkpoints are on this machine, the ratio of their work is
-    taken into account: weights outside the embeddings, tokens of an example, and heads. Seconds of the record that
-    ships are those of another machine, so they are multiplied by the ratio of both machines' rates.
-
-    Args:
-        db: whose runs are looked through, beside the record that ships.
-        options: of the job, by name; the earlier run with most of them alike is taken, the newest of several.
-        rate: multiplications a second of this machine.
-
-    Returns:
-        The estimate; None where no run of the study was timed.
+    The run's seconds are multiplied by the ratio of what the study counts, otherwise of examples, otherwise of tasks,
+    checkpoints, initialisations and seeds. If both checkpoints are on this machine, the ratio of their work counts too.
+    Runs of the bundled record are multiplied by the ratio of both machines' rates. rate: multiplications per second.
     """
     known = runs.known_runs(db, study)
     if known.empty:
@@ -191,17 +174,10 @@ def estimate_duration(
 
 
 def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[str, Mapping[str, Any]]) -> float:
-    """Seconds of work that several studies of one checkpoint take as one job (core.studies.hypotheses.measure_heads).
+    """Return the seconds that several studies of one checkpoint take as one job (`measure_heads`); 0 without a study.
 
-    By what a row of each took of the bundled classifier, and the weights of both; where such a job was timed here,
-    times how much longer it took than this says of it.
-
-    Args:
-        db: where earlier such jobs are stored.
-        options_by_study: of each study by its name; one that is not in measure_heads.ROW_SECONDS counts as their mean.
-
-    Returns:
-        Seconds, above 0; 0 without a study.
+    Based on the time per example for the bundled classifier, the weights of both, and an earlier such job if there is
+    one.
     """
     usual = _together(checkpoint, options_by_study)
     for row in runs.runs(db, measure_heads.STUDY.name).itertuples():
@@ -213,21 +189,18 @@ def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[s
 
 
 def keep_partial(db: Database, job: str) -> str:
-    """Store what a stopped job has done as a result of its own, its title saying of how much.
+    """Store the finished units of a stopped job as a result, with their number in its title.
 
-    Args:
-        db: where the job is stored.
-
-    Raises:
-        JobError: the job is at work or done, or none of its units is done.
-        RightsError: the person's role does not start jobs of this study.
+    Raises JobError if the job is running or done, or no unit is done; RightsError if the person may not start such
+    jobs.
     """
     must_start(db, job, "keep a part of a job")
     known, counted = one_job(db, job), progress(db, job)
     if known.active or known.state == "done" or not counted.done:
         raise JobError(
-            f"A part is kept of a job that has stopped with units done; this one is {known.state} with "
-            f"{counted.done} of {counted.units} units done."
+            "Only a stopped job with finished units can be stored in part; this job is "
+            f"{known.state} with {counted.done} of {counted.units} units done. Wait for it, or "
+            "cancel it."
         )
     answer = Answer.of(summarize(known.study, dict(known.options), store.job_rows(db, job)))
     about = provenance_of_run(known.options, merged(store.job_provenance(db, job)))
@@ -279,10 +252,9 @@ def _alike(before: Mapping[str, Any], options: Mapping[str, Any]) -> int:
 
 
 def _scale(study: str, options: Mapping[str, Any], before: Mapping[str, Any], *, counted: bool = False) -> float:
-    """How many times as long an example takes as in an earlier run; 1 where a checkpoint is not on this machine.
+    """Return how many times as long an example takes as in an earlier run; 1 if a checkpoint is not on this machine.
 
-    Args:
-        counted: whether tokens are counted elsewhere, as in fine-tuning, so that only the time of a token is compared.
+    counted: whether tokens are counted elsewhere, so that only the time per token is compared.
     """
     sizes = [_size(Extent.of(asked).first_checkpoint) for asked in (options, before)]
     tokens = [None if counted else Extent.of(asked).tokens for asked in (options, before)]

@@ -122,7 +122,9 @@ def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOC
             _loss(probe, train, batch).backward()
             optimizer.step()
             schedule.step()
-        loss = _mean_loss(probe, dev)
+        with torch.no_grad():
+            total = sum(float(_loss(probe, dev, batch, "sum")) for batch in dev.batches())
+        loss = total / max(1, sum(int(mask.sum()) for mask in dev.scored))
         if loss < best:
             best, kept = loss, {name: value.clone() for name, value in probe.state_dict().items()}
     probe.load_state_dict(kept)
@@ -133,12 +135,6 @@ def _loss(probe: AttentionProbe, sentences: Sentences, some: Sequence[int], redu
     scores, targets = probe(*sentences.tensors(some)), sentences.targets(some)
     total = nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum")
     return total / max(1, int((targets >= 0).sum())) if reduction == "mean" else total
-
-
-def _mean_loss(probe: AttentionProbe, sentences: Sentences) -> float:
-    with torch.no_grad():
-        total = sum(float(_loss(probe, sentences, batch, "sum")) for batch in sentences.batches())
-    return total / max(1, sum(int(mask.sum()) for mask in sentences.scored))
 
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:

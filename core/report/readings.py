@@ -6,12 +6,12 @@ from typing import TypeVar
 
 from ..store.rows import Row
 from ..studies.ablation.records import (
+    AblatedTarget,
     MeanOverHeads,
     PruneStep,
     RankCorrelation,
     SeparatorLayer,
     SplitHalf,
-    SweptVariant,
 )
 from ..studies.attention.records import Score
 from ..studies.estimate import Estimate
@@ -89,17 +89,17 @@ class Sweep:
     """
 
     metric: str
-    variants: list[SweptVariant]
+    variants: list[AblatedTarget]
     held_out: SplitHalf | None
     mean: Estimate | None = None
 
-    def change_of(self, variant: SweptVariant) -> Estimate | None:
+    def change_of(self, variant: AblatedTarget) -> Estimate | None:
         """Return the change of the sweep's metric; None if undefined."""
         measured = variant.metrics.of(self.metric)
         return measured.change if measured else None
 
     @property
-    def known(self) -> list[tuple[SweptVariant, Estimate]]:
+    def known(self) -> list[tuple[AblatedTarget, Estimate]]:
         """Return variants with a defined change, and the change."""
         changes = [(variant, self.change_of(variant)) for variant in self.variants]
         return [(variant, change) for variant, change in changes if change is not None]
@@ -107,7 +107,7 @@ class Sweep:
 
 def sweep(rows: Sequence[Row]) -> Sweep:
     """Return the rows of `disable` as records."""
-    swept = SweptVariant.among(rows)
+    swept = AblatedTarget.among(rows)
     metric = swept[0].metrics.first.name
     mean = next((result.estimate for result in MeanOverHeads.among(rows) if result.metric == metric), None)
     half = next((half for half in SplitHalf.among(rows) if half.held_out is not None), None)

@@ -123,24 +123,11 @@ class Means:
             self.counts[group, layer] += count
         self.inputs[layer] += (counts > 0).sum(0)
 
-    def merge(self, other: "Means") -> None:
-        """Add the sums of another accumulator over other inputs in place; it may have fewer statistics."""
-        width = max(self.sums.shape[-1], other.sums.shape[-1])
-        self.widen(width)
+    def merge(self, other: "Means") -> "Means":
+        """Add the sums over other inputs to this accumulator, in place, and return it."""
         for name in _ARRAYS:
-            its_own, its = getattr(self, name), getattr(other, name)
-            its_own[..., : its.shape[-1]] += its
-
-    def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Add statistics without inputs, until there are `statistics`. blocks: number of equal blocks; each gets its
-        share at the end.
-        """
-        more = (statistics - self.sums.shape[-1]) // max(1, blocks)
-        for name in _ARRAYS if more > 0 else ():
-            array = getattr(self, name)
-            parts = array.reshape(*array.shape[:-1], blocks, -1)
-            wide = np.pad(parts, [(0, 0)] * array.ndim + [(0, more)])
-            setattr(self, name, wide.reshape(*array.shape[:-1], -1))
+            getattr(self, name)[...] += getattr(other, name)
+        return self
 
     def columns(self, places: Sequence[int]) -> "Means":
         """Return an accumulator of these statistics, in this order."""

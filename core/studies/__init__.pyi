@@ -6,7 +6,6 @@ from . import contract as contract
 from . import estimate as estimate
 from . import explanation as explanation
 from . import frames as frames
-from . import head_facts as head_facts
 from . import headline as headline
 from . import hypotheses as hypotheses
 from . import imports as imports
@@ -15,7 +14,6 @@ from . import metric_columns as metric_columns
 from . import options as options
 from . import outcomes as outcomes
 from . import patterns as patterns
-from . import prediction_changes as prediction_changes
 from . import preflight as preflight
 from . import probing as probing
 from . import provenance as provenance

@@ -29,8 +29,8 @@ from ..store.database import Database
 from ..store.rows import Row, plain
 from ..store.runs import Provenance
 from ..study_names import current_name
-from .head_facts import Fact, HeadScores
-from .headline import Headline
+from .headline import Fact, Headline, HeadScores
+from .merging import merged
 from .records import Result, records_among
 
 READ_FROM = ("data", "treebank", "train", "pairs_file", "sentences", "classifier", "snapshot")  # options with paths
@@ -43,14 +43,13 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Flag:
-    """How a terminal sets an option. An option without one is not set there.
+    """How a terminal sets an option. An option without a flag is not set there.
 
     Attributes:
-        name: as typed, "--task", "--normalize/--raw" or "--out --folder"; "" is the option's own name.
-        argument: whether it is told by its place.
-        typed: the type that is read where it is not the option's own, as one number for a tuple; the options' own
-            validators turn it into the value.
-        required: whether the terminal must say it, whatever the default.
+        name: as typed, "--task", "--normalize/--raw" or "--out --folder"; "" for the option's own name.
+        argument: whether it is positional.
+        typed: the type to read if it is not the option's own; the options' validators convert the value.
+        required: whether it must be given, whatever the default.
     """
 
     help: str
@@ -71,12 +70,8 @@ class Need(enum.Enum):
 
 @dataclass(frozen=True)
 class Unit:
-    """One piece of a study.
-
-    Attributes:
-        arguments: a record of the study's type `arguments`, which says what this piece is.
-        size: in what the study counts (tokens, as a rule), for the time left.
-    """
+    """A unit of work. arguments: one of the records in `core.studies.units`; size: in what the study counts, usually
+    tokens."""
 
     key: str
     arguments: Any = field(default_factory=dict)
@@ -107,21 +102,19 @@ class Study(Generic[O, P]):
     """An experiment. The first line of the class's docstring is its help.
 
     Attributes:
-        options, partial: the types of its options and of its partial results.
-        kinds: the records that its rows are, the most particular last.
-        arguments: the type of its units' arguments.
-        needs: what its checkpoint and rows must have.
-        counts: what the sizes of its units count.
-        one_by_one: whether an example is run once for each ablation target, which `what` or `sweep` names.
-        looks_at_maps: whether the weights of every layer are looked at.
-        p_is_corrected: whether p of its rows is corrected over all heads already, so that the atlas takes it as q.
-        called: the title of its jobs, with options by name in braces.
-        section: what its scores of one head are about; "" where it has none.
-        said_at: where its scores stand in lists, and what it says of a head in the sentence.
-        question: what it asks, as the title of its view.
-        typed_after: the words before its name in the terminal: "study" or none; None of one that other commands run.
-        short_in: the forms of the terminal (table, json, csv, latex) that print what `shown` gives; the others print
-            every row.
+        options, partial, arguments: types of the options, the partial results and the arguments of units.
+        kinds: records of its rows, the most specific last.
+        needs: what its checkpoint and examples must have.
+        counts: what the sizes of units count.
+        one_by_one: whether an example is run once per ablation target, which `what` or `sweep` names.
+        looks_at_maps: whether it reads the weights of every layer.
+        p_is_corrected: whether p is already corrected over all heads, so that the atlas takes it as q.
+        called: title of its jobs, with options in braces.
+        section: of its head scores on the page of a head; "" without scores.
+        said_at: position of its scores in lists.
+        question: the title of its view.
+        typed_after: words before its name in the terminal, "study" or ""; None if other commands run it.
+        short_in: formats (table, json, csv, latex) that print `shown`; the others print all rows.
     """
 
     name: ClassVar[str]
@@ -182,15 +175,8 @@ class Study(Generic[O, P]):
         return []
 
     def merge(self, options: O, partials: Sequence[P]) -> P:
-        """At least one partial result, in the units' order, as one: unless a study says otherwise, what their tuples
-        hold, one after another, and of all else what the first has, as all have the same."""
-        columns = {field.name: getattr(partials[0], field.name) for field in fields(self.partial)}
-        columns |= {
-            name: tuple(item for part in partials for item in getattr(part, name))
-            for name, value in columns.items()
-            if isinstance(value, tuple)
-        }
-        return self.partial(**columns)
+        """Merge at least one partial result, in the order of the units, as `core.studies.merging` describes."""
+        return merged(partials)
 
     def results(self, options: O, merged: P) -> Sequence[Result]:
         """What a person reads, as records: each becomes a row. Those with statistic, layer, head and value are head
@@ -251,11 +237,8 @@ class Study(Generic[O, P]):
         return inspect.getdoc(type(self)) or ""
 
     def read(self, given: Mapping[str, Any]) -> O:
-        """Options by name, the others at their defaults; WITHDRAWN ones are left out.
-
-        Raises:
-            InputError: naming an option that there is not, or one that cannot have its value.
-        """
+        """Return the given options, with defaults for the others. Raises InputError for an unknown option or a wrong
+        value."""
         return read_options(self.options, self.name, {k: v for k, v in given.items() if k not in WITHDRAWN})
 
     def summarize(self, options: O, partials: Sequence[P]) -> list[Row]:
@@ -268,8 +251,8 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
     names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
     if unknown := sorted(set(given) - set(names)):
         raise InputError(
-            f"The study {study} has the options {', '.join(names)}, but {unknown[0]!r} was given; leave it out or "
-            "correct its name."
+            f"An option of the study {study} must be one of {', '.join(names)}; got "
+            f"{unknown[0]!r}. Leave it out or correct its name."
         )
     try:
         return TypeAdapter(kind).validate_python(dict(given))
@@ -295,10 +278,7 @@ def _as_mapping(value: Any) -> Any:
 
 
 def identity(study: str, options: Any) -> str:
-    """The same for the same options of the same study, however they were written; 64 hex digits.
-
-    options: a study's record, or a mapping.
-    """
+    """Return 64 hex digits that are equal for equal options of the same study, however they are written."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     text = json.dumps([current_name(study), plain(named)], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()

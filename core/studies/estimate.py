@@ -50,8 +50,8 @@ def _sum(first: float | None, second: float | None) -> float | None:
 def estimate_in(row: Mapping[str, Any], name: str, low: str, high: str) -> Estimate | None:
     """The estimate whose number and ends stand in these columns; None where the number is not defined."""
     value, ends = row.get(name), [row.get(low), row.get(high)]
-    return None if value is None or value != value else Estimate(float(value), *(_known(end) for end in ends))
-
-
-def _known(end: Any) -> float | None:
-    return None if end is None or end != end else float(end)
+    return (
+        None
+        if value is None or value != value
+        else Estimate(float(value), *((None if end is None or end != end else float(end)) for end in ends))
+    )

@@ -1,18 +1,18 @@
-"""The finding of a stored run in one sentence, with n, an interval and a baseline."""
+"""The finding of a run in one sentence, and what scores say about one head."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-SURE = 0.05  # corrected p below which an effect counts as beyond luck
+if TYPE_CHECKING:
+    import pandas as pd
+
+SIGNIFICANT = 0.05  # corrected p below which an effect is called significant
 
 
 @dataclass(frozen=True)
 class Headline:
-    """What a run found.
-
-    Attributes:
-        n: of what it was measured on; None where the rows do not say.
-        interval, baseline: in words; "" where there is none.
-    """
+    """What a run found. n: sample size, None if unknown; interval, baseline: in words, "" without one."""
 
     sentence: str
     n: int | None = None
@@ -46,3 +46,41 @@ def points_more(share: float, than: str) -> str:
 def plural(count: int, of: int, what: str) -> str:
     """ "3 of 12 changes"."""
     return f"{count} of {of} {what}"
+
+
+MOST, WORTH = 2, 0.05  # features, and relations, that the sentence names; how far above their baseline they are
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One part of what is known. about: the kind of knowledge; source: where the number comes from."""
+
+    about: str
+    text: str
+    source: str
+
+
+@dataclass(frozen=True)
+class HeadScores:
+    """A study's scores on one task, as the atlas has them, `score` without the study's name. every: of all heads."""
+
+    own: "pd.DataFrame"
+    every: "pd.DataFrame"
+
+    def above(self, prefix: str = "") -> "pd.DataFrame":
+        """The head's scores that begin so and are surely, and by WORTH, above their baseline; at most MOST, the
+        furthest above it first."""
+        worth = self.own["value"] - self.own["baseline"] >= WORTH
+        some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
+        return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)
+
+
+def each(rows: "pd.DataFrame") -> Iterable["pd.Series"]:
+    """Rows of a frame one by one."""
+    return (row for _, row in rows.iterrows())
+
+
+def number(row: "pd.Series", digits: int = 2) -> str:
+    """A value with its interval, as "0.99 [0.98, 0.99]"."""
+    value, low = f"{row['value']:.{digits}f}", row["low"]
+    return value if low is None or low != low else f"{value} [{low:.{digits}f}, {row['high']:.{digits}f}]"

@@ -17,14 +17,9 @@ _WRONG_TYPE = ("_type", "_parsing", "finite_number", "literal_error")  # ends of
 
 
 def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Check a run of another database before it is stored.
+    """Check a run of another database before it is stored. Columns and studies that are not known here are left alone.
 
-    A column that the study does not declare, or an option that a later version withdrew, is left alone. The same holds
-    for a run whose study is not one of core/studies.
-
-    Raises:
-        InputError: a row lacks a column or has a value of another type than the study's record of its kind; or an
-            option has.
+    Raises InputError if a row lacks a column, or if a row or an option has a value of another type than declared.
     """
     try:
         known = find_study(study)

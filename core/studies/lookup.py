@@ -21,14 +21,12 @@ def study_modules() -> dict[str, str]:
 
 
 def module_of(name: str) -> str:
-    """The module of the study `name`, which may be a former name (`core.study_names`), or the module itself when `name`
-    has dots.
-
-    Raises:
-        JobError: no study can have this name, or none has.
-    """
+    """Return the module of a study by its present or former name; a name with dots is a module. Raises JobError if
+    unknown."""
     if not re.fullmatch(r"\w+(-\w+)*|\w+(\.\w+)+", name):
-        raise JobError(f"A study is named by letters, digits and dashes, but {name!r} is not; see the list of studies.")
+        raise JobError(
+            f"A study's name must have letters, digits and dashes only; got {name!r}. See the list of studies."
+        )
     if "." in name:
         return name
     stem = current_name(name).replace("-", "_")
@@ -43,11 +41,7 @@ def _folders() -> dict[str, str]:
 
 
 def find_study(name: str) -> Study[Any, Any]:
-    """The study called `name`.
-
-    Raises:
-        JobError: there is none, or its module does not export it.
-    """
+    """Return a study by name. Raises JobError if it does not exist or its module does not export it."""
     module = module_of(name)
     try:
         imported = importlib.import_module(module)

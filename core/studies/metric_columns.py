@@ -11,11 +11,8 @@ RANKING = ("accuracy", "f1", "pearson")  # the first that a row has ranks
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of some predictions; None where it is undefined.
-
-    Attributes:
-        apart: of a group of near-duplicates, what its heads cost one at a time, added up.
-    """
+    """A metric of some predictions; None if undefined. apart: for near-duplicates, the sum of their heads' single
+    effects."""
 
     name: str
     value: float | None = None
@@ -52,19 +49,20 @@ def _value(row: Mapping[str, Any], name: str) -> float | None:
     return None if known is None else known.value
 
 
-def _metric(row: Mapping[str, Any], name: str) -> Metric:
-    return Metric(
-        name,
-        _value(row, name),
-        estimate_in(row, f"{name}_change", f"{name}_low", f"{name}_high"),
-        _value(row, f"{name}_full"),
-        *(_contrast(row, f"{name}_{beside}") for beside in CONTRASTS),
-    )
-
-
 def _metrics(row: Mapping[str, Any]) -> Metrics:
     there = [name for name in RANKING if name in row or f"{name}_change" in row]
-    return Metrics(tuple(_metric(row, name) for name in there))
+    return Metrics(
+        tuple(
+            Metric(
+                name,
+                _value(row, name),
+                estimate_in(row, f"{name}_change", f"{name}_low", f"{name}_high"),
+                _value(row, f"{name}_full"),
+                *(_contrast(row, f"{name}_{beside}") for beside in CONTRASTS),
+            )
+            for name in there
+        )
+    )
 
 
 def _values(metrics: Metrics) -> dict[str, Any]:

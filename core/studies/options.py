@@ -33,7 +33,7 @@ def _newest_of_latest(value: Any) -> Any:
     if (BUNDLED_MODELS / CLASSIFIER).is_dir():
         return CLASSIFIER
     raise InputError(
-        f'"{LATEST}" is the checkpoint that was fine-tuned last here, and none was: make one with '
+        f'"{LATEST}" must be a checkpoint that was fine-tuned here; there is none. Make one with '
         f"`{command_line('finetune', 'atlas-encoder', '--task', 'sst2')}`, or name a folder."
     )
 
@@ -103,7 +103,7 @@ def settings_of(given: Any) -> Any:
             )  # fmt: skip
         except (ValueError, KeyError) as error:
             raise InputError(
-                f"A setting is written like epochs=1 or learning_rate=0.0005; {setting!r} is not."
+                f"A setting must be written like epochs=1 or learning_rate=0.0005; got {setting!r}. Correct it."
             ) from error
     return settings
 

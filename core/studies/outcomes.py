@@ -1,12 +1,15 @@
-"""How right predictions are, as the studies of disabled heads judge it, and their pieces put together again."""
+"""How right predictions are, and how ablations and perturbations change them."""
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Required, TypedDict, runtime_checkable
 
 import numpy as np
 
 from ..scoring import effects
+from ..scoring.intervals import wilson_interval
 from ..tasks.glue import Task
+from .estimate import estimate_of
+from .metric_columns import Metric, Metrics
 
 
 @runtime_checkable
@@ -37,14 +40,9 @@ def metrics_of(task: Task) -> tuple[str, ...]:
 
 
 def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """How right each row is, so that the mean over rows is the metric that ranks.
+    """Return how right each prediction is, so that the mean over examples is the task's main metric.
 
-    Args:
-        gold: labels or scores. *Shape:* (row,).
-        predicted: likewise. *Shape:* (row,) or (variant, row).
-
-    Returns:
-        1 or 0 for classes, the row's share of Pearson's r for scores. *Shape:* that of `predicted`, float.
+    1 or 0 for classes, the example's share of Pearson's r for scores.
     """
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
 
@@ -52,3 +50,66 @@ def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
 def finite(value: float) -> float | None:
     """The value, or None where it is not defined."""
     return float(value) if np.isfinite(value) else None
+
+
+class ChangeFields(TypedDict, total=False):
+    """What a record says of predictions under one variant; shares and McNemar's p are not of scores."""
+
+    n: Required[int]
+    metrics: Required[Metrics]
+    flipped: Required[int | None]
+    changed_rate: float | None
+    changed_low: float | None
+    changed_high: float | None
+    mcnemar: Required[float | None]
+    p: Required[float]
+
+
+def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
+    """Return the metrics of the unmodified model's predictions, without intervals; None if one is undefined."""
+    ones = np.ones((1, len(gold)))
+    values = {name: finite(effects.counted(name, gold, plain[None], ones)[0, 0]) for name in metrics_of(task)}
+    return Metrics(tuple(Metric(name, value) for name, value in values.items()))
+
+
+def prediction_changes(
+    task: Task, gold: np.ndarray, plain: np.ndarray, changed: np.ndarray, *, seed: int
+) -> list[ChangeFields]:
+    """Return what each ablation changes: metrics with paired intervals, and for classes changed predictions and
+    McNemar's p.
+
+    p is corrected over the ablations (max-T). changed: predictions [target, example].
+    """
+    before, after = outcomes(task, gold, plain), outcomes(task, gold, changed)
+    corrected = effects.max_t(before, after, seed=seed)
+    whole = metrics_before(task, gold, plain)
+    measured = {name: effects.metric_intervals(name, gold, plain, changed) for name in metrics_of(task)}
+    told = []
+    for k in range(len(changed)):
+        metrics = Metrics(tuple(_changed(metric, measured[metric.name][k]) for metric in whole.every))
+        fields = ChangeFields(n=len(gold), metrics=metrics, flipped=None, mcnemar=None, p=float(corrected[k]))
+        if not task.is_score:
+            fields["flipped"] = int(effects.flips(plain, changed)[k])
+            fields["changed_rate"], fields["changed_low"], fields["changed_high"] = share_interval(changed[k] != plain)
+            fields["mcnemar"] = effects.mcnemar(before.astype(bool), after[k].astype(bool))
+        told.append(fields)
+    return told
+
+
+def _changed(before: Metric, change: effects.Interval) -> Metric:
+    value = None if change.value is None or before.value is None else before.value + change.value
+    return Metric(before.name, value, estimate_of(change))
+
+
+def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
+    """Return a share with its 95 % Wilson interval; NaN without examples."""
+    if not len(hits):
+        return (float("nan"),) * 3
+    value, low, high = share_intervals(hits.sum(), len(hits))
+    return float(value), float(low), float(high)
+
+
+def share_intervals(counts: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return shares of `rows` examples with their 95 % Wilson intervals."""
+    low, high = wilson_interval(np.asarray(counts), rows)
+    return counts / rows, np.where(counts > 0, low, 0.0), np.where(counts < rows, high, 1.0)  # not 3e-18

@@ -30,13 +30,14 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
     known = read_config(folder, str(checkpoint))
     if not classifies(known) and not _tuned_on(folder):
         raise InputError(
-            f"This needs a checkpoint with a classifier; {checkpoint} has none: fine-tune it on the Fine-tuning page "
-            "(about a minute with the small recipe), or choose a fine-tuned one."
+            f"The checkpoint must have a classifier; {checkpoint} has none. Fine-tune it on the "
+            "Fine-tuning page (about a minute with the small recipe), or choose a fine-tuned one."
         )
     if task and (trained := _tuned_on(folder)) and not _judges(trained, task, known.get("id2label")):
         raise InputError(
-            f"{shown_folder(folder)} was fine-tuned on {task_of(trained).name} and cannot be judged on rows of "
-            f"{task_of(task).name}: choose that task, or a checkpoint of this one."
+            "The task must be the one that the checkpoint was fine-tuned on; "
+            f"{shown_folder(folder)} was fine-tuned on {task_of(trained).name}, not on "
+            f"{task_of(task).name}. Choose that task, or another checkpoint."
         )
 
 
@@ -61,8 +62,8 @@ def _judges(trained: str, task: str, labels: Mapping[str, str] | None) -> bool:
 def _must_be_there(name: str) -> None:
     if name.startswith(("data/", "/", "./", "~")) and _folder(name) is None:
         raise InputError(
-            f"{name} is not on this machine (of some results that ship the checkpoint does not): fine-tune one on the "
-            "Fine-tuning page, and choose it."
+            f"The checkpoint {name} must be on this machine; it is not (some bundled results come "
+            "without their checkpoint). Fine-tune one on the Fine-tuning page and choose it."
         )
 
 

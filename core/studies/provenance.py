@@ -12,15 +12,9 @@ if TYPE_CHECKING:
 def provenance(
     checkpoint: "Checkpoint", row_ids: Sequence[str], *, dtype: str | None = None, split: str | None = None
 ) -> Provenance:
-    """Where numbers come from that were measured on these rows.
+    """Return the provenance of numbers measured on these examples; fields that are None come from the options.
 
-    Args:
-        row_ids: of the task's rows, in the order used.
-        dtype: of the arithmetic, where it is not the checkpoint's.
-        split: of the rows, where the study's options have none.
-
-    Returns:
-        The provenance; fields that are None are left to the options.
+    dtype: if it is not the checkpoint's. split: if the options have none.
     """
     return Provenance(
         weights_hash=checkpoint.weights_hash,
@@ -32,16 +26,8 @@ def provenance(
 
 
 def provenance_of_run(options: Mapping[str, Any], said: Mapping[str, Any]) -> Provenance:
-    """Of a whole run.
-
-    Args:
-        options: of the study by name, as JSON; those named as fields of Provenance (checkpoint, task, split, seed,
-            dtype, operator) say so, and `checkpoints` and `tasks` are joined.
-        said: fields that its units said, which win.
-
-    Returns:
-        The provenance that is stored with the run.
-    """
+    """Return the provenance of a run: fields from its options (several checkpoints or tasks joined), then from its
+    units."""
     named = {name: options.get(name) for name in ("checkpoint", "task", "split", "seed", "dtype", "operator")}
     for name in ("checkpoint", "task"):
         several = options.get(f"{name}s")

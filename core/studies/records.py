@@ -1,8 +1,7 @@
-"""A stored row of a study as a record: each kind of row is a frozen dataclass, made here and nowhere else.
+"""Stored rows as records: a frozen dataclass for each kind of row.
 
-A field is a column of its name, unless its metadata say which column, or what reads it off several. A field without a
-default must be in the row, so that a misspelt or renamed column fails where rows are read; one with a default may be
-missing, because not every row of the study has it.
+A field is a column of its name, unless its metadata name the column or read it from several. A field without a default
+must be in the row; one with a default may be missing.
 """
 
 import contextlib
@@ -40,12 +39,12 @@ def stated(default: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class Figure:
-    """The number of a record that findings and pictures show.
+    """The number of a record that findings and plots show.
 
     Attributes:
-        value: the field that has it; None where the record finds it itself (`Result.estimates`).
-        words: what was measured. Fields stand in braces; parts between bars that say nothing, or the same again, go.
-        whose: what it is the number of, likewise; "": the record's head, else its name.
+        value: its field; None if the record overrides `numbers`.
+        words: what was measured, with fields in braces; parts between bars that are empty or repeated are left out.
+        whose: what it belongs to, likewise; "": the record's head, otherwise its name.
     """
 
     value: str | None
@@ -97,13 +96,7 @@ class Result:
         return [self.number(value, self.FIGURE.words, getattr(self, "low", None), getattr(self, "high", None))]
 
     def number(self, value: float | None, words: str, low: float | None, high: float | None) -> Number:
-        """One number of it: whose it is, its p and n are the record's.
-
-        Args:
-            value: None or NaN where it is undefined.
-            words: what was measured, as `Figure.words`.
-            low: end of its 95 % interval, None without one.
-        """
+        """Return one number with the record's p and n. words: as `Figure.words`."""
         told = defaultdict(str, {name: "" if known is None else known for name, known in vars(self).items()})
         parts = [" ".join(part.format_map(told).split()) for part in words.split("|")]
         corrected = getattr(self, "q", None)
@@ -127,11 +120,7 @@ class Result:
 
 
 def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
-    """Rows as records, in order, without those that are of none of the kinds or lack a column.
-
-    Args:
-        kinds: of records; a row is of the last that it fits, so the most particular come last.
-    """
+    """Return rows as records, leaving out rows of other kinds or without a column. kinds: the most specific last."""
     for row in rows:
         if (kind := record_kind(kinds, row)) is not None:
             with contextlib.suppress(StoreError):  # of an earlier version

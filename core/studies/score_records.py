@@ -8,22 +8,14 @@ from .lookup import find_study
 
 
 def find_score(key: str) -> HeadScore:
-    """The record of a score.
-
-    Raises:
-        InputError: no study has such a score.
-    """
+    """Return the record of a score. Raises InputError if no study has it."""
     if score := _score_of(key):
         return score
-    raise InputError(f"A score is called study/name, as the atlas calls it; no study has {key!r}: choose another.")
+    raise InputError(f"A score must be named study/name, as in the atlas; no study has {key!r}. Choose another score.")
 
 
 def label_of(key: str) -> str:
-    """How pages show a score.
-
-    Returns:
-        Its label and feature; the names in the key where no study has it.
-    """
+    """Return the label and feature of a score, or the names in its key if no study has it."""
     study, name, feature = _names(key)
     score = _score_of(key)
     label = score.label if score else f"{name} ({study})"

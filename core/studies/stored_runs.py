@@ -21,14 +21,10 @@ _BETWEEN = re.compile(r", | and ")
 
 
 def standing(run: Mapping[str, Any]) -> Standing:
-    """Whether a run is of the weights that its checkpoints' names lead to now.
+    """Compare the weights of a stored run with those that its checkpoints' names lead to now.
 
-    Args:
-        run: study, checkpoint, weights_hash and options of a stored run, as `core.store.runs.one_run` gives them.
-
-    Returns:
-        "earlier" where a name leads to other weights now; "unrecorded" where the run does not say its weights;
-        "elsewhere" where none of its checkpoints is at hand, or it says the weights of models that it trained.
+    "earlier": other weights now; "unrecorded": the run does not record them; "elsewhere": no checkpoint is here, or the
+    run trained its models.
     """
     names, hashes = _names(run), hashes_of(run.get("weights_hash"))
     at_hand = [weights for name in names if (weights := present_weights(name))]

@@ -1,8 +1,4 @@
-"""Tags and dependencies of English texts by a spaCy pipeline: the bundled one, or any that is installed.
-
-A text is tagged once and remembered. spaCy is imported when a pipeline is opened: it takes seconds, and pages that show
-stored rows need none of it.
-"""
+"""Tags and dependencies of English texts by a spaCy pipeline, which is imported when it is opened. Texts are cached."""
 
 import threading
 from collections import OrderedDict
@@ -30,10 +26,8 @@ def pipeline_names() -> list[str]:
 
 
 def open_pipeline(name: str | None = None) -> "Language":
-    """Open the bundled pipeline (None) or another by package name or folder.
-
-    Raises InputError when there is none of that name, it is damaged, or it has no tagger or no parser.
-    """
+    """Open the bundled pipeline (None) or another by package name or folder. Raises InputError if it is missing or
+    unsuitable."""
     import spacy  # 2.6 s of start-up
 
     wanted = name or config.ENGLISH
@@ -42,8 +36,8 @@ def open_pipeline(name: str | None = None) -> "Language":
     folder = config.BUNDLED_MODELS / config.ENGLISH if wanted == config.ENGLISH else Path(wanted).expanduser()
     if "\x00" in wanted or not (folder.is_dir() or wanted in spacy.util.get_installed_models()):
         raise InputError(
-            f'A language pipeline is one of {", ".join(pipeline_names())} or a folder; "{wanted[:80]}" is neither: '
-            "choose one or install it."
+            f"A language pipeline must be one of {', '.join(pipeline_names())} or a folder; got "
+            f'"{wanted[:80]}". Choose one of them, or install it.'
         )
     try:
         opened = spacy.load(folder if folder.is_dir() else wanted)

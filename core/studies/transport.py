@@ -1,7 +1,6 @@
 """Records as JSON and back: frozen dataclasses of numbers, text, numpy arrays, other records and accumulators.
 
-What goes out says of an array what it is, so an array comes back bit for bit; everything else comes back as the
-record's fields are declared. An accumulator (a class with `packed` and `unpacked`) writes itself.
+Arrays come back bit for bit; other values come back as declared. Accumulators have `packed` and `unpacked`.
 """
 
 import base64

@@ -24,9 +24,10 @@ _RANDOM = re.compile(r"(?P<name>.+) \(random weights (?P<seed>\d{1,9})\)")
 def get_checkpoint(
     name: str, *, head: HeadKind = "none", dtype: str = "float32", revision: str | None = None
 ) -> Checkpoint:
-    """An opened checkpoint, kept while no two others are asked for; one whose files changed is opened again.
+    """Open a checkpoint, or reuse it; the last two are cached, and changed files are read again. Raises
+    CheckpointError.
 
-    A name of `random_name` opens fresh weights whose heads spread as the checkpoint's do. Raises CheckpointError.
+    A name from `random_name` opens random weights with the same mean entropy of attention.
     """
     if drawn := _RANDOM.fullmatch(name):
         known = get_checkpoint(drawn["name"], head=head, dtype=dtype, revision=revision)
@@ -47,11 +48,10 @@ def _random(known: Checkpoint, seed: int, classifier: bool) -> Checkpoint:
 
 
 def spread_as(random: Checkpoint, known: Checkpoint) -> Checkpoint:
-    """Fresh weights with a factor for each head's scores, so that its rows have the mean entropy of the head at its
-    place in a checkpoint, on bundled sentences.
+    """Scale each random head's scores so that its rows have the mean entropy of the known head, on bundled sentences.
 
-    As they are drawn, weights spread nearly evenly, and would be no baseline for heads that do not. Heads of an
-    encoder-decoder's decoder, and families whose scores are out of reach, are left as they are drawn.
+    Fresh weights attend nearly uniformly and would be no baseline. Decoders of encoder-decoders, and families whose
+    scores are out of reach, are not scaled.
     """
     if capture.reach.reach_of(known) == "outputs":
         return random

@@ -39,7 +39,8 @@ from core.patterns.suggestions import UNSURE, Judgement, judged
 from core.patterns.training import Classifier, ClassifierRecipe, Known, fit
 from core.store.database import Database
 from core.store.rows import Row
-from core.studies.patterns.train_patterns import Fold, TrainPatternsOptions, split_of
+from core.studies.patterns.train_patterns import TrainPatternsOptions, split_of
+from core.studies.units import TrainingUnit
 from data.recipes.disputed_sheets import first_labels
 from data.recipes.paired_sheets import folder_maps
 
@@ -175,7 +176,8 @@ def joined(parts: Sequence[Judgement]) -> Judgement:
 def _parts(data: Labelled, part: str, split: str) -> list[tuple[list[int], list[int]]]:
     """The (train, test) maps of each fit of a part of `patterns train`."""
     count = len(set(data.known.column("checkpoint"))) if split == "checkpoint" else RECIPE.folds
-    return [split_of(data.known, TrainPatternsOptions(), Fold(part, split, k)) for k in range(count)]
+    units = [TrainingUnit(kind=part, split=split, fold=k) for k in range(count)]
+    return [split_of(data.known, TrainPatternsOptions(), unit) for unit in units]
 
 
 def unseen(data: Labelled) -> list[str]:

@@ -82,7 +82,7 @@ WRONG = {
     "forms that exclude each other": ([*FINETUNE, "rte", "--json", "--latex"], "one output format"),
     "no seeds": ([*FINETUNE, "rte", "--seeds", "0"], "greater than or equal to 1"),
     "nothing after": ([*CHANGE], "Missing argument"),
-    "a pair of two families": ([*CHANGE, config.DECODER, "--task", "sst2", "--limit", "2"], "one family and size"),
+    "a pair of two families": ([*CHANGE, config.DECODER, "--task", "sst2", "--limit", "2"], "equal shapes"),
 }
 
 

@@ -162,7 +162,7 @@ def test_bad_options_and_names_become_the_jobs_error_in_one_sentence(db):
         (TINY, {"count": 2000}, "At most 1000 squares can be made, but 2000 were asked for; ask for fewer."),
         (TINY, {"cuont": 2}, "'cuont' was given"),
         ("no-such-study", {}, "'no-such-study' is not"),
-        ("os; import sys", {}, "named by letters"),
+        ("os; import sys", {}, "letters, digits and dashes"),
         (TINY, {"count": 0}, "must select at least one unit of work for tiny"),
     ]:
         done = api.wait(db, api.start(db, study, options), 60)

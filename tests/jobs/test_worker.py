@@ -24,7 +24,7 @@ def test_names_lead_to_modules_and_to_nothing_else():
     assert lookup.module_of("draw-maps") == "core.studies.patterns.draw_maps"
     assert lookup.module_of(TINY) == TINY
     for name in ("", "a b", "../x", "os;x", "-a", "a..b", "a.", "a\nb", "a/b"):
-        with pytest.raises(JobError, match="named by letters"):
+        with pytest.raises(JobError, match="letters, digits and dashes"):
             lookup.module_of(name)
 
 

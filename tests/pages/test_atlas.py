@@ -177,7 +177,7 @@ def test_the_form_has_every_predicate_with_its_parameters_and_usual_rows(filled)
     app.text_input(key="hypothesis_property_kind").set_value("drop")
     app.button(key="hypothesis_register").click().run()
     assert not app.exception
-    assert "needs a checkpoint with a classifier" in app.error[0].value
+    assert "must have a classifier" in app.error[0].value
 
 
 def test_a_link_of_the_page_to_another_head_is_followed_and_a_choice_afterwards_wins(filled):

@@ -131,7 +131,7 @@ def test_rows_that_vanished_are_said_and_the_rest_of_the_link_stays():
     ("view", "link", "words", "stays"),
     [
         ("heads/development", {"checkpoint": "/nowhere/gone", "rows": "mrpc"}, "gone is not on this machine", "rows"),
-        ("interventions/pruning", {"checkpoint": "/nowhere/gone", "rows": "mrpc"}, "not on this machine", "rows"),
+        ("interventions/pruning", {"checkpoint": "/nowhere/gone", "rows": "mrpc"}, "must be on this machine", "rows"),
         (
             "finetuning/seeds",
             {"checkpoint": "atlas-decoder", "rows": "OWN"},

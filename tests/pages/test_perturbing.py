@@ -53,7 +53,7 @@ def test_a_pair_that_does_not_differ_is_said_in_a_sentence(page):
     page.segmented_control(key="mode").set_value("Patching")
     page.run()
     assert not page.exception
-    assert "choose inputs on which the prediction moves" in page.error[0].value.replace("\\", "")
+    assert "Choose inputs with different predictions" in page.error[0].value.replace("\\", "")
 
 
 def test_cut_edges(page):

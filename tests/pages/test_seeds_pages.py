@@ -8,7 +8,7 @@ from core.report.headlines import headline
 from core.scoring.seeds import square
 from core.store import runs
 from core.studies.ablation import cross_fitted, seeds
-from core.studies.ablation.disable import Swept
+from core.studies.ablation.disable import Ablations
 from core.studies.tuning.finetune import TunedRun
 from core.tuning.recipe import Seeds
 from pages.parts.shell import resources, shell
@@ -81,7 +81,7 @@ def test_the_seed_that_moves_the_score_is_named(db, apart):
     rows = seeds.STUDY.rows(options, seeds.SeedRuns(made))
     said = headline("seeds", rows)
     assert "seed of the sample of rows has" in said.sentence
-    assert "(beyond luck)" in said.sentence
+    assert "(significant)" in said.sentence
     store(db, seeds.STUDY, {"top": 3}, rows)
     page = opened("finetuning/seeds")
     assert not page.exception
@@ -103,7 +103,7 @@ def test_all_train_rows_stand_with_their_parts(db):
     gold = np.arange(ROWS) % 2
     plain = np.where(generator.random(ROWS) < 0.9, gold, 1 - gold)
     changed = np.stack([plain] * 7 + [1 - gold])  # the last head is what the models live on
-    swept = Swept(np.arange(ROWS), *HEADS, gold, plain, changed, ())
+    swept = Ablations(np.arange(ROWS), *HEADS, gold, plain, changed, ())
     options = cross_fitted.CrossFittedOptions(task="sst2", folds=3)
     merged = cross_fitted.CrossFitted(swept, np.arange(ROWS) % 3, tuple(tuned(0.9, k) for k in range(3)))
     rows = cross_fitted.STUDY.rows(options, merged)

@@ -116,7 +116,7 @@ def test_all_dev_rows_are_swept_and_some_train_rows_weighed(db):
 def test_fewer_seeds_train_random_weights(db):
     (tuning,) = steps(db, tasks=["sst2"], parts=["tuning"], seeds=3, random_seeds=1)
     runs = [unit.arguments for unit in finetune.STUDY.units(replace(tuning.options, checkpoint="atlas-encoder"))]
-    counted = Counter(run.initialisation for run in runs)
+    counted = Counter(run.source for run in runs)
     assert counted == {"pretrained": 3, "random": 1, "untrained": 3}
 
 

@@ -11,7 +11,7 @@ from core.errors import AtlasError
 from core.models.opening import open_checkpoint, saved_head, weights_taken
 from core.models.parts import parts_of
 from core.report.data import facts_of
-from core.studies.ablation import disabling
+from core.studies.ablation import setup
 from core.studies.lookup import find_study
 from core.studies.preflight import check_runnable
 from core.studies.probing.transfer import layers_of
@@ -85,8 +85,8 @@ def test_any_training_log_is_read_or_left_out_of_the_list(folder):
         return [(one.name, one.task, one.facts) for one in tuned_checkpoints(folder.parent)]
 
     def unseen():
-        disabling._every.cache_clear()
-        disabling.rows_unseen_by(name, "sst2", None, 10, 0)
+        setup._every.cache_clear()
+        setup.rows_unseen_by(name, "sst2", None, 10, 0)
 
     try:
         for text in LOGS.values():

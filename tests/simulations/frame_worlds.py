@@ -83,7 +83,7 @@ def _dependency_sums(worlds: tuple[str, ...], inputs: int, seed: int) -> list[Re
     relation = "verb-subject" if worlds[0].startswith("links") else None
     checkpoint = planting.planted([planting.world_of(world) for world in worlds], texts, seed, relation=relation)
     parts = []
-    for number, part in enumerate(dependencies.PARTS):
+    for number, part in enumerate(dependencies.SPLITS):
         trees = [_tree(text) for text in texts[number * inputs : (number + 1) * inputs]]
         measure = RelationMeasure(checkpoint, dependencies._relations())
         encodings, linked = [planting.encoded(tree.text) for tree in trees], []

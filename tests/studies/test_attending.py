@@ -23,7 +23,6 @@ from core.studies.attention import (
     relations,
     statistics,
 )
-from core.studies.attention.inputs import InputChunk
 from core.studies.attention.measures import FeatureFinder, special_positions
 from core.studies.attention.partials import InputOffset
 from core.studies.attention.records import DependencyScore
@@ -31,6 +30,7 @@ from core.studies.contract import Unit
 from core.studies.lookup import find_study
 from core.studies.tagging import open_pipeline
 from core.studies.transport import decode, encode
+from core.studies.units import ChunkUnit
 from core.tasks.features import feature_of
 from core.tasks.language import TaggedSentence, TaggedWord
 from tests.capture.conftest import tiny
@@ -84,7 +84,7 @@ def test_pieces_of_the_work_merge_to_one_pass(monkeypatch, checkpoint, pipeline,
     for cuts in ([(0, 3)], [(2, 3), (0, 2)]):
         partials = []
         for start, stop in cuts:
-            done = module.STUDY.run(options, Unit("", InputChunk("tiny", inputs.PASTED, start, stop)))
+            done = module.STUDY.run(options, Unit("", ChunkUnit("tiny", inputs.PASTED, start, stop)))
             partials.append(decode(module.STUDY.partial, json.loads(json.dumps(encode(done.partial)))))
         found[len(cuts)] = module.STUDY.summarize(options, partials)
     assert len(found[1]) == len(found[2]) > 0

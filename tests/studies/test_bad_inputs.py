@@ -16,7 +16,7 @@ from core.scoring.recovered_share import recovered_share
 from core.scoring.sequential_test import Rules, standings
 from core.scoring.shares import share_difference, share_of
 from core.studies.ablation.perturb import corrected
-from core.studies.ablation.records import Perturbation, sweep_headline, too_few_flips
+from core.studies.ablation.records import Perturbation, ablation_headline, too_few_flips
 from core.studies.ablation.separators import ratio_interval
 from core.studies.attention import features, norms, redundancy, relations, roles, statistics
 from core.studies.metric_columns import Metrics
@@ -94,7 +94,7 @@ def test_one_row_has_no_interval_and_no_claim():
         assert one.low is None or one.low < 0 < (one.high or 0) or one.high >= 0
     (mean,) = mean_intervals(np.zeros(1), np.ones((1, 1)), most=None)
     assert mean.low is None
-    with pytest.raises(InputError, match="two rows"):
+    with pytest.raises(InputError, match="two examples"):
         split_half(np.ones(1), np.ones((1, 1)))
     assert ratio_interval(np.array([1.0]), np.array([2.0])) == (0.5, None, None)
     assert np.isnan(share_of([1], [2]).low)
@@ -139,8 +139,8 @@ def test_a_sentence_has_no_interval_where_few_predictions_flip():
             },
         ]
 
-    assert "too few flips" in sweep_headline(rows(1)).interval
-    assert sweep_headline(rows(5)).interval.startswith("95 % CI")
+    assert "too few flips" in ablation_headline(rows(1)).interval
+    assert ablation_headline(rows(5)).interval.startswith("95 % CI")
 
 
 def test_all_rows_alike_have_no_claim():

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from core.errors import InputError, InterventionError
-from core.studies.ablation import disabling, references
 from core.studies.ablation import patch as patches
+from core.studies.ablation import references, setup
 from core.studies.ablation.disable import STUDY as DISABLE
 from core.studies.ablation.knockout import STUDY as KNOCKOUT
 from core.studies.ablation.operators import STUDY as OPERATORS
@@ -25,7 +25,7 @@ def options(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(disabling, "ROWS_A_UNIT", 25)
+    monkeypatch.setattr(setup, "ROWS_A_UNIT", 25)
     monkeypatch.setattr(references, "STEPS", 4)
     monkeypatch.setattr(references, "FITTED_ROWS", 16)
 
@@ -86,13 +86,13 @@ def test_blocks_and_layers_are_taken_out_whole(options):
 def test_what_operators_and_parts_cannot_be_is_refused(options):
     with pytest.raises(InterventionError, match="'median' is none of them"):
         DISABLE.units(DISABLE.read(options | {"operator": "median"}))
-    with pytest.raises(InputError, match='taken out whole, which is the operator "zero"; "mean"'):
+    with pytest.raises(InputError, match='must be "zero"; got "mean"'):
         DISABLE.units(DISABLE.read(options | {"what": "blocks", "operator": "mean"}))
     with pytest.raises(InputError, match="the reference set holds 0"):
         DISABLE.units(DISABLE.read(options | {"operator": "mean", "reference": 0}))
     with pytest.raises(InputError, match="at least one row for each input; 0"):
         DISABLE.units(DISABLE.read(options | {"operator": "resample", "draws": 0}))
-    with pytest.raises(InputError, match="two or more different ones"):
+    with pytest.raises(InputError, match="two different ablation methods"):
         OPERATORS.units(OPERATORS.read(options | {"operators": ["mean"]}))
 
 
@@ -119,7 +119,7 @@ def test_perturbed_inputs(options):
     assert found["scramble"]["changed_rate"] < 0.2  # the planted head looks for a semicolon wherever it is
     assert found["second-only"]["n"] == 0
     assert found["untouched"]["constant"] == 0.5
-    with pytest.raises(InputError, match='"upper" is none of them'):
+    with pytest.raises(InputError, match='got "upper"'):
         PERTURB.units(PERTURB.read(options | {"kinds": ["upper"]}))
 
 
@@ -145,7 +145,7 @@ def test_pairs_that_cannot_be_made_or_do_not_differ_are_said(options):
         rows_of("patch", options | {"kind": "second-only"})
     with pytest.raises(InputError, match="less than 50 apart"):
         rows_of("patch", options | {"floor": 50})
-    with pytest.raises(InputError, match="What is patched is one of"):
+    with pytest.raises(InputError, match="What is patched must be one of"):
         PATCH.units(PATCH.read(options | {"what": "weights"}))
 
 

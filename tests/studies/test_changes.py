@@ -6,7 +6,7 @@ import torch
 
 from core.studies.ablation.references import expected
 from core.studies.metric_columns import Metric
-from core.studies.prediction_changes import metrics_before, prediction_changes, share_interval
+from core.studies.outcomes import metrics_before, prediction_changes, share_interval
 from core.tasks.glue import task_of
 
 GOLD, PLAIN = np.array([0, 1, 1, 0, 1, 0, 1, 1]), np.array([0, 1, 1, 0, 0, 0, 1, 1])

@@ -141,10 +141,10 @@ def test_pairs_of_a_perturbation_and_of_a_file(options, tmp_path, monkeypatch):
     [
         ({"margin": 0}, "above 0"),
         ({"clip": 1}, "above 1"),
-        ({"kind": "typed"}, "none of them"),
-        ({"answers": "other"}, "none of them"),
-        ({"pairs": 5}, "at least 12 pairs"),
-        ({"judging": 2}, "at least 4"),
+        ({"kind": "typed"}, 'got "typed"'),
+        ({"answers": "other"}, 'got "other"'),
+        ({"pairs": 5}, "At least 12 pairs"),
+        ({"judging": 2}, "At least 4"),
         ({"pairs_file": "/nowhere/pairs.tsv"}, "cannot be read"),
     ],
 )
@@ -173,7 +173,7 @@ def test_units_that_come_in_another_order_give_the_same_verdicts(options, rows):
 def test_more_edges_than_memory_are_refused_before_anything_is_measured(options, monkeypatch):
     monkeypatch.setattr(circuit.psutil, "virtual_memory", lambda: SimpleNamespace(available=1000))
     study, given = circuit.STUDY, circuit.STUDY.read(options)
-    with pytest.raises(InputError, match=r"edges on .* pairs take .* of memory, .* ask for fewer rows"):
+    with pytest.raises(InputError, match=r"edges on .* pairs must fit into memory; .* Take fewer examples"):
         study.run(given, study.units(given)[0])
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from core.capture.edge_names import Graph
 from core.scoring.circuits import half_level
-from core.studies.ablation import disabling
+from core.studies.ablation import setup
 from core.studies.ablation.patch import differences
 from core.studies.circuits import circuit, edge_effects, gates, shapley
 from core.studies.circuits.circuit import STUDY as CIRCUIT
@@ -190,7 +190,7 @@ def test_shapley_values_are_ranked_summed_and_set_beside_orders():
     (level,) = of(
         SHAPLEY.results(options, replace(merged, kept=np.stack([kept[0], kept[0] + 3 * SWAY]))), "order contrast"
     )
-    assert level.verdict == "no difference beyond luck"
+    assert level.verdict == "no significant difference"
     assert not of(SHAPLEY.results(options, replace(merged, kept=None)), "order")
 
 
@@ -208,7 +208,6 @@ def test_pairs_are_judged_by_what_both_add_beyond_each():
         rows=np.arange(64),
         layers=1,
         heads=3,
-        chooses=False,
         pairs=pairs,
         sampled=np.array([0.0, 1.0, 1.0]),
         alone=alone,
@@ -240,7 +239,7 @@ def test_pairs_are_judged_by_what_both_add_beyond_each():
         "1 of 3 pairs of heads are redundant and 1 cooperate. The largest interaction is L1H1 and L1H3: +1.50 logits."
     )
     assert (said.n, said.of) == (64, "examples")
-    assert PAIRS.results(options, replace(partial, chooses=True)) == []
+    assert PAIRS.results(options, replace(partial, pairs=None)) == []
 
 
 # ---------------------------------------------------------------- edges by name
@@ -309,13 +308,13 @@ def test_a_named_edge_is_measured_with_those_of_its_senders_layer_by_their_numbe
 
     def measured(options, opened, pairs, wanted):
         effects = np.full((len(graph.edges), 4), np.nan)
-        effects[list(wanted.edges)] = np.array(wanted.edges)[:, None]
-        assert wanted.numbers == (0, 1, 2, 3)
+        effects[list(wanted.targets)] = np.array(wanted.targets)[:, None]
+        assert wanted.positions == (0, 1, 2, 3)
         assert (options.answers, options.kind, options.seed) == ("any", "drop", 5)
         return CircuitPartial(exact=effects)
 
-    monkeypatch.setattr(disabling, "opened", lambda options: SimpleNamespace(checkpoint=checkpoint))
-    monkeypatch.setattr(disabling, "rows_of", lambda options: [])
+    monkeypatch.setattr(setup, "opened", lambda options: SimpleNamespace(checkpoint=checkpoint))
+    monkeypatch.setattr(setup, "rows_of", lambda options: [])
     monkeypatch.setattr(circuit, "made_pairs", lambda options, opened: pairs)
     monkeypatch.setattr(edge_effects, "measured", measured)
     named = {"edges": ["L1H2>L3H1.k", "L2H1>L3H1.k"], "kind": "drop", "seed": 5}

@@ -12,7 +12,7 @@ from core.studies.circuits import circuit
 from tests.capture.conftest import byte_level, wordpiece
 from tests.studies.through_json import rows_of
 
-NAMES = "bfgkmp"  # of one piece each, so that B is as long as A
+NAMES = "bfgkmp"  # of one token each, so that B is as long as A
 SIZES = {"pairs": 12, "judging": 4, "control": 0, "first": 8, "margin": 0.3, "answers": "any"}
 
 
@@ -122,10 +122,10 @@ def test_m_is_the_word_less_its_foil_and_an_edge_is_what_hooks_say(options, monk
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("she saw the man\tshe saw the dog\tcan\ta", r"has one \[MASK\]"),
-        ("the [MASK] [MASK]\tthe [MASK] dog\tcan\ta", r"has one \[MASK\]"),
-        ("the [MASK] man\tthe [MASK] dog\tvillage can\ta", "one piece each"),
-        ("the [MASK] man\tthe [MASK] dog\tcan\tcan", "A foil is another word"),
+        ("she saw the man\tshe saw the dog\tcan\ta", r"must have one \[MASK\]"),
+        ("the [MASK] [MASK]\tthe [MASK] dog\tcan\ta", r"must have one \[MASK\]"),
+        ("the [MASK] man\tthe [MASK] dog\tvillage can\ta", "one token each"),
+        ("the [MASK] man\tthe [MASK] dog\tcan\tcan", "A foil must differ"),
         ("the [MASK] man\tthe [MASK] dog\tcan", "line 1 has not"),
     ],
 )
@@ -151,7 +151,7 @@ def test_only_pairs_without_words_need_a_classifier(tmp_path):
     file.write_text("a man\tthe man")
     assert circuit.STUDY.needs_of({"pairs_file": str(file)}) == circuit.STUDY.needs_of({}) == circuit.STUDY.needs
     file.write_text("")
-    with pytest.raises(InputError, match="no line"):
+    with pytest.raises(InputError, match="is empty"):
         circuit.STUDY.needs_of({"pairs_file": str(file)})
     file.write_text("a man\tthe man")
     assert not circuit.fills_words(circuit.STUDY.read({"checkpoint": "x", "task": "sst2", "pairs_file": str(file)}))

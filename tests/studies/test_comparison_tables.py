@@ -80,7 +80,7 @@ def test_a_curve_gives_each_head_the_scores_of_its_match_and_each_role_its_begin
     assert "; which comes first is not sure. Heads" in DEVELOPMENT.headline([one.as_row() for one in level]).sentence
     never = DEVELOPMENT.results(options, stages(dict.fromkeys(SCORES, [[5] * 3] * 2)))
     assert DEVELOPMENT.headline([one.as_row() for one in never]).sentence == (
-        "No head looks mostly at the previous, next or first token or at separators in the last snapshot."
+        "No head attends mostly to the previous, next or first token or at separators in the last snapshot."
     )
 
 
@@ -141,7 +141,7 @@ def test_counterparts_have_their_similarity_its_interval_and_p_beside_random_wei
     assert (whole.rows, whole.n, whole.visible, whole.identical) == (6, 8, "all", False)
     said = MATCH.headline([one.as_row() for one in results])
     assert said.sentence == "2 of 3 heads of a have a counterpart in b."
-    assert (said.n, said.of, said.baseline) == (8, "inputs", "19 draws of random weights that spread as much")
+    assert (said.n, said.of, said.baseline) == (8, "inputs", "19 draws of random weights of the same entropy")
     seen_back = CounterpartsPartial((compared(range(8), backward=True),), (drawn(),))
     (words,) = [one for one in MATCH.results(options, seen_back) if isinstance(one, CounterpartsSummary)]
     assert words.visible == "up to the query"
@@ -164,7 +164,7 @@ def test_heads_that_recur_are_counted_over_checkpoints():
     assert whole.share == pytest.approx(2 / 3)
     said = MATCH.headline([one.as_row() for one in results])
     assert said.sentence == (
-        "2 of 3 heads of a have a counterpart in all 2 other checkpoints, 1 in none; one of them has 67 % again "
-        f"({100 * whole.low:.0f} to {100 * whole.high:.0f} over them)."
+        "2 of 3 heads of a have a counterpart in all 2 other checkpoints, and 1 in none. On average, another "
+        f"checkpoint has 67 % of them (95 % CI {100 * whole.low:.0f} to {100 * whole.high:.0f})."
     )
-    assert (said.n, said.of, said.baseline) == (8, "inputs", "random weights of each one's shape that spread as much")
+    assert (said.n, said.of, said.baseline) == (8, "inputs", "random weights of the same shape and entropy")

@@ -116,7 +116,7 @@ def test_scores_are_of_all_rows_each_by_a_model_that_never_saw_it(crossing, swep
     assert means["pretrained"]["accuracy_sd"] == pytest.approx(np.std(both, ddof=1))
     (constant,) = (row for row in scores if row["kind"] == "baseline")
     assert constant["accuracy"] == pytest.approx(max(gold.mean(), 1 - gold.mean()))
-    assert "each train row by a model of the others" in cross_fitted_scores.STUDY.headline(scores).sentence
+    assert "cross-fitted over all training examples" in cross_fitted_scores.STUDY.headline(scores).sentence
 
 
 def test_pruning_on_all_rows_takes_each_models_own_least_important_heads(crossing, swept, monkeypatch):
@@ -154,10 +154,10 @@ def test_pruning_on_all_rows_takes_each_models_own_least_important_heads(crossin
             {"initialisations": ["guessed"]},
             "must be one of pretrained, random, frozen, untrained; got 'guessed'",
         ),
-        (cross_fitted_scores, {"seeds": []}, "an initialisation and a seed"),
+        (cross_fitted_scores, {"seeds": []}, "one initialisation and one seed"),
         (cross_fitted_scores, {"settings": SMALL | {"keep": "best"}}, "leave keep at last"),
         (cross_fitted_prune, {"orders": ["weight"]}, "'weight' is none of them"),
-        (cross_fitted_prune, {"limit": 12, "folds": 20}, "fewer parts"),
+        (cross_fitted_prune, {"limit": 12, "folds": 20}, "fewer folds"),
     ],
 )
 def test_scores_and_curves_that_cannot_be_are_one_sentence(crossing, study, changes, says):
@@ -212,9 +212,9 @@ def test_parts_in_any_order_give_the_same_table(crossing, swept):
     ("changes", "says"),
     [
         ({"settings": SMALL | {"keep": "best"}}, "leave keep at last"),
-        ({"operator": "mean"}, "operators disable"),
-        ({"what": "groups"}, "of heads or layers"),
-        ({"limit": 12, "folds": 20}, "fewer parts"),
+        ({"operator": "mean"}, "must be one of disable"),
+        ({"what": "groups"}, "must be heads or layers"),
+        ({"limit": 12, "folds": 20}, "fewer folds"),
     ],
 )
 def test_what_cannot_be_crossed_is_one_sentence(crossing, changes, says):
@@ -307,5 +307,5 @@ def test_sources_add_up_and_overlaps_stand_beside_chance(square):
 
 
 def test_a_sample_of_all_rows_is_refused(seeding):
-    with pytest.raises(AtlasError, match="fewer rows than there are"):
+    with pytest.raises(AtlasError, match="training examples, so that a seed can draw it"):
         seeds.STUDY.units(seeds.STUDY.read(seeding | {"train_rows": 2000}))

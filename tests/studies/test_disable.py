@@ -14,8 +14,8 @@ from core.capture.pruning import pruned_heads, save_pruned
 from core.capture.running import predict
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.opening import open_checkpoint
-from core.studies.ablation import disabling
-from core.studies.ablation.disable import STUDY, DisableOptions, Swept
+from core.studies.ablation import setup
+from core.studies.ablation.disable import STUDY, Ablations, DisableOptions
 from core.studies.ablation.importance import STUDY as IMPORTANCE
 from core.studies.ablation.prune import STUDY as PRUNE
 from core.studies.ablation.records import shared_effects
@@ -33,7 +33,7 @@ def options(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch):
-    monkeypatch.setattr(disabling, "ROWS_A_UNIT", 25)
+    monkeypatch.setattr(setup, "ROWS_A_UNIT", 25)
 
 
 def test_the_planted_head_is_the_one_the_sweep_claims(options):
@@ -182,19 +182,19 @@ def planned(study, options):
 def test_wrong_options_are_said_before_anything_runs(options):
     with pytest.raises(InputError, match="heads, layers, all-but-one, groups"):
         planned(STUDY, options | {"what": "neurons"})
-    with pytest.raises(InputError, match="names none"):
+    with pytest.raises(InputError, match="must be written like"):
         planned(STUDY, options | {"what": "groups", "heads": ""})
-    with pytest.raises(InputError, match="leave one of the two out"):
+    with pytest.raises(InputError, match="Leave one of the two out"):
         planned(STUDY, options | {"what": "layers", "heads": "L1H1"})
     with pytest.raises(InterventionError, match="An operator is one of"):
         planned(STUDY, options | {"operator": "median"})
-    with pytest.raises(InputError, match="two rows"):
+    with pytest.raises(InputError, match="two examples"):
         planned(STUDY, options | {"limit": 1})
     with pytest.raises(InputError, match="The option limit of disable cannot be 'many'"):
         planned(STUDY, options | {"limit": "many"})
     with pytest.raises(InputError, match="per example or per token"):
         planned(IMPORTANCE, options | {"reading": "head"})
-    with pytest.raises(InputError, match="in the order of"):
+    with pytest.raises(InputError, match="pruning order must be one of"):
         planned(PRUNE, options | {"orders": ["luck"]})
     full = STUDY.read(options | {"task": "mnli", "data": None, "limit": 4})
     with pytest.raises(CheckpointError, match="for MNLI must have 3 labels; this one has 2"):
@@ -207,7 +207,7 @@ def test_scores_are_judged_by_squared_error_and_correlation():
     gold, plain = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), np.array([0.1, 1.2, 1.9, 3.1, 3.9, 4.8])
     full = DisableOptions("any", task="stsb", what="groups", heads="L1H1; L1H2")
     mixed = [3, 1, 2, 0, 5, 4]
-    swept = Swept(np.array(mixed), 1, 2, gold[mixed], plain[mixed], np.stack([plain[mixed], np.full(6, 2.5)]), ())
+    swept = Ablations(np.array(mixed), 1, 2, gold[mixed], plain[mixed], np.stack([plain[mixed], np.full(6, 2.5)]), ())
     baseline, same, constant, half = STUDY.summarize(full, [swept])
     assert baseline["pearson"] == pytest.approx(np.corrcoef(gold, plain)[0, 1])
     assert same["pearson_change"] == 0

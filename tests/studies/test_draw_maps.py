@@ -83,7 +83,7 @@ def test_a_job_started_anywhere_keeps_its_maps(tmp_path):
 
 
 def test_maps_do_not_travel_with_rows(tmp_path):
-    with Database(tmp_path / "atlas.duckdb") as db, pytest.raises(InputError, match="do not travel"):
+    with Database(tmp_path / "atlas.duckdb") as db, pytest.raises(InputError, match="cannot be imported"):
         STUDY.keep(db, Finished("r1", "Drawn", DrawMapsOptions(), []))
 
 

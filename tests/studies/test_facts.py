@@ -7,7 +7,7 @@ import pytest
 from core.studies.ablation.disable import STUDY as DISABLE
 from core.studies.attention.relations import STUDY as RELATIONS
 from core.studies.frames.frame_heads import STUDY as FRAMES
-from core.studies.head_facts import HeadScores
+from core.studies.headline import HeadScores
 
 COLUMNS = ("score", "value", "low", "high", "baseline", "q")
 

@@ -51,7 +51,7 @@ def test_runs_tasks_by_initialisations_by_seeds_and_prints_table_1(folder):
     chosen = options(folder, tasks=["SST-2", "stsb"], initialisations=["pretrained", "untrained"])
     divided = divide("finetune", chosen)
     assert len(divided["units"]) == 2 * 2 * 2
-    sizes = {unit["arguments"]["initialisation"]: unit["size"] for unit in divided["units"]}
+    sizes = {unit["arguments"]["source"]: unit["size"] for unit in divided["units"]}
     assert sizes["pretrained"] > sizes["untrained"] > 0
     outcomes = [run_unit("finetune", divided["options"], unit) for unit in divided["units"]]
     assert outcomes[0]["provenance"]["weights_hash"]
@@ -113,13 +113,14 @@ from core.store import jobs as store
 from core.store.database import Database
 from core.studies.tuning import finetune
 from core.studies.contract import Unit
+from core.studies.transport import decode
 save = training.Fit._save
 def die(self):
     save(self)
     os._exit(9)
 training.Fit._save = die
 study = finetune.STUDY
-study.run(study.read({chosen!r}), Unit({unit["key"]!r}, finetune.RunArguments(**{unit["arguments"]!r})))
+study.run(study.read({chosen!r}), Unit({unit["key"]!r}, decode(study.arguments, {unit["arguments"]!r})))
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
     live = finetune.live_runs(finetune.STUDY.read(chosen), [unit["key"]])[unit["key"]]

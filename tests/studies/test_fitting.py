@@ -55,8 +55,8 @@ def test_sentences_without_labels_are_refused_where_labels_are_needed(tuned, tmp
     ("study", "checkpoint", "task", "why"),
     [
         ("disable", None, "mrpc", "fine-tuned on SST-2 and cannot be judged on rows of MRPC"),
-        ("prune", "atlas-encoder", "sst2", "needs a checkpoint with a classifier"),
-        ("statistics", "data/runs/finetuned/gone", None, "is not on this machine"),
+        ("prune", "atlas-encoder", "sst2", "must have a classifier"),
+        ("statistics", "data/runs/finetuned/gone", None, "must be on this machine"),
     ],
 )
 def test_what_cannot_run_is_refused_in_a_sentence(tuned, study, checkpoint, task, why):

@@ -74,7 +74,7 @@ def test_a_held_run_that_was_killed_is_taken_up(tmp_path, monkeypatch):
         "settings": {"epochs": 2, "learning_rate": 0.001},
     }
     full = STUDY.read(options)
-    unit = next(unit for unit in STUDY.units(full) if unit.arguments.initialisation == "held")
+    unit = next(unit for unit in STUDY.units(full) if unit.arguments.kind == "held")
     (whole,) = STUDY.run(full, unit).partial.runs
     saved, save = [], Fit._save
 

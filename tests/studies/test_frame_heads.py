@@ -11,8 +11,9 @@ from core.frames.rows import parse_rows, write_rows
 from core.models.opening import open_checkpoint
 from core.studies.contract import Unit
 from core.studies.frames import frame_heads
-from core.studies.frames.frame_heads import STUDY, Inputs, chosen, score_sentences
+from core.studies.frames.frame_heads import STUDY, chosen, score_sentences
 from core.studies.frames.frame_partials import links_in_pieces, packed, positions, unpacked
+from core.studies.units import ExampleUnit
 
 pytestmark = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / "atlas-encoder").is_dir(), reason="the bundled encoder is not in data/models"
@@ -151,8 +152,8 @@ def test_units_cover_every_sentence_once_and_add_up(encoder, monkeypatch):
     units = STUDY.units(asked)
     assert len(units) == 3
     kept = chosen(asked)[0].kept
-    assert sorted(k for unit in units for k in unit.arguments.inputs) == list(range(len(kept)))
-    partials = [score_sentences(encoder, [kept[k] for k in unit.arguments.inputs], asked) for unit in units]
+    assert sorted(k for unit in units for k in unit.arguments.positions) == list(range(len(kept)))
+    partials = [score_sentences(encoder, [kept[k] for k in unit.arguments.positions], asked) for unit in units]
     summary, *others = STUDY.summarize(asked, partials)
     scores = np.array([row["scores"] for row in others if row["kind"] == "sentence"])
     assert summary["n"] == len(kept) == len(scores)
@@ -200,7 +201,7 @@ def test_rows_given_as_text_are_used(encoder):
 def test_a_unit_scores_its_own_sentences_and_says_which(encoder):
     asked = options(draws=9)
     kept = chosen(asked)[0].kept
-    done = STUDY.run(asked, Unit("some", Inputs((5, 2))))
+    done = STUDY.run(asked, Unit("some", ExampleUnit((5, 2))))
     assert done.provenance.row_ids == (kept[5].id, kept[2].id)
     assert done.provenance.weights_hash == encoder.weights_hash
     assert [scored.id for scored in done.partial.sentences] == [kept[5].id, kept[2].id]

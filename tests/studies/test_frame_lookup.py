@@ -174,9 +174,9 @@ def test_the_picture_is_the_relation_score_and_compares_with_every_other_place()
     assert by_difference[0]["difference"] == pytest.approx((found.score - np.mean(others, axis=0)).max())
     first = by_difference[0]
     assert headline(found, "cook", "angry") == (
-        f"{first['name']} looks from “cook” to “angry”: {first['score']:.2f}, against {first['same_distance']:.2f} on "
-        f"average at the same distance elsewhere in this sentence; this place is number {first['place_rank']:.0f} of 4 "
-        "for that head."
+        f"{first['name']} attends from “cook” to “angry” (weight {first['score']:.2f}). At the same distance elsewhere "
+        f"in the sentence, the mean weight is {first['same_distance']:.2f}. This pair of tokens ranks "
+        f"{first['place_rank']:.0f} of 4 for that head."
     )
 
 
@@ -187,7 +187,7 @@ def test_without_another_place_heads_are_ranked_by_weight_and_the_headline_says_
     assert found.places == 1
     assert found.rows("difference")[0]["score"] == found.score.max()
     assert [row["rank"] for row in found.rows("difference")] == [1, 2, 3, 4, 5, 6]
-    assert "no other place at the same distance" in headline(found, "cook", "angry")
+    assert "no other pair of tokens at the same distance" in headline(found, "cook", "angry")
 
 
 def test_without_another_place_the_bundled_sentences_stand_beside_it():
@@ -232,7 +232,7 @@ def test_strips_are_rows_and_the_column_of_the_map():
 @pytest.mark.parametrize(
     ("sentence", "said"),
     [
-        (AnnotatedSentence("a", TEXT, ((21, 26),)), "needs an element"),
+        (AnnotatedSentence("a", TEXT, ((21, 26),)), "must have an element"),
         (AnnotatedSentence("a", TEXT, ((21, 26),), elements=(Element("x", ((9, 26),)),)), "must not overlap"),
         (AnnotatedSentence("a", TEXT, ((21, 99),), elements=(Element("x", ((0, 3),)),)), "inside its text"),
     ],

@@ -9,7 +9,7 @@ import torch
 
 from core.errors import InputError
 from core.report.headlines import headline
-from core.studies.ablation import disabling
+from core.studies.ablation import setup
 from core.studies.circuits import gates, pairs, shapley
 from core.studies.contract import Unit
 from tests.studies.planted import CARRIER, TWIN, save_planted, write_rows
@@ -28,7 +28,7 @@ def options(request, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(disabling, "ROWS_A_UNIT", 13)
+    monkeypatch.setattr(setup, "ROWS_A_UNIT", 13)
     monkeypatch.setattr(gates, "FITS_A_UNIT", 2)
     monkeypatch.setattr(shapley, "ROWS_A_UNIT", 5)
 

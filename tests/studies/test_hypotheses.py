@@ -48,15 +48,15 @@ def proposal(head="L1H1", predicate="offset", **parameters):
 @pytest.mark.parametrize(
     ("given", "rows", "why"),
     [
-        (proposal(), (JUDGED, JUDGED), "rows that it was not thought of on"),
+        (proposal(), (JUDGED, JUDGED), "examples that it was not thought of on"),
         (proposal(predicate="looks-at", control="verb"), (THOUGHT, JUDGED), "needs its parameter feature"),
         (proposal("L7H1"), (THOUGHT, JUDGED), "from L1H1 to L6H6; got L7H1"),
-        (proposal(predicate="reads minds"), (THOUGHT, JUDGED), "A predicate is one of"),
+        (proposal(predicate="reads minds"), (THOUGHT, JUDGED), "A predicate must be one of"),
         (proposal(offset="first", control="first"), (THOUGHT, JUDGED), "must be another one"),
         (proposal(offset="last"), (THOUGHT, JUDGED), "previous, next, first"),
         (proposal(offset="first", charm="1"), (THOUGHT, JUDGED), "is none"),
         (proposal(predicate="needed-for", margin="0"), (THOUGHT, JUDGED), "above 0"),
-        (proposal(predicate="needed-for", margin="0.1"), (THOUGHT, JUDGED), "needs a checkpoint with a classifier"),
+        (proposal(predicate="needed-for", margin="0.1"), (THOUGHT, JUDGED), "must have a classifier"),
         (proposal(offset="first", counterpart="L1H1"), (THOUGHT, JUDGED), "a checkpoint and a head"),
     ],
 )
@@ -90,14 +90,14 @@ def test_a_withdrawn_hypothesis_is_not_tested_and_still_counts_in_its_batch(db):
     options = options_of(*batch_of(db, batch))
     assert ([one.hypothesis for one in options.hypotheses], options.registered) == ([second], 2)
     store.withdraw(db, second)
-    with pytest.raises(InputError, match="were withdrawn"):
+    with pytest.raises(InputError, match="not withdrawn"):
         options_of(*batch_of(db, batch))
 
 
 def test_hypotheses_about_other_weights_stay_with_theirs(db, monkeypatch):
     batch, _ = register(db, "atlas-encoder", [proposal()], thought=THOUGHT, judged=JUDGED)
     monkeypatch.setattr(registering, "present_weights", lambda name: "f" * 64)
-    with pytest.raises(InputError, match="register them anew for these weights"):
+    with pytest.raises(InputError, match="Register the hypotheses again for these weights"):
         options_of(*batch_of(db, batch))
     assert store.batches(db)[0].weights_hash != "f" * 64
 
@@ -191,7 +191,7 @@ def test_inputs_of_the_same_tokens_are_one_input(tmp_path):
 @pytest.mark.parametrize("changed", [str, str.lower, lambda text: f" {text}"], ids=["same", "case", "spaces"])
 def test_repeated_rows_are_refused_as_tests_take_inputs_for_independent(db, tmp_path, changed):
     judged = own_rows(tmp_path, "b", [*SENTENCES, *map(changed, SENTENCES)])
-    with pytest.raises(InputError, match="counts each input once"):
+    with pytest.raises(InputError, match="count each input once"):
         register(db, "atlas-encoder", [proposal()], thought=THOUGHT, judged=judged)
 
 

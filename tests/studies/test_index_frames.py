@@ -17,7 +17,8 @@ from core.store.database import Database
 from core.store.frames import Search, find_annotations, indexed_releases
 from core.studies.contract import Finished, Unit
 from core.studies.frames.frame_heads import FrameHeadsOptions, chosen
-from core.studies.frames.index_frames import STUDY, IndexFramesOptions, Slice
+from core.studies.frames.index_frames import STUDY, UNITS_A_SLICE, IndexFramesOptions
+from core.studies.units import ChunkUnit
 from tests.frames.conftest import _INDEXES, unpack
 
 
@@ -34,7 +35,7 @@ def small(shared_data, tmp_path_factory):
 @pytest.mark.slow
 def test_a_release_is_read_kept_and_found(small, tmp_path):
     options = IndexFramesOptions(str(small))
-    assert {unit.arguments.kind for unit in STUDY.units(options)} == {"text"}
+    assert {unit.arguments.inputs for unit in STUDY.units(options)} == {"text"}
     with Database(tmp_path / "a.duckdb") as db:
         keeper = api.runner(db, JobPlacement(workers=1))
         done = api.wait(db, api.start(db, "index-frames", {"data": str(small)}), 300)
@@ -56,14 +57,14 @@ def test_a_release_is_read_kept_and_found(small, tmp_path):
             rules = Filter(longest_sentence=None, core=core)  # two documents: their sentences are long
             kept = {one.id for one in select(parse_rows("\n".join(stored)).sentences, rules).kept}
             assert kept == {one.id for one in select(direct, rules).kept} != set()
-        with pytest.raises(InputError, match="does not travel"):
+        with pytest.raises(InputError, match="cannot be imported"):
             STUDY.keep(db, Finished("r1", "Index", options, rows))
 
 
 @pytest.mark.slow
 def test_lexical_units_are_sliced(release_units):
     assert [unit.key for unit in release_units[:2]] == ["lu-0", "lu-400"]
-    assert sum(unit.size for unit in release_units if unit.arguments.kind == "lu") == 11829
+    assert sum(unit.size for unit in release_units if unit.arguments.inputs == "lu") == 11829
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,9 @@ def release_units(small):
     (small / "lu").mkdir()
     try:
         yield STUDY.units(IndexFramesOptions(str(small)))
-        (indexed,) = STUDY.run(IndexFramesOptions(str(small)), Unit("lu-0", Slice("lu", 11800))).partial.slices
+        (indexed,) = STUDY.run(
+            IndexFramesOptions(str(small)), Unit("lu-0", ChunkUnit("", "lu", 11800, 11800 + UNITS_A_SLICE))
+        ).partial.slices
         assert len(indexed.skipped) == 29, "every missing file is named"
     finally:
         (small / "lu").rmdir()
@@ -96,7 +99,9 @@ def test_a_slice_has_the_sentences_of_its_units_and_names_what_was_skipped(monke
     monkeypatch.setattr("core.studies.frames.index_frames.open_release", lambda folder: release)
     options, found = IndexFramesOptions("fn"), []
     for start, count in ((0, 400), (400, 0)):
-        (indexed,) = STUDY.run(options, Unit(f"lu-{start}", Slice("lu", start))).partial.slices
+        (indexed,) = STUDY.run(
+            options, Unit(f"lu-{start}", ChunkUnit("", "lu", start, start + UNITS_A_SLICE))
+        ).partial.slices
         assert (indexed.release, indexed.folder, indexed.annotations) == ("fn", "fn", count)
         found += list(indexed.sentences())
     assert indexed.skipped_lines == [{"where": "lu400.xml", "why": "it is not there"}]

@@ -42,9 +42,9 @@ def test_each_study_is_kept_as_a_run_with_the_rows_that_it_has_alone(tmp_path):
 
 
 def test_what_cannot_be_one_job_is_refused_in_a_sentence():
-    with pytest.raises(InputError, match="goes in rounds"):
+    with pytest.raises(InputError, match="must have a single round"):
         STUDY.units(MeasureHeadsOptions(NAME, (Asked("disable", json.dumps({"checkpoint": NAME})),)))
-    with pytest.raises(InputError, match="has the options"):
+    with pytest.raises(InputError, match="must be one of"):
         STUDY.units(MeasureHeadsOptions(NAME, (Asked("statistics", '{"rows": 3}'),)))
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from core.patterns.classifier_registry import bundled_weights
-from core.studies.head_facts import Fact, HeadScores
+from core.studies.headline import Fact, HeadScores
 from core.studies.patterns.pattern_shares import STUDY, ClassifiedChunk, Counts, PatternSharesOptions
 from core.tasks.glue import read_rows
 

@@ -7,8 +7,8 @@ import pytest
 
 from core.errors import StoreError
 from core.store import shipped_record
-from core.studies.ablation import records as disabling
 from core.studies.ablation import records as pruning
+from core.studies.ablation import records as setup
 from core.studies.contract import Study
 from core.studies.estimate import Estimate
 from core.studies.lookup import find_study, study_modules
@@ -84,7 +84,7 @@ def test_a_column_that_every_such_row_has_is_missed():
         "n": 9,
     }
     with pytest.raises(StoreError, match='A row of SplitHalf must have the column "held_out", and this one has kind'):
-        disabling.SplitHalf.of(row)
+        setup.SplitHalf.of(row)
 
 
 def test_a_data_frame_gives_the_records_of_its_rows():
@@ -115,15 +115,15 @@ def test_metrics_are_read_off_the_columns_that_they_name():
         "pearson_apart_low": 0.1,
         "pearson_apart_high": 0.4,
     }
-    metric = disabling.SweptVariant.of(row).metrics.first
+    metric = setup.AblatedTarget.of(row).metrics.first
     assert (metric.name, metric.value, metric.change) == ("pearson", 0.7, Estimate(-0.1, -0.2, 0.05))
     assert (metric.apart, metric.control) == (Estimate(0.3, 0.1, 0.4), None)
-    assert disabling.SweptVariant.of(row).metrics.of("accuracy") is None
+    assert setup.AblatedTarget.of(row).metrics.of("accuracy") is None
 
 
 def test_a_record_is_written_as_the_row_that_it_is_read_from():
     metrics = Metrics((Metric("accuracy", 0.7, Estimate(-0.1, -0.2, 0.05), apart=Estimate(0.3, 0.1, 0.4)),))
-    variant = disabling.SweptVariant(
+    variant = setup.AblatedTarget(
         name="L1H1",
         layer=0,
         head=0,
@@ -142,12 +142,12 @@ def test_a_record_is_written_as_the_row_that_it_is_read_from():
     assert (row["kind"], row["accuracy_change"], row["accuracy_apart_low"]) == ("variant", -0.1, 0.1)
     assert "folds" not in row  # which only cross-fitted sweeps have
     assert "parts" not in row
-    assert disabling.SweptVariant.of(row) == variant
+    assert setup.AblatedTarget.of(row) == variant
 
 
 def test_what_is_not_defined_is_written_as_nothing_and_not_left_out():
     metrics = Metrics((Metric("pearson", None),))
-    row = disabling.SweptVariant(name="L1", layer=0, n=4, metrics=metrics, p=1.0).as_row()
+    row = setup.AblatedTarget(name="L1", layer=0, n=4, metrics=metrics, p=1.0).as_row()
     assert {name: row[name] for name in ("head", "flipped", "mcnemar", "pearson", "pearson_change", "pearson_low")} == {
         "head": None,
         "flipped": None,
@@ -156,13 +156,13 @@ def test_what_is_not_defined_is_written_as_nothing_and_not_left_out():
         "pearson_change": None,
         "pearson_low": None,
     }
-    assert "pearson_change" not in disabling.Untouched(n=4, metrics=metrics).as_row()
+    assert "pearson_change" not in setup.Unmodified(n=4, metrics=metrics).as_row()
 
 
 def test_a_cut_has_the_change_of_each_metric_with_its_interval_as_a_number():
     row = {"kind": "cut", "name": "all layers", "edges": "noun-verb", "layer": None, "n": 40}
     row |= {"accuracy": 0.8, "accuracy_change": -0.1, "accuracy_low": -0.2, "accuracy_high": 0.05, "f1": 0.7}
-    found = disabling.EdgeCut.of(row | {"f1_change": -0.3, "f1_low": -0.4, "f1_high": -0.2}).numbers()
+    found = setup.EdgeCut.of(row | {"f1_change": -0.3, "f1_low": -0.4, "f1_high": -0.2}).numbers()
     assert [(one.name, one.what, one.value, one.low, one.high, one.n) for one in found] == [
         ("all layers", "change of accuracy", -0.1, -0.2, 0.05, 40),
         ("all layers", "change of f1", -0.3, -0.4, -0.2, 40),

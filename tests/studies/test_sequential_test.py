@@ -60,11 +60,11 @@ def test_effects_are_those_of_a_sweep_of_the_same_rows(options):
     from core.capture.interventions import Intervention
     from core.capture.losses import row_losses
     from core.capture.running import predict
-    from core.studies.ablation import disabling
+    from core.studies.ablation import setup
 
     rows = rows_of("sequential-test", options)
     chosen = STUDY.read(options)
-    opened, every = disabling.opened(chosen), disabling.rows_of(chosen)
+    opened, every = setup.opened(chosen), setup.rows_of(chosen)
     first = [every[k] for k in sequential_test.row_order(chosen, len(every))[:64]]
     labels, encodings = opened.outputs(first), opened.encoded(first)
     plain = row_losses(predict(opened.checkpoint, encodings), labels)
@@ -162,7 +162,7 @@ def test_verdicts_of_earlier_versions_are_told_from_todays(options):
     (whole,) = [row for row in rows_of("sequential-test", options | {"limit": 64}) if row["kind"] == "race"]
     assert "any verdict wrong in at most 5%" in verdict_sentence(SequentialTestSummary.of(whole))
     earlier = verdict_sentence(SequentialTestSummary.of(whole | {"intervals": "at looks", "control": None}))
-    assert "run the test again" in earlier
+    assert "Run the test again" in earlier
     assert "at most 5%" not in earlier
 
 
@@ -174,7 +174,7 @@ def test_verdicts_of_earlier_versions_are_told_from_todays(options):
         ({"clip": 0.01}, r"above the margin, 0\.0346"),
         ({"limit": 40}, "64 rows"),
         ({"what": "duplicates"}, "heads, layers"),
-        ({"heads": "L1H1,L2-attention", "operator": "zero"}, "blocks or layers"),
+        ({"heads": "L1H1,L2-attention", "operator": "zero"}, "sublayers or layers"),
         ({"operator": "resample", "reference": 1}, "the reference set holds 1: ask for two"),
     ],
 )
@@ -184,7 +184,7 @@ def test_what_cannot_be_is_refused_before_anything_runs(options, change, said):
 
 
 def test_heads_beside_something_else_to_race_are_refused(options):
-    with pytest.raises(InputError, match="leave one of the two out"):
+    with pytest.raises(InputError, match="Leave one of the two out"):
         STUDY.read(options | {"what": "layers", "heads": "L1H1"})
 
 

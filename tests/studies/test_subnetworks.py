@@ -79,7 +79,7 @@ def test_bad_ones_come_from_those_that_went_and_are_topped_up():
         ({"scopes": ["neuron"]}, "'neuron' is none of them"),
         ({"moments": ["during"]}, "'during' is none of them"),
         ({"shares": [1.5]}, "1.5 does not"),
-        ({"moments": [], "structured": False}, "Nothing is left to prune"),
+        ({"moments": [], "structured": False}, "Something must be pruned"),
     ],
 )
 def test_what_cannot_be_pruned_is_said(options, given, said):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from core.studies.ablation.disable import STUDY, Swept
-from core.studies.ablation.records import SweptVariant, Untouched
+from core.studies.ablation.disable import STUDY, Ablations
+from core.studies.ablation.records import AblatedTarget, Unmodified
 
 GOLD = np.array([0, 1] * 10)
 PLAIN = np.where(np.arange(20) < 2, 1 - GOLD, GOLD)  # wrong in the first two rows
@@ -17,10 +17,10 @@ def flipped_in(*rows):
 
 def records(**in_float32):
     changed = np.stack([flipped_in(0, 5, 6, 7, 8, 9), flipped_in(1)])
-    swept = Swept(np.arange(20), 1, 2, GOLD, PLAIN, changed, (), **in_float32)
+    swept = Ablations(np.arange(20), 1, 2, GOLD, PLAIN, changed, (), **in_float32)
     found = STUDY.results(STUDY.read({"checkpoint": "any", "task": "sst2"}), swept)
-    (untouched,) = (one for one in found if isinstance(one, Untouched))
-    return untouched, [one for one in found if isinstance(one, SweptVariant)]
+    (untouched,) = (one for one in found if isinstance(one, Unmodified))
+    return untouched, [one for one in found if isinstance(one, AblatedTarget)]
 
 
 def test_flips_and_mcnemars_p_are_of_rows_lost_and_won():

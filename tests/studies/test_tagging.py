@@ -62,7 +62,7 @@ def test_a_pipeline_without_a_parser_says_so(tmp_path):
 
 
 def test_names_that_lead_nowhere_and_folders_that_are_no_pipeline(tmp_path):
-    with pytest.raises(InputError, match=r'"en_core_nowhere" is neither'):
+    with pytest.raises(InputError, match=r'got "en_core_nowhere"'):
         open_pipeline("en_core_nowhere")
     with pytest.raises(InputError, match=r"does not open"):
         open_pipeline(str(tmp_path))

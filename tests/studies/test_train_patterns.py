@@ -13,8 +13,9 @@ from core.store.database import Database
 from core.store.label_files import export_labels
 from core.studies.contract import Finished, Unit
 from core.studies.patterns import train_patterns
-from core.studies.patterns.train_patterns import STUDY, Fold, Predictions, answers_of, of_checkpoints
+from core.studies.patterns.train_patterns import STUDY, Predictions, answers_of, of_checkpoints
 from core.studies.patterns.trained_classifier import headline
+from core.studies.units import TrainingUnit
 from tests.codebook.drawn_maps import synthetic_maps
 from tests.store.labelling import a_map, event
 from tests.studies.through_json import rows_of
@@ -100,7 +101,7 @@ def test_a_training_is_scored_on_unseen_heads_kept_and_opened_again(db):
 def test_the_network_tells_its_loss_and_its_rows_are_json(db):
     label_everything(db, each=6, inputs=6)
     options = STUDY.read(training_options(db, label_snapshot.snapshot(db, "bert"), kind="paper", epochs=2, folds=2))
-    (fold,) = STUDY.run(options, Unit("fold 0", Fold("fold", "group", 0))).partial.folds
+    (fold,) = STUDY.run(options, Unit("fold 0", TrainingUnit(kind="fold", split="group", fold=0))).partial.folds
     np.testing.assert_allclose(fold.probabilities.sum(1), 1, atol=1e-3)
     from pathlib import Path
 
@@ -120,7 +121,7 @@ def test_train_and_test_share_no_input_head_or_checkpoint(db):
     }
     seen = set()
     for unit in STUDY.units(options):
-        if unit.arguments.part == "final":
+        if unit.arguments.kind == "final":
             continue
         train, test = train_patterns.split_of(kept, options, unit.arguments)
         fact = names[unit.arguments.split]
@@ -202,7 +203,7 @@ def test_nothing_labelled_says_where_to_label(db):
 def test_the_final_weights_classify(db):
     label_everything(db, each=4, inputs=4)
     options = STUDY.read(training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=2))
-    (final,) = STUDY.run(options, Unit("final", Fold("final"))).partial.finals
+    (final,) = STUDY.run(options, Unit("final", TrainingUnit(kind="final"))).partial.finals
     from core.patterns.training import Classifier
 
     assert Classifier.from_bytes(base64.b64decode(final.weights)).recipe.kind == "baseline"
@@ -264,7 +265,8 @@ def predictions(part, fold, numbers, wrong):
     truth = np.array([k // 2 % 2 for k in numbers])
     said = np.where(np.isin(numbers, wrong), 1 - truth, truth)
     return Predictions(
-        Fold(part, "group", fold), 10, 0, tuple(f"m{k}" for k in numbers), tuple(f"input {k // 4}" for k in numbers),
+        TrainingUnit(kind=part, split="group", fold=fold), 10, 0, tuple(f"m{k}" for k in numbers),
+        tuple(f"input {k // 4}" for k in numbers),
         tuple("xy"[k % 2] for k in numbers), truth, 0.1 + 0.8 * np.eye(2)[said], truth * 0, np.isin(numbers, [0]),
     )  # fmt: skip
 

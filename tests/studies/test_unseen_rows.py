@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from core.errors import InputError
-from core.studies.ablation import disabling, prune
+from core.studies.ablation import prune, setup
 from core.tasks.glue import TaskRow, drawn, fingerprint, read_rows, unseen
 
 
@@ -56,11 +56,11 @@ def test_a_sweep_takes_them_by_what_the_checkpoint_says_it_was_fine_tuned_on(tmp
     asked = SimpleNamespace(
         checkpoint=str(tmp_path), task="sst2", data=str(tmp_path), split="unseen", limit=None, seed=0
     )
-    ids = [one.id for one in disabling.rows_of(asked)]
+    ids = [one.id for one in setup.rows_of(asked)]
     assert ids[:2] == ["dev-0", "dev-1"]
     assert set(ids[2:]) == {one.id for one in read_rows("sst2", "train", folder=tmp_path)} - learned
     asked.limit = 3
-    assert len(disabling.rows_of(asked)) == 3
+    assert len(setup.rows_of(asked)) == 3
 
 
 def test_an_order_of_pruning_is_not_tested_on_rows_that_may_have_chosen_it():
@@ -74,4 +74,4 @@ def test_of_other_rows_or_no_log_it_is_refused_in_one_sentence(tmp_path, facts):
     if facts is None:
         (tmp_path / "training.json").write_text("[")
     with pytest.raises(InputError, match="was not fine-tuned on these train rows of sst2"):
-        disabling.rows_unseen_by(str(tmp_path), "sst2", str(tmp_path))
+        setup.rows_unseen_by(str(tmp_path), "sst2", str(tmp_path))

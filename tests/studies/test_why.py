@@ -10,7 +10,7 @@ import pytest
 from core.errors import InputError
 from core.studies.explanation import why
 from core.studies.explanation.records import RemovalAgreement, ScoreShare, SortScore
-from core.studies.head_facts import Fact, HeadScores
+from core.studies.headline import Fact, HeadScores
 from tests.studies.through_json import rows_of
 
 TEXTS = ["The old dog never stopped.", "Did the dog hear it?", ["She saw the man.", "He did not see her."]]
@@ -70,7 +70,7 @@ def test_rows_are_json_and_units_merge():
 
 
 def test_a_least_share_beyond_one_is_refused():
-    with pytest.raises(InputError, match="between 0 and 1; 2 was given"):
+    with pytest.raises(InputError, match="between 0 and 1; got 2"):
         why.STUDY.units(why.WhyOptions(least=2, texts=("The dog.",), tasks=()))
 
 
@@ -88,9 +88,9 @@ def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):
     assert "where 36 heads look" in sentence
     assert "position in L2H2" in sentence
     (median,) = (one for one in RemovalAgreement.among(rows) if one.kind == "removal, median" and one.scale == "held")
-    said = f"rank agreement {median.agreement:.2f} ({median.low:.2f} to {median.high:.2f}), median over heads"
+    said = f"rank correlation {median.agreement:.2f} ({median.low:.2f} to {median.high:.2f}), median over heads"
     assert said in sentence
-    assert ("own mean stays" in sentence) == (median.agreement < 0.8)
+    assert ("may carry the same information" in sentence) == (median.agreement < 0.8)
 
 
 def test_the_earlier_head_that_a_head_reads_most_is_a_score_with_its_interval(rows):

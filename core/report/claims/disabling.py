@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...studies.ablation.records import LinkContrast, SweptVariant
+from ...studies.ablation.records import AblatedTarget, LinkContrast
 from ...studies.circuits.records import HeadPair, OrderContrast, RankingCorrelation, ShapleyHead, ShapleySum
 from ...studies.estimate import Estimate
 from ...studies.records import picked
@@ -258,7 +258,7 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
     return [Outcome(decision.word, sentence, None, len(either), stsb.run, None, share, MOST_HEADS)]
 
 
-def clear_losses(known: Sequence[tuple[SweptVariant, Estimate]]) -> set[str]:
+def clear_losses(known: Sequence[tuple[AblatedTarget, Estimate]]) -> set[str]:
     """Return the names of heads with a significant loss, corrected over all heads."""
     return {variant.name for variant, change in known if decided(-bonferroni_widened(change, len(known))).word == HOLDS}
 

@@ -11,7 +11,7 @@ from ...studies.attention.records import RepeatedShare, Score
 from ...studies.estimate import Estimate
 from ...studies.explanation.records import SortScore
 from ...studies.frames.records import FrameHead
-from ...studies.headline import SURE
+from ...studies.headline import SIGNIFICANT
 from ...studies.records import picked
 from .. import readings
 from ..estimates import bonferroni_widened, mean_over
@@ -462,7 +462,7 @@ def _beyond_its_distance(score: Score, heads: int) -> Decision:
 def _beyond_kinds(score: Score) -> bool:
     """Whether q (of excess and contrast; None: too few links) shows that kinds of words do not explain a head's
     weight."""
-    return score.q is not None and score.q < SURE
+    return score.q is not None and score.q < SIGNIFICANT
 
 
 def _best_of_its_sort(best: Score, rival: Score | None, diagonal: Sequence[str], heads: int) -> Decision:

@@ -5,7 +5,7 @@ heatmaps.
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from ...studies.ablation.records import PruneStep, SweptVariant
+from ...studies.ablation.records import AblatedTarget, PruneStep
 from ...studies.attention.records import Score
 from ...studies.estimate import Estimate
 from ...studies.records import picked
@@ -136,7 +136,7 @@ def _heads(result: StepResult) -> list[Measured]:
         about = (estimate, head_changes[0][0].n, _rows_of(result), result.run, note)
         return Measured(ExhibitId.HEADS, result.task, Item(quantity), Condition.DISABLED, *about)
 
-    def noted(variant: SweptVariant) -> str:
+    def noted(variant: AblatedTarget) -> str:
         return f"{variant.name}, {sweep.metric}; p {variant.p:.2g} corrected over {len(sweep.variants)} heads"
 
     (best, most), (worst, least) = head_changes[0], head_changes[-1]
@@ -172,7 +172,7 @@ def _by_layers(evidence: Evidence, part: Part, exhibit: ExhibitId, condition: Co
     return values
 
 
-def best_by_layer(known: Sequence[tuple[SweptVariant, Estimate]]) -> list[Estimate]:
+def best_by_layer(known: Sequence[tuple[AblatedTarget, Estimate]]) -> list[Estimate]:
     """Return the highest change in each layer, from the first."""
     layers = sorted({variant.layer or 0 for variant, _ in known})
     by_layer = [[change for variant, change in known if (variant.layer or 0) == layer] for layer in layers]
@@ -246,7 +246,7 @@ def head_maps(evidence: Evidence) -> list[HeadRecord]:
     return records
 
 
-def _change_score(variant: SweptVariant, change: Estimate | None) -> Score:
+def _change_score(variant: AblatedTarget, change: Estimate | None) -> Score:
     ends = asdict(change) if change else {}
     return Score(layer=variant.layer, head=variant.head, n=variant.n, **ends)
 

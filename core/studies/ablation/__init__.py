@@ -1,7 +1,5 @@
-"""What happens without: heads, edges and blocks taken out, held, patched and changed.
-
-Modules load when they are used: `from core import studies`, `studies.ablation.module.name` (docs/decisions/026).
-"""
+"""Ablation: heads, edges and sublayers removed, fixed, patched or changed. Modules load when they are used (decision
+026)."""
 
 import lazy_loader
 

@@ -3,7 +3,6 @@ from . import cross_fitted_prune as cross_fitted_prune
 from . import cross_fitted_scores as cross_fitted_scores
 from . import cross_fitting as cross_fitting
 from . import disable as disable
-from . import disabling as disabling
 from . import fixed_pattern as fixed_pattern
 from . import importance as importance
 from . import input_pairs as input_pairs
@@ -17,4 +16,5 @@ from . import references as references
 from . import seeds as seeds
 from . import separators as separators
 from . import sequential_test as sequential_test
+from . import setup as setup
 from . import translation as translation

@@ -1,13 +1,9 @@
-"""Every head, or layer, disabled in turn, tested on all train rows: a sweep that is cross-fitted.
+"""Ablation of every head, or layer, in turn, cross-fitted over all training examples.
 
-A dev set of a few hundred rows leaves most effects of single heads undecided. Here the train rows are cut into parts; a
-model is fine-tuned on all parts but one and swept on the part left out, so that every row is tested by a model that
-never saw it, nor any of its sentences: rows that share one (in any case) are in one part. All models start from the
-same pre-trained weights, so L1H2 is the same head in each when they begin.
-
-Rows: those of a sweep (`core.studies.ablation.disable`) over all rows together, each variant with the number of parts
-in which its change has the sign of the whole; then "fold", each part's score beside its constant predictor. Intervals
-are over rows, for the models at hand: what another fine-tuning would give is told by the parts, and by `study seeds`.
+The training examples are divided into folds. For each fold, a model is fine-tuned on the other folds and ablated on
+this fold, so every example is tested by a model that never saw it or any of its sentences. All models start from the
+same weights. The rows are those of `disable` over all examples, with the number of folds that agree in sign, and one
+row per fold. Intervals are over examples, for these models.
 """
 
 from collections.abc import Sequence
@@ -28,19 +24,20 @@ from ..options import Dtype
 from ..outcomes import outcomes
 from ..provenance import provenance
 from ..records import Result
-from . import cross_fitting, disable, disabling
+from ..units import ExampleUnit, TrainingUnit
+from . import cross_fitting, disable, setup
 from .records import (
+    AblatedTarget,
     CrossFittedPart,
     MeanOverHeads,
     SplitHalf,
-    SweptVariant,
-    Untouched,
-    sweep_headline,
-    sweep_sentence,
-    sweep_table,
+    Unmodified,
+    ablation_headline,
+    ablation_sentence,
+    ablation_table,
 )
 
-KINDS = ("heads", "layers")
+TARGETS = ("heads", "layers")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -53,23 +50,11 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
 
 
 @dataclass(frozen=True)
-class Fold:
-    """One part. float32_variants: variants that are computed in float32 only, by the model of then."""
-
-    number: int
-    float32_variants: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
 class CrossFitted:
-    """A sweep of some rows, by models that never saw them.
+    """Ablation of some examples by models that never saw them. folds: fold of each example, from 0; runs: models in the
+    order of the folds."""
 
-    Attributes:
-        folds: the part that each row is in, from 0. *Shape:* (row,), int.
-        runs: the models of the parts that were swept, in the parts' order.
-    """
-
-    swept: disable.Swept
+    swept: disable.Ablations
     folds: np.ndarray
     runs: tuple[cross_fitting.TunedPart, ...]
 
@@ -77,10 +62,10 @@ class CrossFitted:
 class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
     """Disable every head, or layer, on all train rows, each by a model fine-tuned on the other parts of them."""
 
-    name, options, partial, arguments = "cross-fitted", CrossFittedOptions, CrossFitted, Fold
+    name, options, partial, arguments = "cross-fitted", CrossFittedOptions, CrossFitted, TrainingUnit
     question = "Which head does the score depend on, tested on all train examples?"
     one_by_one = True
-    kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads, CrossFittedPart)
+    kinds = (Unmodified, AblatedTarget, SplitHalf, MeanOverHeads, CrossFittedPart)
     short_in = ("table", "latex")
     called = "Cross-fitted sweep of {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})
@@ -90,12 +75,13 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         cross_fitting.recipe_of(options)
         if options.operator not in capture.interventions.OPERATORS:
             raise InputError(
-                f"A cross-fitted sweep has the operators {', '.join(capture.interventions.OPERATORS)}; "
-                f'"{options.operator}" is none of them: choose one.'
+                "The ablation method must be one of "
+                f'{", ".join(capture.interventions.OPERATORS)}; got "{options.operator}". Choose '
+                "one of them."
             )
-        if options.what not in KINDS:
+        if options.what not in TARGETS:
             raise InputError(
-                f'A cross-fitted sweep is of {" or ".join(KINDS)}; "{options.what}" is neither: choose one.'
+                f'What is ablated must be {" or ".join(TARGETS)}; got "{options.what}". Choose one of them.'
             )
         cross_fitting.cut_rows(options)
         return _units(options, ())
@@ -109,14 +95,14 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
 
     def run(self, options: CrossFittedOptions, unit: Unit) -> Done[CrossFitted]:
         """Fine-tune on the other parts, then sweep this one."""
-        of: Fold = unit.arguments
+        of: TrainingUnit = unit.arguments
         all_rows, folds = cross_fitting.cut_rows(options)
-        places = np.flatnonzero(folds == of.number)
+        places = np.flatnonzero(folds == of.fold)
         rows = [all_rows[k] for k in places]
-        run = cross_fitting.run_without(options, of.number)
-        runs = () if of.float32_variants else (cross_fitting.tuned_part(options, run, all_rows, folds == of.number),)
-        opened = disabling.opened(_sweep(options, shown_folder(run.folder)))
-        some = disable.RowSlice(tuple(places.tolist()), of.float32_variants)
+        run = cross_fitting.run_without(options, of.fold)
+        runs = () if of.targets else (cross_fitting.tuned_part(options, run, all_rows, folds == of.fold),)
+        opened = setup.opened(_sweep(options, shown_folder(run.folder)))
+        some = ExampleUnit(tuple(places.tolist()), targets=of.targets)
         swept, dtype = disable.swept_rows(_sweep(options), opened, rows, some)
         # whose the result is: the parts are tuned from it
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
@@ -137,19 +123,19 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         agree = iter(_agreeing(options, merged))
         told = [
             replace(result, statistic=None, folds=options.folds, folds_agree=next(agree))  # no score of one checkpoint
-            if isinstance(result, SweptVariant)
+            if isinstance(result, AblatedTarget)
             else result
             for result in swept
         ]
         return [*told, *_parts(options, merged)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        return sweep_headline(rows)
+        return ablation_headline(rows)
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        agree = [None, *(variant.folds_agree for variant in SweptVariant.among(rows))]
-        table = [row | {"parts agree": count} for row, count in zip(sweep_table(rows), agree, strict=True)]
-        return [table, sweep_sentence(rows)]
+        agree = [None, *(variant.folds_agree for variant in AblatedTarget.among(rows))]
+        table = [row | {"parts agree": count} for row, count in zip(ablation_table(rows), agree, strict=True)]
+        return [table, ablation_sentence(rows)]
 
 
 STUDY = CrossFittedStudy()
@@ -159,7 +145,8 @@ def _units(options: CrossFittedOptions, variants: tuple[int, ...]) -> list[Unit]
     size = cross_fitting.training_size(options)
     name = "again" if variants else "fold"
     return [
-        Unit(f"{name}-{k}", Fold(k, variants), max(1, size // 4) if variants else size) for k in range(options.folds)
+        Unit(f"{name}-{k}", TrainingUnit(fold=k, targets=variants), max(1, size // 4) if variants else size)
+        for k in range(options.folds)
     ]
 
 

@@ -1,11 +1,8 @@
-"""Heads removed for good on all train rows, least important first: pruning curves that are cross-fitted.
+"""Pruning curves, cross-fitted over all training examples.
 
-The train rows are cut into parts; each part's model is fine-tuned on the others, weighs its heads on some of the rows
-that it learned, and loses them, least important first, on the part left out: no row tests a model that learned it, and
-none chose the order that it is tested by. Random orders are the control.
-
-Rows: those of `study prune` over all parts together, an order's heads unnamed where each model has its own; then
-"fold", each part's score beside its constant predictor. Intervals are over rows, for the models at hand.
+For each fold, a model is fine-tuned on the other folds, ranks its heads on some of the examples that it learned, and
+loses them, least important first, on this fold. No example tests a model that learned it or helped to choose the order.
+The rows are those of `prune` over all folds, then one row per fold.
 """
 
 from collections.abc import Sequence
@@ -21,10 +18,11 @@ from ...tasks.glue import task_of
 from ...tuning.saved_checkpoints import shown_folder
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline
+from ..merging import AllOf
 from ..options import Dtype
 from ..provenance import provenance
-from . import cross_fitting, disabling, prune
-from .cross_fitted import Fold
+from ..units import TrainingUnit
+from . import cross_fitting, prune, setup
 from .records import CrossFittedPart, PruneStep
 
 
@@ -46,7 +44,7 @@ class CrossFittedPruneOptions(cross_fitting.CrossFitting):
 class PartCurves:
     """Of each part, from 0: its model and its curves."""
 
-    numbers: tuple[int, ...]
+    numbers: AllOf[int]
     models: tuple[cross_fitting.TunedPart, ...]
     curves: tuple[prune.Curves, ...]
 
@@ -54,7 +52,7 @@ class PartCurves:
 class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
     """Remove heads for good, least important first, on all train rows, each by a model of the other parts of them."""
 
-    name, options, partial, arguments = "cross-fitted-prune", CrossFittedPruneOptions, PartCurves, Fold
+    name, options, partial, arguments = "cross-fitted-prune", CrossFittedPruneOptions, PartCurves, TrainingUnit
     question = "How many heads can be removed, tested on all train examples?"
     one_by_one = True
     kinds = (PruneStep, CrossFittedPart)
@@ -67,25 +65,25 @@ class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
         cross_fitting.recipe_of(options)
         cross_fitting.cut_rows(options)
         size = cross_fitting.training_size(options)
-        return [Unit(f"fold-{number}", Fold(number), size) for number in range(options.folds)]
+        return [Unit(f"fold-{number}", TrainingUnit(fold=number), size) for number in range(options.folds)]
 
     def run(self, options: CrossFittedPruneOptions, unit: Unit) -> Done[PartCurves]:
         """Fine-tune on the other parts, order the heads on them, and draw the curves of this one."""
-        of: Fold = unit.arguments
+        of: TrainingUnit = unit.arguments
         rows, folds = cross_fitting.cut_rows(options)
-        run = cross_fitting.run_without(options, of.number)
-        part = cross_fitting.tuned_part(options, run, rows, folds == of.number)
-        learned, tested = cross_fitting.parted(rows, folds == of.number)
-        drawn = np.random.default_rng([options.seed, of.number]).permutation(len(learned))[: options.order_rows]
+        run = cross_fitting.run_without(options, of.fold)
+        part = cross_fitting.tuned_part(options, run, rows, folds == of.fold)
+        learned, tested = cross_fitting.parted(rows, folds == of.fold)
+        drawn = np.random.default_rng([options.seed, of.fold]).permutation(len(learned))[: options.order_rows]
         pruning = _pruning(options, shown_folder(run.folder))
-        opened, curves, dtype = disabling.opened(pruning), [], options.dtype
+        opened, curves, dtype = setup.opened(pruning), [], options.dtype
         for name in prune.order_names(pruning):
             curve, dtype = prune.drawn_curve(pruning, name, opened, [learned[k] for k in drawn], tested)
             curves.append(curve)
         # whose the result is: the parts are tuned from it
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
         facts = provenance(base, [row.id for row in tested], split="train", dtype=dtype)
-        return Done(PartCurves((of.number,), (part,), (prune.Curves(tuple(curves)),)), facts)
+        return Done(PartCurves((of.fold,), (part,), (prune.Curves(tuple(curves)),)), facts)
 
     def results(self, options: CrossFittedPruneOptions, merged: PartCurves) -> list[PruneStep | CrossFittedPart]:
         """The steps of each order over all rows, then the parts."""

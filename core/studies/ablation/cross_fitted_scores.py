@@ -1,12 +1,7 @@
-"""Scores of a checkpoint, fine-tuned, and of others beside it, on all train rows: cross-fitted.
+"""Scores of fine-tuned models from several initialisations, cross-fitted over all training examples.
 
-A dev set of a few hundred rows does not tell a model that learned little from one that learned nothing. Here the train
-rows are cut into parts; of each initialisation and seed a model is fine-tuned on all parts but one and tested on the
-part left out, so that every row is tested, by a model that never saw it nor any of its sentences. All initialisations
-and seeds have the same parts.
-
-Rows: as those of `study finetune`, each "run" the score of one initialisation and seed over all rows together, then
-means over seeds, and the best constant answer on these rows.
+For each initialisation, seed and fold, a model is fine-tuned on the other folds and tested on this fold. All
+initialisations and seeds have the same folds. The rows are those of `finetune`.
 """
 
 import math
@@ -22,6 +17,7 @@ from ...errors import InputError
 from ...store.rows import Row, plain
 from ...tasks.glue import Task, task_of
 from ...tasks.metrics import majority, metrics
+from ...tuning.recipe import Seeds as RunSeeds
 from ...tuning.recipe import check_initialisation
 from ...tuning.saved_checkpoints import shown_folder
 from ..contract import Done, Flag, Need, Study, Unit
@@ -31,7 +27,8 @@ from ..outcomes import in_order
 from ..provenance import provenance
 from ..tuning.finetune import TunedRun, table_scores
 from ..tuning.records import TunedRunScore, TunedScore, finetuned_task
-from . import cross_fitting, disabling
+from ..units import TrainingUnit
+from . import cross_fitting, setup
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -45,25 +42,9 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """One model: what it starts from, its seed, and the part that it is tested on, from 0."""
-
-    initialisation: str
-    seed: int
-    number: int
-
-
-@dataclass(frozen=True)
 class TestedPart:
-    """What a model says of the part that it never saw.
-
-    Attributes:
-        seed: of its head and the order of its rows.
-        number: of the part, from 0.
-        rows: the part's, by their places in the task. *Shape:* (row,), int.
-        gold: labels as the task numbers them, or scores. *Shape:* (row,).
-        predicted: likewise. *Shape:* (row,).
-    """
+    """Predictions of a model for the fold that it never saw. seed: of its head and the order of examples; number: of
+    the fold."""
 
     initialisation: str
     seed: int
@@ -84,7 +65,7 @@ class TestedParts:
 class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
     """Fine-tune from initialisations and seeds; score all train rows, each by a model of the other parts of them."""
 
-    name, options, partial, arguments = "cross-fitted-scores", CrossFittedScoresOptions, TestedParts, LeftOut
+    name, options, partial, arguments = "cross-fitted-scores", CrossFittedScoresOptions, TestedParts, TrainingUnit
     question = "How well does the model score, tested on all train examples?"
     one_by_one = True
     kinds = (TunedScore, TunedRunScore)
@@ -94,14 +75,20 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
     def units(self, options: CrossFittedScoresOptions) -> list[Unit]:
         """One unit a model; what cannot be is refused before anything is trained."""
         if not options.initialisations or not options.seeds:
-            raise InputError("Cross-fitted scores need an initialisation and a seed at least: choose them.")
+            raise InputError(
+                "Cross-fitted scores must have at least one initialisation and one seed; got none. Choose them."
+            )
         for initialisation in options.initialisations:
             check_initialisation(initialisation)
         cross_fitting.recipe_of(options)
         cross_fitting.cut_rows(options)
         size = cross_fitting.training_size(options)
         return [
-            Unit(f"{initialisation}-s{seed}-{number}", LeftOut(initialisation, seed, number), size)
+            Unit(
+                f"{initialisation}-s{seed}-{number}",
+                TrainingUnit(source=initialisation, seeds=RunSeeds.all(seed), fold=number),
+                size,
+            )
             for initialisation in dict.fromkeys(options.initialisations)
             for seed in dict.fromkeys(options.seeds)
             for number in range(options.folds)
@@ -109,19 +96,19 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
 
     def run(self, options: CrossFittedScoresOptions, unit: Unit) -> Done[TestedParts]:
         """Fine-tune on the other parts, then predict this one."""
-        of: LeftOut = unit.arguments
+        of: TrainingUnit = unit.arguments
         rows, folds = cross_fitting.cut_rows(options)
-        left_out = folds == of.number
+        left_out = folds == of.fold
         _, own_rows = cross_fitting.parted(rows, left_out)
-        run = cross_fitting.run_without(options, of.number, of.initialisation, of.seed)
+        run = cross_fitting.run_without(options, of.fold, of.source, of.seeds.head)
         part = cross_fitting.tuned_part(options, run, rows, left_out)
-        opened = disabling.opened(disabling.RowOptions(checkpoint=shown_folder(run.folder), task=options.task))
+        opened = setup.opened(setup.ExampleOptions(checkpoint=shown_folder(run.folder), task=options.task))
         predicted = opened.predicted(capture.running.predict(opened.checkpoint, opened.encoded(own_rows)))
         gold = np.array([row.label for row in own_rows])
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
         facts = provenance(base, [row.id for row in own_rows], split="train", dtype=opened.checkpoint.dtype)
         tested = TestedPart(
-            of.initialisation, of.seed, of.number, part.train_rows, np.flatnonzero(left_out), gold, predicted
+            of.source, of.seeds.head, of.fold, part.train_rows, np.flatnonzero(left_out), gold, predicted
         )
         return Done(TestedParts((tested,)), facts)
 
@@ -139,7 +126,7 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
         spread = best.spread(tuned.metric)
         floor = None if tuned.constant is None else tuned.constant.of_metric(tuned.metric)
         return Headline(
-            f"{task_of(best.task).name}, each train row by a model of the others: {tuned.metric} {'; '.join(scores)}.",
+            f"{task_of(best.task).name}, cross-fitted over all training examples: {tuned.metric} {'; '.join(scores)}.",
             tuned.rows,
             "train examples",
             f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",

@@ -1,8 +1,4 @@
-"""Cross-fitting: train rows in parts, each tested by a model that was fine-tuned on the others.
-
-Rows that share a sentence (in any case) are in one part, so that no model is tested on a sentence that it learned. All
-models of an initialisation start from the same weights.
-"""
+"""Cross-fitting: training examples in folds, each tested by a model that was fine-tuned on the other folds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,12 +42,8 @@ class CrossFitting:
 
 @dataclass(frozen=True)
 class TunedPart:
-    """A model of all parts but one: where it is, and what a constant answer scores on the part left out.
-
-    Attributes:
-        constant: whether it gives every row one answer.
-        baseline: the constant predictor's score by each metric, None where it has none.
-    """
+    """A model fine-tuned on all folds but one. constant: whether all its predictions are equal; baseline: score of the
+    constant predictor on the fold left out, by metric, None if it is undefined."""
 
     folder: str
     train_rows: int
@@ -60,11 +52,7 @@ class TunedPart:
 
 
 def recipe_of(options: CrossFitting) -> Recipe:
-    """How each part's model learns.
-
-    Raises:
-        InputError: it lets the part left out choose the epoch.
-    """
+    """Return the fine-tuning recipe. Raises InputError if the fold left out would choose the epoch."""
     recipe = Recipe.of(options.preset, options.settings)
     if recipe.keep == "best":
         raise InputError(
@@ -91,14 +79,9 @@ def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
 
 
 def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
-    """The train rows, and which part each is in.
+    """Return the training examples and the fold of each, from 0; classes are spread evenly over the folds.
 
-    Returns:
-        The rows, and their parts' numbers, from 0, *Shape:* (row,), int. Rows that share a sentence have one part;
-        classes are spread evenly over the parts.
-
-    Raises:
-        InputError: there are too few rows, groups of rows, or rows of a label for so many parts.
+    Examples that share a sentence (ignoring case) are in one fold. Raises InputError if there are too few examples.
     """
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold  # 1 s of start-up
 
@@ -109,14 +92,15 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
     least = len(rows) if task.is_score else min(labels.count(label) for label in set(labels))
     if least < options.folds:
         raise InputError(
-            f"Every part needs a row of each label; the rarest has {least} rows for {options.folds} parts: take fewer "
-            "parts, or more rows."
+            f"Every fold must have an example of each label; the rarest label has {least} "
+            f"examples for {options.folds} folds. Take fewer folds or more examples."
         )
     together = groups_by_text(rows)
     if len(set(together.tolist())) < options.folds:
         raise InputError(
-            f"Rows that share a sentence stay in one part; these make {len(set(together.tolist()))} groups for "
-            f"{options.folds} parts: take fewer parts, or more rows."
+            "Every fold must have its own sentences; these examples have "
+            f"{len(set(together.tolist()))} groups without shared sentences for {options.folds} "
+            "folds. Take fewer folds or more examples."
         )
     cut = (GroupKFold if task.is_score else StratifiedGroupKFold)(
         options.folds, shuffle=True, random_state=options.seed
@@ -129,11 +113,8 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
 
 
 def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
-    """Groups of rows that share a sentence (in any case), directly or through others.
-
-    Returns:
-        The number of each row's group, from 0 in the order in which they first come. *Shape:* (row,), int.
-    """
+    """Return the group of each example; examples that share a sentence (ignoring case), even through others, are one
+    group."""
     group: dict[str, str] = {}
 
     def root(text: str) -> str:
@@ -155,21 +136,18 @@ def _must_have_all_labels(labels: Sequence[object], folds: np.ndarray, *, is_sco
         missing = set(labels) - {label for label, of in zip(labels, folds, strict=True) if of == fold}
         if missing and not is_score:
             raise InputError(
-                "Every part needs a row of each label, and rows that share a sentence stay in one part; part "
-                f"{fold + 1} has none of {', '.join(map(str, sorted(missing, key=str)))}: take fewer parts, or more "
-                "rows."
+                "Every fold must have an example of each label, with shared sentences in one "
+                f"fold; fold {fold + 1} has none of "
+                f"{', '.join(map(str, sorted(missing, key=str)))}. Take fewer folds or more "
+                "examples."
             )
 
 
 def run_without(
     options: CrossFitting, number: int, initialisation: str = "pretrained", seed: int | None = None
 ) -> "FinetuningRun":
-    """Fine-tuning on all parts but one; its folder is named after all that decides it.
-
-    Args:
-        number: of the part left out, from 0.
-        seed: of the head and the order of rows; that of the options where none is given.
-    """
+    """Describe the fine-tuning on all folds but `number`. Its folder has a name that depends on everything that decides
+    it."""
     task, seed = task_of(options.task), options.seed if seed is None else seed
     name = finetune.run_name(_on_all_rows(options), task.key, initialisation, seed)
     key = f"{name}-without-texts-{number + 1}-of-{options.folds}"
@@ -180,28 +158,13 @@ def run_without(
 
 
 def parted(rows: Sequence[TaskRow], left_out: np.ndarray) -> tuple[list[TaskRow], list[TaskRow]]:
-    """The rows of all parts but one, and those of that one.
-
-    Args:
-        left_out: whether each is in the part that is left out. *Shape:* (row,), bool.
-
-    Returns:
-        The rows that are learned, and those that are left out.
-    """
+    """Return the examples outside and inside the fold that is left out."""
     others, own = ([row for row, out in zip(rows, left_out, strict=True) if out == which] for which in (False, True))
     return others, own
 
 
 def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedPart:
-    """The model of all parts but one; one that learned these rows by this recipe already is not trained again.
-
-    Args:
-        run: the fine-tuning, as `run_without` gives it.
-        left_out: whether each is in the part that is left out. *Shape:* (row,), bool.
-
-    Returns:
-        Where the model is, and the constant predictor beside it.
-    """
+    """Fine-tune a model on all folds but one, unless it was already trained on these examples by this recipe."""
     base = studies.worker_cache.get_checkpoint(options.checkpoint)
     others, own_rows = parted(rows, left_out)
     if not studies.tuning.finetune.is_trained(base, run, others, own_rows):
@@ -212,13 +175,7 @@ def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow],
 
 
 def part_score(task: Task, number: int, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
-    """A part's score by the model that never saw it, beside the constant predictor of the other parts.
-
-    Args:
-        number: of the part, from 0.
-        gold: labels or scores of the part's rows. *Shape:* (row,).
-        predicted: likewise. *Shape:* (row,).
-    """
+    """Return the score on fold `number` by the model that never saw it, and of the constant predictor."""
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
     return CrossFittedPart(

@@ -1,10 +1,10 @@
-"""Every head, layer or group disabled in turn on a task's rows (Kovaleva et al. section 4.6, Figs 8 and 9).
+"""Ablation of every head, layer or group in turn on a task (Kovaleva et al. 2019, section 4.6, Figs 8 and 9).
 
-A summary row per variant: the metric and its change with a paired interval, how many predictions changed,
-McNemar's p for classes, and p corrected over all variants (max-T). Then a split-half row: whether the gain of the best
-variant is still there on rows that did not choose it. The operator is "disable" (uniform attention) in Kovaleva's
-pictures and "zero" in Michel's. Groups are typed ("groups"), or clusters of heads with like maps ("duplicates"), which
-stand beside their heads one at a time and random heads.
+One row per ablation target: the metric, its change with a paired interval, changed predictions, McNemar's p for
+classes, and p corrected over all targets (max-T). A split-half row tests the best target on examples that did not
+choose it. The ablation method is "disable" (uniform attention) in Kovaleva et al. and "zero" in Michel et al. Groups
+are typed ("groups") or are clusters of heads with similar maps ("duplicates"), compared with their single heads and
+with random heads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,27 +23,27 @@ from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, read_rows, task_of
 from ..contract import Done, Flag, Need, Study, Unit
 from ..estimate import Estimate, estimate_of
-from ..head_facts import Fact, HeadScores
-from ..headline import Headline
+from ..headline import Fact, Headline, HeadScores
 from ..metric_columns import Metric, Metrics
 from ..outcomes import finite, in_order, metrics_of, outcomes
 from ..provenance import provenance
 from ..records import Result
-from . import disabling, references
-from .disabling import Opened, SweepOptions, Variant
+from ..units import ExampleUnit
+from . import references, setup
 from .records import (
     EFFECTS_ON_METRIC,
+    AblatedTarget,
     MeanOverHeads,
     RankCorrelation,
     SplitHalf,
-    SweptVariant,
-    Untouched,
+    Unmodified,
+    ablation_headline,
+    ablation_sentence,
+    ablation_table,
     effect_facts,
-    sweep_headline,
-    sweep_sentence,
-    sweep_table,
     too_few_flips,
 )
+from .setup import AblationOptions, AblationTarget, Opened
 
 if TYPE_CHECKING:
     from ...scoring.distances import Group
@@ -60,7 +60,7 @@ Differences = Float[np.ndarray, "variant row"]
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class DisableOptions(SweepOptions, references.ReferenceOptions):
+class DisableOptions(AblationOptions, references.ReferenceOptions):
     """What is disabled, of which checkpoint, on which rows."""
 
     what: Annotated[
@@ -74,20 +74,14 @@ class DisableOptions(SweepOptions, references.ReferenceOptions):
 
 
 @dataclass(frozen=True)
-class Swept:
-    """Predictions of some rows, plain and under every variant.
-
-    A piece of the second round of a sweep in low precision has exact_plain and exact alone, and no variant of
-    `changed`.
+class Ablations:
+    """Predictions for some examples. A unit of the second round, in float32, has only exact_plain and exact.
 
     Attributes:
-        rows: their places in the task. *Shape:* (row,), int.
-        gold: labels as the task numbers them, or scores. *Shape:* (row,).
-        plain: predictions of the untouched model, likewise. *Shape:* (row,).
-        changed: predictions under every variant. *Shape:* (variant, row).
-        grouped: the variants where the checkpoint's maps decide them, else empty.
-        exact_plain: `plain` in float32, of a sweep in low precision only. *Shape:* (row,).
-        exact: `changed` in float32; NaN for variants that it was not asked about. *Shape:* (variant, row).
+        plain: without ablation. *Shape:* (example,).
+        changed: under every ablation. *Shape:* (target, example).
+        grouped: the ablation targets if they depend on the checkpoint's maps, otherwise empty.
+        exact_plain, exact: the same in float32, if the checkpoint runs in lower precision; NaN for targets without it.
     """
 
     rows: np.ndarray
@@ -96,7 +90,7 @@ class Swept:
     gold: np.ndarray
     plain: np.ndarray
     changed: np.ndarray
-    grouped: tuple[Variant, ...]
+    grouped: tuple[AblationTarget, ...]
     exact_plain: np.ndarray | None = None
     exact: np.ndarray | None = None
     attending: tuple[int, ...] = ()
@@ -107,21 +101,13 @@ class Swept:
         return None if self.exact is None or self.exact_plain is None else (self.exact_plain, self.exact)
 
 
-@dataclass(frozen=True)
-class RowSlice:
-    """Some of the task's rows. float32_variants: those that are computed in float32 only; none: all, by the options."""
-
-    rows: tuple[int, ...]
-    float32_variants: tuple[int, ...] = ()
-
-
-class Disable(Study[DisableOptions, Swept]):
+class Disable(Study[DisableOptions, Ablations]):
     """Disable every head (layer, lone head, or group) in turn: the change of the metric, and whether it is luck."""
 
-    name, options, partial, arguments = "disable", DisableOptions, Swept, RowSlice
+    name, options, partial, arguments = "disable", DisableOptions, Ablations, ExampleUnit
     question = "Which head does the score depend on?"
     one_by_one = True
-    kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads)
+    kinds = (Unmodified, AblatedTarget, SplitHalf, MeanOverHeads)
     short_in = ("table", "latex")
     head_scores = EFFECTS_ON_METRIC
     called = "Disable {what} of {checkpoint}"
@@ -133,52 +119,51 @@ class Disable(Study[DisableOptions, Swept]):
     def read(self, given: Mapping[str, Any]) -> DisableOptions:
         """Typed heads are groups. Raises InputError where something else is to be disabled with them."""
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
-        if disabling.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
+        if setup.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
             given = {**given, "operator": "zero"}  # the one that parts have
-        return super().read(disabling.with_groups(given))
+        return super().read(setup.with_groups(given))
 
     def units(self, options: DisableOptions) -> list[Unit]:
         """Slices of the task's rows; options that cannot be are refused here."""
         references.check(capture.interventions.known_operator(options.operator), options)
-        if disabling.has_parts(options.what, options.heads) and options.operator != "zero":
+        if setup.has_parts(options.what, options.heads) and options.operator != "zero":
             raise InputError(
-                f'Blocks and layers are taken out whole, which is the operator "zero"; "{options.operator}" was asked '
-                "for: choose zero."
+                f'The ablation method of sublayers and layers must be "zero"; got "{options.operator}". Choose zero.'
             )
         if options.what == "groups":
-            disabling.groups_of(options.heads)
+            setup.groups_of(options.heads)
         elif options.what == "duplicates":
             check_within(options.within)
         else:
-            disabling.variants_of(options.what, "", 1, 1)
-        return _units(options, ())
+            setup.targets_of(options.what, "", 1, 1)
+        return setup.units_of(options)
 
-    def more(self, options: DisableOptions, partials: Sequence[Swept]) -> list[Unit]:
+    def more(self, options: DisableOptions, partials: Sequence[Ablations]) -> list[Unit]:
         """In low precision: the variants that float32 might claim, computed again in it."""
         if any(not len(part.changed) for part in partials):
             return []
         near = near_claims(options, self.merge(options, partials))
-        return _units(options, near) if near else []
+        return setup.units_of(options, "again", targets=near) if near else []
 
-    def run(self, options: DisableOptions, unit: Unit) -> Done[Swept]:
+    def run(self, options: DisableOptions, unit: Unit) -> Done[Ablations]:
         """Predictions of these rows, plain and under every variant."""
-        opened, all_rows = disabling.opened(options), disabling.rows_of(options)
-        rows = [all_rows[k] for k in unit.arguments.rows]
+        opened, all_rows = setup.opened(options), setup.rows_of(options)
+        rows = [all_rows[k] for k in unit.arguments.positions]
         partial, dtype = swept_rows(options, opened, rows, unit.arguments)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows], dtype=dtype))
 
-    def merge(self, options: DisableOptions, partials: Sequence[Swept]) -> Swept:
+    def merge(self, options: DisableOptions, partials: Sequence[Ablations]) -> Ablations:
         """All rows, in the task's order."""
         swept = [part for part in partials if len(part.changed)]
         first, columns = swept[0], in_order(swept, ("rows", "gold", "plain", "changed"))
         shape: dict[str, Any] = {"layers": first.layers, "heads": first.heads, "attending": first.attending}
-        whole = Swept(grouped=first.grouped, **shape, **columns)
+        whole = Ablations(grouped=first.grouped, **shape, **columns)
         if first.exact is None:
             return whole
         exact_plain, exact = _exact(partials, whole.rows, len(whole.changed))
         return replace(whole, exact_plain=exact_plain, exact=exact)
 
-    def results(self, options: DisableOptions, merged: Swept) -> list[Result]:
+    def results(self, options: DisableOptions, merged: Ablations) -> list[Result]:
         """The baseline, a record per variant in the order of the heads, and the split-half check."""
         return _Table(options, task_of(options.task), merged).results()
 
@@ -186,14 +171,14 @@ class Disable(Study[DisableOptions, Swept]):
         return effect_facts(scores)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        return sweep_headline(rows)
+        return ablation_headline(rows)
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
         beside = [
-            f"Beside the other sweep: Spearman {other.spearman}, n = {other.n} ({other.name})."
+            f"Rank correlation with the other ablation: Spearman {other.spearman}, n = {other.n} ({other.name})."
             for other in RankCorrelation.among(rows)
         ]
-        return [sweep_table(rows), sweep_sentence(rows), *beside]
+        return [ablation_table(rows), ablation_sentence(rows), *beside]
 
 
 STUDY = Disable()
@@ -218,26 +203,12 @@ def sampled_variants(variants: int) -> list[int]:
 
 
 def exactly_known(exact: Differences) -> np.ndarray:
-    """Variants with float32 predictions of every row.
-
-    Args:
-        exact: outcomes after minus before in float32; NaN where it was not asked.
-
-    Returns:
-        *Shape:* (variant,), bool.
-    """
+    """Return whether each ablation target has float32 outcomes of all examples."""
     return ~np.isnan(exact).any(1)
 
 
 def deviation_of(low: Differences, exact: Differences) -> Deviation:
-    """How far effects in low precision are from float32's, by the variants that `exact` knows.
-
-    Args:
-        exact: the same in float32; NaN where it was not asked.
-
-    Returns:
-        SAFETY times the largest deviation of a mean and of its t.
-    """
+    """Return SAFETY times the largest deviation of a mean effect, and of its t, between low precision and float32."""
     both = exactly_known(exact)
     means = np.abs(low[both].mean(1) - exact[both].mean(1))
     scores = np.abs(np.abs(effects.t_values(low[both])) - np.abs(effects.t_values(exact[both])))
@@ -267,20 +238,23 @@ def check_within(within: float) -> None:
     scoring.distances.groups_of(np.zeros((2, 2)), all_heads(1, 2), within=within)
 
 
-def group_variants(opened: Opened, data: str | None, *, seed: int, within: float) -> list[Variant]:
+def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
     """Every group together, each of its heads alone, and its controls."""
     checkpoint = opened.checkpoint
     groups = _groups(opened, data, seed, within)
     if not groups:
-        raise InputError(f"No two heads are nearer than {within:g} of the mean distance between heads: raise within.")
+        raise InputError(
+            f"At least two heads must be nearer than {within:g} of the mean distance between "
+            "heads; none are. Raise within."
+        )
     found_variants = []
     for number, group in enumerate(groups):
         name = f"{len(group.heads)} like {group.middle}"
-        found_variants.append(Variant(name, None, None, tuple(group.heads), TOGETHER, number, group.distance))
-        found_variants += [Variant(str(head), None, None, (head,), ALONE, number) for head in group.heads]
+        found_variants.append(AblationTarget(name, None, None, tuple(group.heads), TOGETHER, number, group.distance))
+        found_variants += [AblationTarget(str(head), None, None, (head,), ALONE, number) for head in group.heads]
         sets = scoring.distances.matched(group, checkpoint.all_heads, draws=CONTROLS, seed=seed)
         found_variants += [
-            Variant(f"control {k + 1} of {name}", None, None, tuple(head_set), CONTROL, number)
+            AblationTarget(f"control {k + 1} of {name}", None, None, tuple(head_set), CONTROL, number)
             for k, head_set in enumerate(sets)
         ]
     return found_variants
@@ -290,18 +264,15 @@ def _groups(opened: Opened, data: str | None, seed: int, within: float) -> "tupl
     key = (opened.checkpoint.name, opened.checkpoint.weights_hash, opened.task.key, data, seed, within)
     if key not in _KNOWN:
         _KNOWN.clear()  # a worker meets one job at a time
-        _KNOWN[key] = tuple(_measured(opened, data, seed, within))
+        checkpoint = opened.checkpoint
+        rows = read_rows(opened.task, "train", folder=data, limit=GROUP_ROWS, seed=seed)
+        shape = (checkpoint.layers, checkpoint.heads, checkpoint.attending)
+        distances = scoring.distances.HeadDistances(*shape, queries=QUERIES, seed=seed)
+        capture.running.run(checkpoint, opened.encoded(rows), [distances.take(range(len(rows)))])
+        _KNOWN[key] = tuple(
+            scoring.distances.groups_of(distances.result()[distances.seen], checkpoint.all_heads, within=within)
+        )
     return _KNOWN[key]
-
-
-def _measured(opened: Opened, data: str | None, seed: int, within: float) -> "list[Group]":
-    """The same on every worker: they depend on nothing but the weights and the options."""
-    checkpoint = opened.checkpoint
-    rows = read_rows(opened.task, "train", folder=data, limit=GROUP_ROWS, seed=seed)
-    shape = (checkpoint.layers, checkpoint.heads, checkpoint.attending)
-    distances = scoring.distances.HeadDistances(*shape, queries=QUERIES, seed=seed)
-    capture.running.run(checkpoint, opened.encoded(rows), [distances.take(range(len(rows)))])
-    return scoring.distances.groups_of(distances.result()[distances.seen], checkpoint.all_heads, within=within)
 
 
 class Contrast(TypedDict, total=False):
@@ -316,16 +287,9 @@ class Contrast(TypedDict, total=False):
 Contrasts = dict[str, Contrast]  # by metric
 
 
-def whole_groups(variants: Sequence[Variant], changed: np.ndarray) -> tuple[list[Variant], np.ndarray]:
-    """The variants that are whole groups, without the single heads and controls beside them.
-
-    Args:
-        variants: as `group_variants` gives them.
-        changed: predictions under each. *Shape:* (variant, row).
-
-    Returns:
-        The groups, and the predictions under each. *Shape:* (group, row).
-    """
+def whole_groups(variants: Sequence[AblationTarget], changed: np.ndarray) -> tuple[list[AblationTarget], np.ndarray]:
+    """Return the targets that are whole groups, without their single heads and controls, and the predictions under
+    each."""
     places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
     return [variants[k] for k in places], changed[places]
 
@@ -335,19 +299,13 @@ def group_contrasts(
     gold: np.ndarray,
     plain: np.ndarray,
     changed: np.ndarray,
-    variants: Sequence[Variant],
+    variants: Sequence[AblationTarget],
 ) -> list[Contrasts]:
-    """What a group costs beside what its heads cost one at a time, added up ("apart"), and random heads ("control").
-
-    Args:
-        gold: labels or scores. *Shape:* (row,).
-        plain: predictions of the untouched model. *Shape:* (row,).
-        changed: predictions under every variant. *Shape:* (variant, row).
-        variants: groups, their single heads and their controls, as `group_variants` gives them.
+    """Compare each group with the sum of its heads' single effects ("apart") and with random heads ("control").
 
     Returns:
-        Of every group by metric the change of each, and of the group beyond each, with 95 % paired intervals; None for
-        a control where too few heads are left for one.
+        For each group and metric, the effect of both and the difference to the group, with 95 % paired intervals; None
+        for a control if too few heads are left for one.
     """
     roles = np.array([variant.role for variant in variants])
     group = np.array([variant.group for variant in variants])
@@ -370,10 +328,13 @@ def group_contrasts(
 
 
 def swept_rows(
-    options: DisableOptions, opened: disabling.Opened, rows: Sequence[TaskRow], row_slice: RowSlice
-) -> tuple[Swept, str]:
-    """Predictions of some rows, plain and under every variant, and the arithmetic that the machine chose."""
-    again, grouped = row_slice.float32_variants, _grouped(options, opened)
+    options: DisableOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
+) -> tuple[Ablations, str]:
+    """Return predictions for some examples, without ablation and under every ablation, and the dtype that was used.
+
+    unit: if it has targets, they are computed in float32 only; otherwise all targets are computed as the options say.
+    """
+    again, grouped = unit.targets, _grouped(options, opened)
     shape = (opened.checkpoint.layers, opened.checkpoint.heads)
     attending = opened.checkpoint.attending
     variants = grouped or _variants(options, *shape, attending)
@@ -392,18 +353,12 @@ def swept_rows(
         exact = _spread(swept, sampled, len(variants))
     gold = np.array([row.label for row in rows])
     taken = (gold, plain, changed, tuple(grouped), exact_plain, exact, attending)
-    return Swept(np.array(row_slice.rows), *shape, *taken), dtype
+    return Ablations(np.array(unit.positions), *shape, *taken), dtype
 
 
-def near_claims(options: DisableOptions, merged: Swept) -> tuple[int, ...]:
+def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
     """In low precision: the variants that float32 might claim and was not asked about."""
     return () if merged.exact is None else tuple(_Table(options, task_of(options.task), merged).near())
-
-
-def _units(options: DisableOptions, variants: tuple[int, ...]) -> list[Unit]:
-    name = "again" if variants else "rows"
-    slices = disabling.slices(options)
-    return [Unit(f"{name}-{k}", RowSlice(row_slice.rows, variants), size) for k, (row_slice, size) in enumerate(slices)]
 
 
 @dataclass(frozen=True)
@@ -411,9 +366,9 @@ class _Sweeps:
     """Predictions of a unit's rows, in whichever arithmetic is asked for."""
 
     options: DisableOptions
-    opened: disabling.Opened
+    opened: setup.Opened
     rows: Sequence[TaskRow]
-    variants: Sequence[Variant]
+    variants: Sequence[AblationTarget]
 
     def of(self, some: Sequence[int], dtype: str) -> tuple[np.ndarray, np.ndarray, str]:
         """Plain [row], changed [some variant, row], and the arithmetic that the machine chose."""
@@ -441,7 +396,7 @@ def _spread(measured: np.ndarray, places: Sequence[int], variants: int) -> np.nd
     return spread
 
 
-def _exact(partials: Sequence[Swept], rows: np.ndarray, variants: int) -> tuple[np.ndarray, np.ndarray]:
+def _exact(partials: Sequence[Ablations], rows: np.ndarray, variants: int) -> tuple[np.ndarray, np.ndarray]:
     """What float32 gives, all rounds together, in the order of `rows`: untouched [row] and changed [variant, row]."""
     places = {row: k for k, row in enumerate(rows.tolist())}
     plain, changed = np.full(len(rows), np.nan), np.full((variants, len(rows)), np.nan)
@@ -453,14 +408,14 @@ def _exact(partials: Sequence[Swept], rows: np.ndarray, variants: int) -> tuple[
     return plain, changed
 
 
-def _grouped(options: DisableOptions, opened: disabling.Opened) -> list[Variant]:
+def _grouped(options: DisableOptions, opened: setup.Opened) -> list[AblationTarget]:
     if options.what != "duplicates":
         return []
-    return group_variants(opened, options.data, seed=options.seed, within=options.within)
+    return group_targets(opened, options.data, seed=options.seed, within=options.within)
 
 
-def _variants(options: DisableOptions, layers: int, heads: int, attending: tuple[int, ...]) -> list[Variant]:
-    return disabling.variants_of(options.what, options.heads, layers, heads, attending)
+def _variants(options: DisableOptions, layers: int, heads: int, attending: tuple[int, ...]) -> list[AblationTarget]:
+    return setup.targets_of(options.what, options.heads, layers, heads, attending)
 
 
 class About(TypedDict):
@@ -486,13 +441,13 @@ class ScoreColumns(TypedDict, total=False):
 class _Table:
     """The records of a sweep, from all its predictions."""
 
-    def __init__(self, options: DisableOptions, task: Task, swept: Swept):
+    def __init__(self, options: DisableOptions, task: Task, swept: Ablations):
         self.options, self.task, self.swept = options, task, swept
         self.names = metrics_of(task)
         self.about = About(operator=options.operator, what=options.what, task=task.key, n=len(swept.gold))
         ones = np.ones((1, len(swept.gold)))
         self.whole = {name: effects.counted(name, swept.gold, swept.plain[None], ones)[0, 0] for name in self.names}
-        self.variants: Sequence[Variant] = swept.grouped or _variants(
+        self.variants: Sequence[AblationTarget] = swept.grouped or _variants(
             options, swept.layers, swept.heads, swept.attending
         )
         self.changed = swept.changed
@@ -536,20 +491,20 @@ class _Table:
         change = estimate_of(effects.mean_intervals(np.zeros_like(means), means[None], most=None)[0])
         return [] if change is None else [MeanOverHeads(**self.about, **asdict(change), heads=len(self.variants))]
 
-    def _untouched(self) -> Untouched:
+    def _untouched(self) -> Unmodified:
         metrics = Metrics(tuple(Metric(name, finite(value)) for name, value in self.whole.items()))
         if not self.again.any():
-            return Untouched(**self.about, metrics=metrics)
+            return Unmodified(**self.about, metrics=metrics)
         within = deviation_of(self.low, self.exact).effect
-        return Untouched(**self.about, metrics=metrics, effect_within=within, in_float32=int(self.again.sum()))
+        return Unmodified(**self.about, metrics=metrics, effect_within=within, in_float32=int(self.again.sum()))
 
-    def _variants(self) -> list[SweptVariant]:
+    def _variants(self) -> list[AblatedTarget]:
         measured = {name: self._intervals(name) for name in self.names}
         corrected = effects.max_t(np.zeros(self.differences.shape[1]), self.differences, seed=self.options.seed)
         swept = []
         for k, variant in enumerate(self.variants):
             flipped, mcnemar = self._flipped(k)
-            swept.append(SweptVariant(
+            swept.append(AblatedTarget(
                 **variant.facts(), **self.about,
                 metrics=Metrics(tuple(self._metric(name, measured[name][k], self.beside[k]) for name in self.names)),
                 flipped=flipped, mcnemar=mcnemar, p=float(corrected[k]),

@@ -1,9 +1,7 @@
-"""Fine-tune with heads held at fixed patterns, beside the free model (Raganato et al. 2020, on encoders' heads).
+"""Fine-tuning with heads fixed at patterns, compared with the free model (Raganato et al. 2020, for encoders' heads).
 
-By default all heads of each layer but the last are fixed at the current, previous, next and first token in turn (a
-causal model cannot look at the next one). The patterns hold while learning and while measuring; the free run has the
-same seed, rows and recipe. The summary is in the form of Table 1: a row a run, means over seeds and the constant
-predictor; then what holding costs, with a paired interval over the dev rows.
+By default all heads of each layer but the last are fixed at the current, previous, next and first token in turn (not
+the next token in causal models), in training and in evaluation. The free run has the same seed, examples and recipe.
 """
 
 import hashlib
@@ -20,7 +18,6 @@ from ...scoring import effects
 from ...store.rows import Row
 from ...tasks.glue import task_of
 from ...tuning.recipe import Recipe
-from ...tuning.recipe import Seeds as RunSeeds
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline, percent
 from ..options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
@@ -28,9 +25,10 @@ from ..outcomes import metrics_of
 from ..provenance import provenance
 from ..records import Result
 from ..tuning import finetune
-from ..tuning.finetune import RunArguments, TunedRun, TunedRuns, table_scores
+from ..tuning.finetune import TunedRun, TunedRuns, table_scores
 from ..tuning.records import FixedPatternChange, TunedRunScore, TunedScore
-from . import disabling
+from ..units import TrainingUnit
+from . import setup
 
 if TYPE_CHECKING:
     from ...capture.interventions import Intervention
@@ -58,7 +56,7 @@ class FixedPatternOptions:
 class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
     """Fine-tune with heads held at fixed patterns, beside the free model (Raganato et al.)."""
 
-    name, options, partial, arguments = "fixed-pattern", FixedPatternOptions, TunedRuns, RunArguments
+    name, options, partial, arguments = "fixed-pattern", FixedPatternOptions, TunedRuns, TrainingUnit
     question = "How well does a model learn with fixed attention patterns?"
     kinds = (TunedScore, TunedRunScore, FixedPatternChange)
     called = "Fixed patterns"
@@ -67,7 +65,7 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
     def units(self, options: FixedPatternOptions) -> list[Unit]:
         """One unit a run: free and held, of every task and seed."""
         if options.heads:
-            disabling.head_groups_of(options.heads)
+            setup.head_groups_of(options.heads)
             capture.interventions.operator_of(options.operator, causal=False)
         shared = ("checkpoint", "tasks", "seeds", "data", "preset", "settings", "out")
         plain = finetune.FinetuneOptions(**{name: getattr(options, name) for name in shared})
@@ -75,16 +73,16 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         for unit in finetune.STUDY.units(plain):
             for kind in (FREE, HELD):
                 key = f"{unit.key}-{_mark(options) if kind == HELD else FREE}"
-                all_units.append(Unit(key, RunArguments(unit.arguments.task, kind, unit.arguments.seed), unit.size))
+                all_units.append(Unit(key, replace(unit.arguments, kind=kind), unit.size))
         return all_units
 
     def run(self, options: FixedPatternOptions, unit: Unit) -> Done[TunedRuns]:
         """Train one model, free or held, and measure it on dev in the same state; save its checkpoint."""
-        of: RunArguments = unit.arguments
+        of: TrainingUnit = unit.arguments
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
-        fixed = held_heads(options, base) if of.initialisation == HELD else []
+        fixed = held_heads(options, base) if of.kind == HELD else []
         run = studies.tuning.finetune.FinetuningRun(
-            task_of(of.task), of.initialisation, "pretrained", RunSeeds.all(of.seed), options.preset,
+            task_of(of.task), of.kind, "pretrained", of.seeds, options.preset,
             Recipe.of(options.preset, options.settings), options.data, options.out, unit.key, fixed,
         )  # fmt: skip
         tuned, row_ids = studies.tuning.finetune.tune(base, run)
@@ -108,7 +106,7 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
             (result, result.score) for result in FixedPatternChange.among(rows) if result.score is not None
         )
         return Headline(
-            f"{task_of(change.task).name}: with {change.held_heads} heads held at fixed patterns {change.metric} "
+            f"{task_of(change.task).name}: with {change.held_heads} heads fixed at patterns, {change.metric} "
             f"changes by {100 * score:+.1f} points.",
             change.n,
             "examples",
@@ -134,7 +132,7 @@ def held_heads(options: FixedPatternOptions, checkpoint: "Opened") -> "list[Inte
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
     operator = capture.interventions.operator_of(options.operator, causal=checkpoint.causal)
-    named = {head for group in disabling.head_groups_of(options.heads) for head in group}
+    named = {head for group in setup.head_groups_of(options.heads) for head in group}
     return [
         capture.interventions.Intervention(
             operator, frozenset(head.within(checkpoint.layers, checkpoint.heads) for head in named)

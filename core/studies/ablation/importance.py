@@ -1,7 +1,6 @@
-"""How much every head matters to the loss: I_h = E|dL/dxi_h| (Michel et al. 2019), one backward pass for all heads.
+"""Importance of every head to the loss: I_h = E|dL/dxi_h| (Michel et al. 2019), from one backward pass.
 
-With `sweep` the same rows are swept too, and the rank correlation of importance with each head's measured effect
-(share of predictions it changes, and loss of the metric) is part of the result.
+With `sweep`, every head is also ablated on the same examples, and importance is compared with the measured effects.
 """
 
 from collections.abc import Sequence
@@ -20,15 +19,16 @@ from ...scoring.registry import HeadScore
 from ...store.rows import Row
 from ...tasks.glue import task_of
 from ..contract import Done, Flag, Need, Study, Unit
-from ..head_facts import Fact, HeadScores, each, number
-from ..headline import Headline
+from ..headline import Fact, Headline, HeadScores, each, number
+from ..merging import PerExample, Positions, Summed
 from ..options import Split
-from ..outcomes import in_order, metrics_of, outcomes
+from ..outcomes import metrics_of, outcomes
 from ..provenance import provenance
 from ..records import Result
-from . import disabling
-from .disabling import SweepOptions, units_of
+from ..units import ExampleUnit
+from . import setup
 from .records import MICHEL, ImportantHead, RankCorrelation
+from .setup import AblationOptions, units_of
 
 READINGS = ("example", "token")
 Reading = Annotated[str, Flag("per example (the paper's formula) or per token (its code)")]
@@ -40,7 +40,7 @@ def _operator(value: Any) -> Any:
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class ImportanceOptions(SweepOptions):
+class ImportanceOptions(AblationOptions):
     """Whose heads are weighed, how, on which rows. sweep: the operator to compare with; None: no sweep."""
 
     split: Split = "train"
@@ -55,35 +55,30 @@ class ImportanceOptions(SweepOptions):
 
 @dataclass(frozen=True)
 class Weighed:
-    """Gradients with respect to every head's gate, and with a sweep predictions without each head, of some rows.
+    """Gradients for every head's gate, and with `sweep` predictions without each head.
 
     Attributes:
-        rows: their places in the task. *Shape:* (row,), int.
-        example: sums over inputs of |dL/dxi|, float64. *Shape:* (layer, head).
-        token: sums over inputs and positions, likewise. *Shape:* (layer, head).
-        inputs: how many `example` sums over.
-        tokens: how many `token` sums over.
-        gold: labels as the task numbers them, or scores. *Shape:* (row,).
-        plain: predictions of the untouched model; None without a sweep, as are the next two. *Shape:* (row,).
-        changed: predictions without each head, layer by layer. *Shape:* (head, row).
-        moved: mean absolute change of the logits. *Shape:* (head, row).
+        example, token: sums over inputs, or over inputs and positions, of |dL/dxi|. *Shape:* (layer, head).
+        inputs, tokens: how many each sums over.
+        changed: predictions without each head. *Shape:* (head, example).
+        moved: mean absolute change of the logits. *Shape:* (head, example).
     """
 
-    rows: np.ndarray
-    example: np.ndarray
-    token: np.ndarray
-    inputs: int
-    tokens: int
-    gold: np.ndarray
-    plain: np.ndarray | None = None
-    changed: np.ndarray | None = None
-    moved: np.ndarray | None = None
+    rows: Positions
+    example: Summed[np.ndarray]
+    token: Summed[np.ndarray]
+    inputs: Summed[int]
+    tokens: Summed[int]
+    gold: PerExample
+    plain: PerExample | None = None
+    changed: PerExample | None = None
+    moved: PerExample | None = None
 
 
 class Importance(Study[ImportanceOptions, Weighed]):
     """Weigh every head by the gradient of the loss with respect to its gate, in one backward pass (Michel et al.)."""
 
-    name, options, partial, arguments = "importance", ImportanceOptions, Weighed, disabling.Slice
+    name, options, partial, arguments = "importance", ImportanceOptions, Weighed, ExampleUnit
     question = "Which heads does the loss depend on, by its gradient?"
     kinds = (ImportantHead, RankCorrelation)
     head_scores = (
@@ -99,14 +94,14 @@ class Importance(Study[ImportanceOptions, Weighed]):
         """Slices of the task's rows."""
         if options.reading not in READINGS:
             raise InputError(
-                f'Importance is read per {" or per ".join(READINGS)}; "{options.reading}" is neither: choose one.'
+                f'Importance must be per {" or per ".join(READINGS)}; got "{options.reading}". Choose one of them.'
             )
         return units_of(options)
 
     def run(self, options: ImportanceOptions, unit: Unit) -> Done[Weighed]:
         """Gradient sums of these rows, and with `sweep` their predictions without each head."""
-        opened, all_rows = disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
+        opened, all_rows = setup.opened(options), setup.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         encodings = opened.encoded(rows)
         sums = capture.importance.gradients(checkpoint, encodings, opened.outputs(rows))
         sweep: dict[str, np.ndarray] = {}
@@ -124,18 +119,10 @@ class Importance(Study[ImportanceOptions, Weighed]):
             dtype = dtype if swept.dtype == dtype else f"{dtype}, sweep in {swept.dtype}"
         gold = np.array([row.label for row in rows])
         weighed = Weighed(
-            np.array(unit.arguments.rows), sums.example.numpy(), sums.token.numpy(), sums.inputs, sums.tokens, gold,
-            **sweep,
+            np.array(unit.arguments.positions), sums.example.numpy(), sums.token.numpy(), sums.inputs, sums.tokens,
+            gold, **sweep,
         )  # fmt: skip
         return Done(weighed, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
-
-    def merge(self, options: ImportanceOptions, partials: Sequence[Weighed]) -> Weighed:
-        """Sums over all rows, and their predictions in the task's order."""
-        names = ("rows", "gold", "plain", "changed", "moved") if options.sweep else ("rows", "gold")
-        whole = in_order(partials, names)
-        ordered = sorted(partials, key=lambda part: part.rows.tolist())  # sums in floating point depend on the order
-        sums = {name: sum(getattr(part, name) for part in ordered) for name in ("example", "token", "inputs", "tokens")}
-        return Weighed(**whole, **sums)  # type: ignore[arg-type]
 
     def results(self, options: ImportanceOptions, merged: Weighed) -> list[Result]:
         """A record per head, most important first, then the rank correlations with the sweep."""

@@ -23,11 +23,7 @@ Texts = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class Beside:
-    """Two inputs word by word.
-
-    Attributes:
-        maps: of each input, between its words. *Shape:* (layer, head, word, word).
-    """
+    """Two inputs word by word. maps: of each input, between its words. *Shape:* (layer, head, word, word)."""
 
     words: tuple[tuple[Word, ...], tuple[Word, ...]]
     alignment: WordAlignment
@@ -70,25 +66,15 @@ def aligned(
 
 @dataclass(frozen=True)
 class LogitDifference:
-    """m, the logit of one choice less that of another (of a score, the score), on inputs A and B.
-
-    Attributes:
-        choices: numbers of the two outputs, the one that A predicts first; (0,) of a score.
-    """
+    """m, the logit of one choice minus that of another (or the score itself), on inputs A and B. choices: both outputs,
+    the one predicted for A first; (0,) for a score."""
 
     choices: tuple[int, ...]
     first: float
     second: float
 
     def of(self, logits: "Tensor") -> "Tensor":
-        """m of any logits of this checkpoint.
-
-        Args:
-            logits: of each input. *Shape:* (..., choice).
-
-        Returns:
-            *Shape:* (...).
-        """
+        """Return m of logits [..., choice]."""
         if len(self.choices) == 1:
             return logits[..., 0]
         return logits[..., self.choices[0]] - logits[..., self.choices[1]]
@@ -97,22 +83,15 @@ class LogitDifference:
         """m(A) - m(B). Raises InputError where it is too small to be brought back."""
         if abs(self.first - self.second) < 1e-3:
             raise InputError(
-                f"Patching brings back a difference; the two inputs differ by {abs(self.first - self.second):.1e} in "
-                "their logits: choose inputs on which the prediction moves."
+                "The logit differences of the two inputs must differ; here they differ by "
+                f"{abs(self.first - self.second):.1e}. Choose inputs with different predictions."
             )
         return self.first - self.second
 
 
 def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
-    """Between what A predicts and what B predicts; its strongest rival on A where they agree.
-
-    Args:
-        first: logits of A, in a batch of one. *Shape:* (pair, choice).
-        second: logits of B, likewise. *Shape:* (pair, choice).
-
-    Returns:
-        The two choices, and m on A and on B; of a score, the score.
-    """
+    """Compare the prediction for A with the prediction for B, or with its strongest rival on A if both are equal.
+    Logits are [1, choice]."""
     a, b = first[0], second[0]
     if len(a) == 1:
         return LogitDifference((0,), float(a[0]), float(b[0]))

@@ -1,15 +1,14 @@
-"""Attention knockout on a task's rows: chosen edges cut in one layer at a time and in all, and what it does.
+"""Attention knockout on a task: chosen edges are cut in one layer at a time and in all layers.
 
-Edges are named (separators, across sentences, diagonals ...; core.capture.knockout). Cut before the softmax the other
-keys take the weight; with `--keep-weights` weights are set to 0 after it. Rows that lack an edge kind (no second
-sentence) are predicted as they were, so n with such edges is said. "noun-adjective" and "noun-preposition" are links
-between words: as many of each at the same distances, and a last row says which of them moves the logits more.
+If edges are cut before the softmax, the other keys take the weight; with `--keep-weights`, weights are set to 0 after
+it. Examples without such edges keep their prediction. "noun-adjective" and the like are links between words, as many of
+each kind at the same distances; a last row compares how far cutting them moves the logits.
 """
 
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -22,13 +21,14 @@ from ...store.rows import Row
 from ...tasks.glue import task_of
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline
-from ..outcomes import in_order
-from ..prediction_changes import metrics_before, prediction_changes
+from ..merging import PerExample, Positions
+from ..outcomes import metrics_before, prediction_changes
 from ..provenance import provenance
 from ..records import Result
-from . import disabling
-from .disabling import RowOptions, units_of
-from .records import EdgeCut, LinkContrast, Untouched, cut_headline
+from ..units import ExampleUnit
+from . import setup
+from .records import EdgeCut, LinkContrast, Unmodified, cut_headline
+from .setup import ExampleOptions, units_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,7 +49,7 @@ Link = tuple[int, int]
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class KnockoutOptions(RowOptions):
+class KnockoutOptions(ExampleOptions):
     """Which edges are cut, of which checkpoint, on which rows."""
 
     edges: Annotated[
@@ -66,34 +66,32 @@ class KnockoutOptions(RowOptions):
 
 @dataclass(frozen=True)
 class Knocked:
-    """Predictions of some rows, plain and under every cut: for each kind of edges each layer alone, then all layers.
+    """Predictions for some examples, without a cut and under every cut: each layer alone, then all layers, by kind of
+    edge.
 
     Attributes:
-        rows: their places in the task. *Shape:* (row,), int.
-        gold: labels as the task numbers them, or scores. *Shape:* (row,).
-        plain: predictions of the untouched model. *Shape:* (row,).
-        changed: predictions under every cut. *Shape:* (variant, row).
-        having: whether the row has such edges. *Shape:* (edge kind, row), bool.
-        moved: how far cutting links of words in all layers moved the logits. *Shape:* (kind of words, row).
-        links: how many links of words the row has. *Shape:* (kind of words, row), int.
+        changed: *Shape:* (cut, example).
+        having: whether the example has such edges. *Shape:* (edge kind, example), bool.
+        moved: how far cutting links between words in all layers moved the logits. *Shape:* (kind of words, example).
+        links: number of links between words. *Shape:* (kind of words, example), int.
     """
 
-    rows: np.ndarray
+    rows: Positions
     layers: int
-    gold: np.ndarray
-    plain: np.ndarray
-    changed: np.ndarray
-    having: np.ndarray
-    moved: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    links: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=int))
+    gold: PerExample
+    plain: PerExample
+    changed: PerExample
+    having: PerExample
+    moved: PerExample | None = None
+    links: PerExample | None = None
     attending: tuple[int, ...] = ()
 
 
 class KnockoutStudy(Study[KnockoutOptions, Knocked]):
     """Cut edges of attention (separators, diagonals, across sentences) layer by layer: what happens to predictions."""
 
-    name, options, partial, arguments = "knockout", KnockoutOptions, Knocked, disabling.Slice
-    kinds = (Untouched, EdgeCut, LinkContrast)
+    name, options, partial, arguments = "knockout", KnockoutOptions, Knocked, ExampleUnit
+    kinds = (Unmodified, EdgeCut, LinkContrast)
     called = "Knockout of {edges} in {checkpoint}"
     question = "What happens if attention between some tokens is removed?"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
@@ -107,8 +105,8 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
 
     def run(self, options: KnockoutOptions, unit: Unit) -> Done[Knocked]:
         """Predictions of these rows, plain and under every cut."""
-        opened, all_rows = disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
+        opened, all_rows = setup.opened(options), setup.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         encodings, changed, having, moved = opened.encoded(rows), [], [], {}
         untouched = capture.running.predict(checkpoint, encodings)
         words = _links(options, encodings)
@@ -123,7 +121,7 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
                 moved[kind] = np.abs(leads(logits, untouched) - leads(untouched, untouched))
         links = [[len(some) for some in words[kind]] for kind in words]
         partial = Knocked(
-            np.array(unit.arguments.rows),
+            np.array(unit.arguments.positions),
             checkpoint.layers,
             np.array([row.label for row in rows]),
             opened.predicted(untouched),
@@ -134,12 +132,6 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
         if words:
             partial = replace(partial, moved=np.array(list(moved.values())), links=np.array(links))
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
-
-    def merge(self, options: KnockoutOptions, partials: Sequence[Knocked]) -> Knocked:
-        """All rows, in the task's order."""
-        words = ("moved", "links") if _of_words(options) else ()
-        whole = in_order(partials, ("rows", "gold", "plain", "changed", "having", *words))
-        return Knocked(layers=partials[0].layers, attending=partials[0].attending, **whole)
 
     def results(self, options: KnockoutOptions, merged: Knocked) -> list[Result]:
         """The baseline, then a record per kind of edge and layer (layer None: all layers), then words beside words."""
@@ -154,7 +146,7 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
         before = metrics_before(task, merged.gold, merged.plain)
         words = _of_words(options)
         return [
-            Untouched(operator=how, task=task.key, n=len(merged.gold), metrics=before),
+            Unmodified(operator=how, task=task.key, n=len(merged.gold), metrics=before),
             *(
                 EdgeCut(
                     name=f"{kind} in {'all layers' if len(layers) > 1 else f'L{layers[0] + 1}'}", edges=kind,
@@ -163,8 +155,8 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
                 )
                 for (number, kind, layers), change in zip(cuts, changes, strict=True)
             ),
-            *contrasts(task.key, dict(zip(words, merged.moved, strict=True)),
-                       dict(zip(words, merged.links, strict=True))),
+            *contrasts(task.key, *(dict(zip(words, values if words else (), strict=True))
+                                   for values in (merged.moved, merged.links))),
         ]  # fmt: skip
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -215,7 +207,7 @@ def is_of_words(kind: str) -> bool:
     if not dash:
         return False
     if unknown := [name for name in (first, other) if name not in SORTS]:
-        raise InputError(f'Sorts of words are {", ".join(SORTS)}; "{unknown[0]}" is none of them.')
+        raise InputError(f'A kind of words must be one of {", ".join(SORTS)}; got "{unknown[0]}". Choose one of them.')
     return True
 
 
@@ -251,14 +243,9 @@ def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[li
 
 
 def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
-    """By how much the label that is predicted untouched leads the next one; of a score, the score.
+    """Return by how much the label that is predicted without a cut leads the next label, or the score, [example].
 
-    Args:
-        logits: of the model with links cut. *Shape:* (row, label).
-        plain: of the untouched model, which say both labels. *Shape:* (row, label).
-
-    Returns:
-        Differences of `logits`, below 0 where the order of the two labels turned. *Shape:* (row,), float64.
+    logits: with links cut [example, label]. plain: without a cut, which determines both labels.
     """
     if plain.shape[-1] == 1:
         return logits[:, 0].double().numpy()
@@ -268,14 +255,10 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """The first kind beside each other one, on the rows that have links of both.
+    """Compare the first kind of links with each other kind, on examples that have both: mean difference with a t
+    interval.
 
-    Args:
-        moved: of each kind how far cutting its links moved each row, whichever way. *Shape:* (row,).
-        links: how many were cut of each row, as many of every kind. *Shape:* (row,).
-
-    Returns:
-        A record for each kind but the first: the mean difference with its 95 % interval (of t); None without two rows.
+    moved: how far cutting its links moved each example, by kind. links: how many links were cut, by kind.
     """
     names = list(moved)
     found = []

@@ -1,13 +1,12 @@
-"""One head under every operator side by side, and whether operators rank heads alike (Kendall's tau with interval).
+"""All ablation methods on every head, and whether the methods rank heads alike (Kendall's tau with an interval).
 
-The effect is the change of a row's loss (cross-entropy, squared error of scores) with the head changed and nothing
-else. disable, zero, replace, mean, resample and the optimal constant push off the distribution by different amounts,
-so a head may matter under one and not under another. Means over rows with intervals; p is corrected over all
-heads and operators together.
+The effect is the change of an example's loss (cross-entropy, or squared error for scores). The methods move activations
+off their distribution by different amounts, so a head may matter under one method only. p is corrected over all heads
+and methods together.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,20 +20,22 @@ from ...scoring.rank_agreement import operators_agree
 from ...store.rows import Row
 from ...tasks.glue import task_of
 from ..contract import Done, Flag, Need, Study, Unit
-from ..headline import SURE, Headline, percent, plural
+from ..headline import SIGNIFICANT, Headline, percent, plural
+from ..merging import AllOf, OfFirst, PerExampleFirst, Positions
 from ..metric_columns import Metrics
 from ..options import Limit
 from ..provenance import provenance
 from ..records import Result
-from . import disabling, references
-from .disabling import SweepOptions
-from .records import OperatorAgreement, OperatorEffect, Untouched, effect_scores
+from ..units import NamedUnit
+from . import references, setup
+from .records import OperatorAgreement, OperatorEffect, Unmodified, effect_scores
+from .setup import AblationOptions
 
 DEFAULT = ("disable", "zero", "mean", "resample", "constant")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class OperatorsOptions(SweepOptions, references.ReferenceOptions):
+class OperatorsOptions(AblationOptions, references.ReferenceOptions):
     """Which operators, on all heads of which checkpoint, on which rows."""
 
     limit: Limit = 200
@@ -42,39 +43,34 @@ class OperatorsOptions(SweepOptions, references.ReferenceOptions):
 
 
 @dataclass(frozen=True)
-class One:
-    """The operator of a unit."""
-
-    operator: str
-
-
-@dataclass(frozen=True)
 class Effects:
-    """Losses of rows, untouched and under operators.
+    """Losses with and without ablation.
 
     Attributes:
-        plain: each row's loss, untouched: cross-entropy in nats, or squared error. *Shape:* (row,).
-        changes: of the loss, heads layer by layer. *Shape:* (operator, head, row).
-        fitting: for "constant" the mean losses on the rows that fitted it with the mean, with zero and with the
-            constant in a head's place; no head otherwise. *Shape:* (3, head).
+        numbers: of the methods among the options.
+        plain: loss without ablation: cross-entropy in nats, or squared error. *Shape:* (example,).
+        changes: of the loss, heads layer by layer. *Shape:* (method, head, example).
+        fitting: for "constant", mean losses on the examples that fitted it, with the mean, zero and the constant in a
+            head's place. *Shape:* (3, head).
     """
 
     layers: int
     heads: int
-    operators: tuple[str, ...]
-    plain: np.ndarray
-    changes: np.ndarray
+    operators: AllOf[str]
+    plain: OfFirst[np.ndarray]
+    changes: PerExampleFirst
     fitting: np.ndarray
     attending: tuple[int, ...] = ()
+    numbers: Positions = field(default_factory=lambda: np.zeros(1, dtype=int))
 
 
 class OperatorsStudy(Study[OperatorsOptions, Effects]):
     """Put every head under several operators side by side: the change of the loss, and how much their ranks agree."""
 
-    name, options, partial, arguments = "operators", OperatorsOptions, Effects, One
+    name, options, partial, arguments = "operators", OperatorsOptions, Effects, NamedUnit
     question = "Do ablation methods agree on which heads matter?"
     one_by_one = True
-    kinds = (Untouched, OperatorEffect, OperatorAgreement)
+    kinds = (Unmodified, OperatorEffect, OperatorAgreement)
     short_in = ("table", "latex")
     head_scores = effect_scores(("{} loss change", "effect on the loss: {}", "mean change of the task's loss: {}"))
     said_at = 13
@@ -86,16 +82,19 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
     def units(self, options: OperatorsOptions) -> list[Unit]:
         """One operator each; those that cannot be are refused here."""
         if len(set(options.operators)) != len(options.operators) or len(options.operators) < 2:
-            raise InputError("Operators are set side by side, so two or more different ones are needed: name them.")
+            raise InputError(
+                "At least two different ablation methods must be compared; got "
+                f"{', '.join(options.operators) or 'none'}. Name more."
+            )
         for operator in options.operators:
             references.check(capture.interventions.known_operator(operator), options)
-        size = len(disabling.rows_of(options))
-        return [Unit(operator, One(operator), size) for operator in options.operators]
+        size = len(setup.rows_of(options))
+        return [Unit(name, NamedUnit(name, number=k), size) for k, name in enumerate(options.operators)]
 
     def run(self, options: OperatorsOptions, unit: Unit) -> Done[Effects]:
         """The change of every row's loss under one operator."""
-        opened, rows = disabling.opened(options), disabling.rows_of(options)
-        checkpoint, operator = opened.checkpoint, unit.arguments.operator
+        opened, rows = setup.opened(options), setup.rows_of(options)
+        checkpoint, operator = opened.checkpoint, unit.arguments.name
         encodings, gold = opened.encoded(rows), opened.outputs(rows)
         heads = capture.sweeping.every_head(checkpoint.layers, checkpoint.heads, checkpoint.attending)
         names = [row.id for row in rows]
@@ -119,31 +118,42 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
             changes[None],
             _fitting(opened, options) if operator == "constant" else np.zeros((3, 0)),
             checkpoint.attending,
+            np.array([unit.arguments.number]),
         )
         return Done(partial, provenance(checkpoint, names, dtype=outcomes[0].dtype))
-
-    def merge(self, options: OperatorsOptions, partials: Sequence[Effects]) -> Effects:
-        """All operators, in the order asked for."""
-        first = partials[0]
-        fitting = next((part.fitting for part in partials if part.fitting.size), first.fitting)
-        names = tuple(name for part in partials for name in part.operators)
-        changes = np.concatenate([part.changes for part in partials])
-        return Effects(first.layers, first.heads, names, first.plain, changes, fitting, first.attending)
 
     def results(self, options: OperatorsOptions, merged: Effects) -> list[Result]:
         """The baseline, a row per head and operator, then a row per pair of operators."""
         task = task_of(options.task).key
         about: Any = {"task": task, "n": len(merged.plain)}
-        baseline = Untouched(name="untouched", loss=float(merged.plain.mean()), metrics=Metrics(()), **about)
-        return [baseline, *_effects(options, merged, about), *_agreement(options, merged, about)]
+        baseline = Unmodified(name="untouched", loss=float(merged.plain.mean()), metrics=Metrics(()), **about)
+        operators, heads, n = merged.changes.shape
+        p = max_t(np.zeros(n), merged.changes.reshape(-1, n), seed=options.seed).reshape(operators, heads)
+        results, named = [], all_heads(merged.layers, merged.heads, merged.attending)
+        for number, operator in enumerate(merged.operators):
+            intervals = mean_intervals(np.zeros(n), merged.changes[number], most=None)
+            for head in range(heads):
+                head_name = named[head]
+                fits = (
+                    ("fit_mean", "fit_zero", "fit_constant") if operator == "constant" and merged.fitting.size else ()
+                )
+                effect = OperatorEffect(
+                    name=str(head_name), layer=head_name.layer, head=head_name.head, operator=operator,
+                    value=float(merged.changes[number, head].mean()), low=intervals[head].low,
+                    high=intervals[head].high, p=float(p[number, head]), statistic=f"{operator} loss change",
+                    feature=task, **about,
+                    **dict(zip(fits, merged.fitting[:, head].tolist() if fits else (), strict=True)),
+                )  # fmt: skip
+                results.append(effect)
+        return [baseline, *results, *_agreement(options, merged, about)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        untouched, effects = Untouched.among(rows)[0], OperatorEffect.among(rows)
+        untouched, effects = Unmodified.among(rows)[0], OperatorEffect.among(rows)
         most = max(effects, key=lambda effect: abs(effect.value))
-        sure = sum(effect.p < SURE for effect in effects)
+        sure = sum(effect.p < SIGNIFICANT for effect in effects)
         return Headline(
-            f"{most.name} under {most.operator} moves the loss most, by {most.value:+.3f}; "
-            f"{plural(sure, len(effects), 'effects')} are beyond luck.",
+            f"The largest change of the loss is {most.value:+.3f}, by ablating {most.name} with {most.operator}. "
+            f"{plural(sure, len(effects), 'effects')} are significant after correction.",
             untouched.n,
             "examples",
             percent(most.low, most.high, "{:+.3f}", 1),
@@ -155,14 +165,15 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         operators = list(dict.fromkeys(effect.operator for effect in effects))
         under: dict[str, list[str]] = {}
         for effect in effects:
-            if effect.p < SURE and effect.value > 0:
+            if effect.p < SIGNIFICANT and effect.value > 0:
                 under.setdefault(effect.name, []).append(effect.operator)
         under_all = [name for name, rising_under in under.items() if len(rising_under) == len(operators)]
         under_some = [name for name in under if name not in under_all]
         return [
             [row for row in rows if row.get(OperatorAgreement.BY) in OperatorAgreement.KINDS],
-            f"The loss rises beyond luck (p < {SURE}, corrected over heads and operators) under every one of "
-            f"{len(operators)} operators for {', '.join(under_all) or 'no head'}; under some of them only for "
+            f"The loss rises significantly (p < {SIGNIFICANT}, corrected over heads and methods) under every one of "
+            f"{len(operators)} ablation methods for {', '.join(under_all) or 'no head'}, and under only some of "
+            "them for "
             f"{', '.join(under_some) or 'no head'}.",
         ]
 
@@ -170,28 +181,9 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
 STUDY = OperatorsStudy()
 
 
-def _fitting(opened: disabling.Opened, options: OperatorsOptions) -> np.ndarray:
+def _fitting(opened: setup.Opened, options: OperatorsOptions) -> np.ndarray:
     fitted = references.constants(opened, options)
     return np.stack([losses.flatten().double().numpy() for losses in (fitted.mean, fitted.zero, fitted.fitted)])
-
-
-def _effects(options: OperatorsOptions, merged: Effects, about: Any) -> list[OperatorEffect]:
-    operators, heads, n = merged.changes.shape
-    p = max_t(np.zeros(n), merged.changes.reshape(-1, n), seed=options.seed).reshape(operators, heads)
-    results, named = [], all_heads(merged.layers, merged.heads, merged.attending)
-    for number, operator in enumerate(merged.operators):
-        intervals = mean_intervals(np.zeros(n), merged.changes[number], most=None)
-        for head in range(heads):
-            head_name = named[head]
-            fits = ("fit_mean", "fit_zero", "fit_constant") if operator == "constant" and merged.fitting.size else ()
-            effect = OperatorEffect(
-                name=str(head_name), layer=head_name.layer, head=head_name.head, operator=operator,
-                value=float(merged.changes[number, head].mean()), low=intervals[head].low, high=intervals[head].high,
-                p=float(p[number, head]), statistic=f"{operator} loss change", feature=task_of(options.task).key,
-                **about, **dict(zip(fits, merged.fitting[:, head].tolist() if fits else (), strict=True)),
-            )  # fmt: skip
-            results.append(effect)
-    return results
 
 
 def _agreement(options: OperatorsOptions, merged: Effects, about: Any) -> list[OperatorAgreement]:

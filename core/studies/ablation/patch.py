@@ -1,9 +1,9 @@
-"""Patching over pairs: the task's rows and what a perturbation made of them; what does each component bring back?
+"""Activation patching between examples and perturbed examples: what does each component restore?
 
-A is the row, B the perturbed row. m is the logit of the label that A predicts less that of the label that B predicts
-(its strongest rival where they agree); of a score, the score. Every component of B in turn takes its output from A at
-the words both have. Recovered share, a ratio of means over pairs with its interval (of a pair with m(A) below m(B) both
-differences change their sign), and p corrected over all components (core.scoring.recovered_share).
+A is the example, B the perturbed example. m is the logit of the label predicted for A minus that predicted for B (its
+strongest rival if both are equal), or the score. Each component of B takes its output from A at the words that both
+have. The recovered logit difference is a ratio of means over pairs (`core.scoring.recovered_share`); if m(A) is below
+m(B), both differences change their sign. p is corrected over all components.
 """
 
 from collections.abc import Sequence
@@ -20,19 +20,21 @@ from ...scoring.registry import HeadScore
 from ...store.rows import Row
 from ...tasks.glue import task_of
 from ..contract import Done, Flag, Need, Study, Unit
-from ..headline import SURE, Headline, percent, plural
+from ..headline import SIGNIFICANT, Headline, percent, plural
+from ..merging import PerExample, Positions
 from ..options import Limit
 from ..provenance import provenance
-from . import disabling
-from .disabling import RowOptions, units_of
+from ..units import ExampleUnit
+from . import setup
 from .perturb import DEFAULT, made_of
 from .records import Patched
+from .setup import ExampleOptions, units_of
 
 WHAT = ("heads", "layers", "blocks", "feedforward", "layers-whole")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class PatchOptions(RowOptions):
+class PatchOptions(ExampleOptions):
     """What is patched, of which checkpoint, on pairs made how."""
 
     limit: Limit = 100
@@ -45,30 +47,27 @@ class PatchOptions(RowOptions):
 
 @dataclass(frozen=True)
 class PatchPartial:
-    """m of some pairs: of A, of B, and of B under every variant; 0 where a pair could not be made.
+    """m of some pairs; 0 if a pair could not be made (`made` is False).
 
     Attributes:
-        rows: their places in the task. *Shape:* (row,), int.
-        made: whether the pair could be made. *Shape:* (row,), bool.
-        first: m of A. *Shape:* (row,).
-        second: m of B. *Shape:* (row,).
-        patched: m of B with the variant's outputs from A. *Shape:* (variant, row).
+        first, second: m of A and of B. *Shape:* (pair,).
+        patched: m of B with the outputs of each component from A. *Shape:* (component, pair).
     """
 
-    rows: np.ndarray
+    rows: Positions
     layers: int
     heads: int
-    made: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    patched: np.ndarray
+    made: PerExample
+    first: PerExample
+    second: PerExample
+    patched: PerExample
     attending: tuple[int, ...] = ()
 
 
 class PatchStudy(Study[PatchOptions, PatchPartial]):
     """Run perturbed rows with components' outputs taken from the rows as they were: what does each bring back?"""
 
-    name, options, partial, arguments = "patch", PatchOptions, PatchPartial, disabling.Slice
+    name, options, partial, arguments = "patch", PatchOptions, PatchPartial, ExampleUnit
     one_by_one = True
     kinds = (Patched,)
     short_in = ("table", "latex")
@@ -85,19 +84,23 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
     def units(self, options: PatchOptions) -> list[Unit]:
         """Slices of the task's rows; options that cannot be are refused here."""
         if options.what not in WHAT:
-            raise InputError(f'What is patched is one of {", ".join(WHAT)}; "{options.what}" is none of them.')
+            raise InputError(
+                f'What is patched must be one of {", ".join(WHAT)}; got "{options.what}". Choose one of them.'
+            )
         if options.kind not in DEFAULT:
-            raise InputError(f'A pair is made by one of {", ".join(DEFAULT)}; "{options.kind}" is none of them.')
+            raise InputError(
+                f'The kind of pair must be one of {", ".join(DEFAULT)}; got "{options.kind}". Choose one of them.'
+            )
         return units_of(options)
 
     def run(self, options: PatchOptions, unit: Unit) -> Done[PatchPartial]:
         """m of these pairs."""
-        opened, all_rows = disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
-        variants = disabling.variants_of(options.what, "", checkpoint.layers, checkpoint.heads, checkpoint.attending)
+        opened, all_rows = setup.opened(options), setup.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
+        variants = setup.targets_of(options.what, "", checkpoint.layers, checkpoint.heads, checkpoint.attending)
         texts = [
             made_of(options.kind, row, options.seed + row_number, checkpoint.tokenizer.mask_token)
-            for row, row_number in zip(rows, unit.arguments.rows, strict=True)
+            for row, row_number in zip(rows, unit.arguments.positions, strict=True)
         ]
         made = [k for k, text in enumerate(texts) if text is not None]
         first, second, patched = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros((len(variants), len(rows)))
@@ -110,34 +113,25 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
             )
             first[made], second[made], patched[:, made] = differences(seen.first, seen.second, seen.patched)
         partial = PatchPartial(
-            np.array(unit.arguments.rows), checkpoint.layers, checkpoint.heads,
+            np.array(unit.arguments.positions), checkpoint.layers, checkpoint.heads,
             np.array([text is not None for text in texts]), first, second, patched,
             checkpoint.attending,
         )  # fmt: skip
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
-
-    def merge(self, options: PatchOptions, partials: Sequence[PatchPartial]) -> PatchPartial:
-        """All pairs, in the task's order."""
-        order = np.argsort(np.concatenate([part.rows for part in partials]))
-        names = ("rows", "made", "first", "second", "patched")
-        whole = {
-            name: np.concatenate([getattr(part, name) for part in partials], axis=-1)[..., order] for name in names
-        }
-        first = partials[0]
-        return PatchPartial(layers=first.layers, heads=first.heads, attending=first.attending, **whole)
 
     def results(self, options: PatchOptions, merged: PatchPartial) -> list[Patched]:
         """A record per component: the share it brings back with its interval and corrected p."""
         made = merged.made.astype(bool)
         if not made.any():
             raise InputError(
-                f'None of the {len(made)} rows could be changed by "{options.kind}": choose another kind of pair.'
+                f'At least one example must be changed by "{options.kind}"; it changes none of '
+                f"the {len(made)}. Choose another kind of pair."
             )
         shares = recovered_share(
             merged.first[made], merged.second[made], merged.patched[:, made], floor=options.floor, seed=options.seed
         )
         body, task = [], task_of(options.task).key
-        variants = disabling.variants_of(options.what, "", merged.layers, merged.heads, merged.attending)
+        variants = setup.targets_of(options.what, "", merged.layers, merged.heads, merged.attending)
         for k, variant in enumerate(variants):
             low, high, p = (
                 None if np.isnan(column[k]) else float(column[k]) for column in (shares.low, shares.high, shares.p)
@@ -156,14 +150,14 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         components = Patched.among(rows)
         best = max(components, key=lambda component: component.recovered)
-        sure = sum(component.p is not None and component.p < SURE for component in components)
+        sure = sum(component.p is not None and component.p < SIGNIFICANT for component in components)
         return Headline(
-            f"Patched alone, {best.name} brings back most of the first answer ({best.recovered:.0%}); "
-            f"{plural(sure, len(components), 'components')} are beyond luck.",
+            f"Patching {best.name} alone recovers {best.recovered:.0%} of the logit difference, more than any other. "
+            f"{plural(sure, len(components), 'components')} are significant after correction.",
             best.n,
             "pairs",
             percent(best.low, best.high, "{:.0f}"),
-            "0 %: nothing comes back",
+            "0 %: nothing is recovered",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -173,19 +167,8 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
 
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """m of both inputs of pairs, and of B patched.
-
-    The logit of the label that A predicts less that of the label that B predicts (its strongest rival on A where they
-    agree); of a score, the score.
-
-    Args:
-        first: logits of A. *Shape:* (pair, choice).
-        second: logits of B. *Shape:* (pair, choice).
-        patched: logits of B under every variant. *Shape:* (variant, pair, choice).
-
-    Returns:
-        m of A and of B, *Shape:* (pair,), and of B patched, *Shape:* (variant, pair).
-    """
+    """Return m of A, of B [pair] and of B patched [component, pair], from logits [pair, choice] and [component, pair,
+    choice]."""
     a, b, patched_logits = (np.asarray(logits, dtype=float) for logits in (first, second, patched))
     if a.shape[-1] == 1:
         return a[:, 0], b[:, 0], patched_logits[..., 0]

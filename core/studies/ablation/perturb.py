@@ -1,10 +1,8 @@
-"""How often does a prediction change when the input does? And what can be said from half of the input?
+"""How often predictions change when the input is perturbed, and what half of the input predicts.
 
-For every perturbation (core.tasks.perturbations) the rows it can be made of, the rate of changed predictions with its
-Wilson interval, and the metric before and after on those rows, paired, with p corrected over the kinds (Holm). Partial
-input (Gururangan et al. 2018; Poliak et al. 2018): the first or second sentence alone, beside the full score and the
-best constant. Labels may change with the input's meaning (negation does), so a changed prediction is no error by
-itself.
+For each perturbation: the examples it applies to, the rate of changed predictions with its Wilson interval, and the
+metric before and after, paired, with p corrected over perturbations (Holm). Partial input (Gururangan et al. 2018;
+Poliak et al. 2018) is the first or second sentence alone. A perturbation may change the gold label (negation does).
 """
 
 from collections.abc import Sequence
@@ -22,14 +20,15 @@ from ...tasks.glue import Task, task_of
 from ...tasks.perturbations import KINDS, PerturbationChoice, perturb
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline, percent
+from ..merging import PerExample, Positions
 from ..metric_columns import Metrics
-from ..outcomes import in_order
-from ..prediction_changes import metrics_before, prediction_changes
+from ..outcomes import metrics_before, prediction_changes
 from ..provenance import provenance
 from ..records import Result
-from . import disabling
-from .disabling import RowOptions, units_of
-from .records import Perturbation, Untouched
+from ..units import ExampleUnit
+from . import setup
+from .records import Perturbation, Unmodified
+from .setup import ExampleOptions, units_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,7 +38,7 @@ DEFAULT = tuple(kind for kind in KINDS if kind not in ("typed", "same"))
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class PerturbOptions(RowOptions):
+class PerturbOptions(ExampleOptions):
     """Which perturbations, of which checkpoint, on which rows."""
 
     kinds: Annotated[tuple[str, ...], Flag(f"of {', '.join(DEFAULT)}; give several", name="--kind")] = DEFAULT
@@ -47,30 +46,26 @@ class PerturbOptions(RowOptions):
 
 @dataclass(frozen=True)
 class Perturbations:
-    """Predictions of some rows, plain and perturbed.
+    """Predictions for some examples, as they are and perturbed. Arrays are [kind, example].
 
     Attributes:
-        rows: their places in the task. *Shape:* (row,), int.
-        gold: labels as the task numbers them, or scores. *Shape:* (row,).
-        plain: predictions of the rows as they are. *Shape:* (row,).
-        changed: predictions of the perturbed rows; those of `plain` where one could not be made. *Shape:* (kind, row).
-        made: whether it could. *Shape:* (kind, row), bool.
-        moved: change of the probability of the label that `plain` predicts, or of the score. *Shape:* (kind, row).
+        changed: equal to `plain` if the example could not be perturbed (`made` is False).
+        moved: change of the probability of the label in `plain`, or of the score.
     """
 
-    rows: np.ndarray
-    gold: np.ndarray
-    plain: np.ndarray
-    changed: np.ndarray
-    made: np.ndarray
-    moved: np.ndarray
+    rows: Positions
+    gold: PerExample
+    plain: PerExample
+    changed: PerExample
+    made: PerExample
+    moved: PerExample
 
 
 class PerturbStudy(Study[PerturbOptions, Perturbations]):
     """Change every row's input (names, negation, word order, half of it) and count the predictions that change."""
 
-    name, options, partial, arguments = "perturb", PerturbOptions, Perturbations, disabling.Slice
-    kinds = (Untouched, Perturbation)
+    name, options, partial, arguments = "perturb", PerturbOptions, Perturbations, ExampleUnit
+    kinds = (Unmodified, Perturbation)
     called = "Perturbed inputs of {task} in {checkpoint}"
     question = "How often do changes in the input change the prediction?"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
@@ -78,19 +73,21 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
     def units(self, options: PerturbOptions) -> list[Unit]:
         """Slices of the task's rows; kinds that cannot be are refused here."""
         if unknown := [kind for kind in options.kinds if kind not in DEFAULT and kind != "same"]:
-            raise InputError(f'Rows are changed by {", ".join(DEFAULT)}; "{unknown[0]}" is none of them: choose some.')
+            raise InputError(
+                f'A perturbation must be one of {", ".join(DEFAULT)}; got "{unknown[0]}". Choose one of them.'
+            )
         return units_of(options)
 
     def run(self, options: PerturbOptions, unit: Unit) -> Done[Perturbations]:
         """Predictions of these rows and of what was made of them."""
-        opened, all_rows = disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
+        opened, all_rows = setup.opened(options), setup.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         logits = capture.running.predict(checkpoint, opened.encoded(rows))
         changed, made, moved = [], [], []
         for kind in options.kinds:
             texts = [
                 made_of(kind, row, options.seed + row_number, checkpoint.tokenizer.mask_token)
-                for row, row_number in zip(rows, unit.arguments.rows, strict=True)
+                for row, row_number in zip(rows, unit.arguments.positions, strict=True)
             ]
             encodings = [
                 checkpoint.encode(*(text or (row.text, row.pair))) for text, row in zip(texts, rows, strict=True)
@@ -100,7 +97,7 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
             made.append([text is not None for text in texts])
             moved.append(_moved(opened.task, logits, other))
         partial = Perturbations(
-            np.array(unit.arguments.rows),
+            np.array(unit.arguments.positions),
             np.array([row.label for row in rows]),
             opened.predicted(logits),
             np.array(changed),
@@ -109,15 +106,11 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
         )
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
-    def merge(self, options: PerturbOptions, partials: Sequence[Perturbations]) -> Perturbations:
-        """All rows, in the task's order."""
-        return Perturbations(**in_order(partials, ("rows", "gold", "plain", "changed", "made", "moved")))
-
     def results(self, options: PerturbOptions, merged: Perturbations) -> list[Result]:
         """The baseline with the best constant, then a record per kind; kinds that no row allows say n = 0."""
         task = task_of(options.task)
         before, constant = metrics_before(task, merged.gold, merged.plain), _constant(task, merged.gold)
-        untouched = Untouched(task=task.key, n=len(merged.gold), metrics=before, constant=constant)
+        untouched = Unmodified(task=task.key, n=len(merged.gold), metrics=before, constant=constant)
         return [
             untouched,
             *corrected([_perturbed(options, task, merged, k, kind) for k, kind in enumerate(options.kinds)]),

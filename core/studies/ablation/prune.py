@@ -1,7 +1,7 @@
-"""Heads removed for good, least important first, and what the task's metric does (Michel et al. 2019, Fig 3).
+"""Heads pruned in order, least important first, and the effect on the task's metric (Michel et al. 2019, Fig 3).
 
-The order is found on train rows and the curve drawn on dev rows. Orders: by importance (once, or recomputed at
-every step), by the sweep's effect on the train rows, and several random ones as the control. One unit is one curve.
+The order is found on training examples and evaluated on dev examples. Orders are importance (once, or recomputed at
+every step), the effect of ablating each head, and several random orders as a control. One unit is one curve.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,11 @@ from ..headline import Headline, defined, percent
 from ..outcomes import metrics_of, outcomes
 from ..provenance import provenance
 from ..records import picked
-from . import disabling
-from .disabling import Opened, SweepOptions
+from ..units import NamedUnit
+from . import setup
 from .importance import Normalize, Reading
 from .records import PruneStep
+from .setup import AblationOptions, Opened
 
 if TYPE_CHECKING:
     from ...capture.sweeping import Sweep
@@ -34,7 +35,7 @@ ORDERS = ("importance", "recomputed", "sweep", "random")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class PruneOptions(SweepOptions):
+class PruneOptions(AblationOptions):
     """Whose heads go, in which orders, and how many at a time."""
 
     orders: Annotated[tuple[str, ...], Flag("importance, recomputed, sweep, random; give several", name="--order")] = (
@@ -51,21 +52,9 @@ class PruneOptions(SweepOptions):
 
 
 @dataclass(frozen=True)
-class Order:
-    """Which curve a unit draws: one of ORDERS, or "random 1" and its like."""
-
-    order: str
-
-
-@dataclass(frozen=True)
 class Curve:
-    """One order of the heads, and predictions after every step.
-
-    Attributes:
-        gold: labels as the task numbers them, or scores. *Shape:* (row,).
-        plain: predictions of the whole model. *Shape:* (row,).
-        changed: predictions after every step. *Shape:* (step, row).
-    """
+    """An order of the heads, and predictions of the whole model (plain) and after every step (changed). *Shape:* (step,
+    example)."""
 
     order: str
     heads: tuple[Head, ...]
@@ -85,7 +74,7 @@ class Curves:
 class Prune(Study[PruneOptions, Curves]):
     """Remove heads for good, least important first: order from train rows, curve on dev rows, random as the control."""
 
-    name, options, partial, arguments = "prune", PruneOptions, Curves, Order
+    name, options, partial, arguments = "prune", PruneOptions, Curves, NamedUnit
     question = "How many heads can be removed before the score falls?"
     one_by_one = True
     kinds = (PruneStep,)
@@ -97,18 +86,18 @@ class Prune(Study[PruneOptions, Curves]):
         names = order_names(options)
         if options.split == SPLIT:
             raise InputError(
-                "The order of pruning is found on train rows, and unseen rows are train rows, too: some might "
-                "choose and test. Take the split dev."
+                "The split must not contain training examples, which determine the pruning "
+                "order; the split unseen contains some. Take the split dev."
             )
-        length = sum(len(row.text) + len(row.pair or "") for row in disabling.rows_of(options)) // 4
-        disabling.rows_of(options, "train", options.order_rows)
-        return [Unit(name, Order(name), size=max(1, options.steps * length)) for name in names]
+        length = sum(len(row.text) + len(row.pair or "") for row in setup.rows_of(options)) // 4
+        setup.rows_of(options, "train", options.order_rows)
+        return [Unit(name, NamedUnit(name), size=max(1, options.steps * length)) for name in names]
 
     def run(self, options: PruneOptions, unit: Unit) -> Done[Curves]:
         """One curve: the order, and the dev predictions after every step."""
-        opened, dev = disabling.opened(options), disabling.rows_of(options)
-        learned = disabling.rows_of(options, "train", options.order_rows)
-        curve, dtype = drawn_curve(options, unit.arguments.order, opened, learned, dev)
+        opened, dev = setup.opened(options), setup.rows_of(options)
+        learned = setup.rows_of(options, "train", options.order_rows)
+        curve, dtype = drawn_curve(options, unit.arguments.name, opened, learned, dev)
         return Done(Curves((curve,)), provenance(opened.checkpoint, [row.id for row in dev], dtype=dtype))
 
     def results(self, options: PruneOptions, merged: Curves) -> list[PruneStep]:
@@ -125,9 +114,12 @@ STUDY = Prune()
 def order_names(options: PruneOptions) -> list[str]:
     """The orders of the options, each draw of the random one by itself. Raises InputError where there are none."""
     if unknown := [name for name in options.orders if name not in ORDERS]:
-        raise InputError(f"Heads are removed in the order of {', '.join(ORDERS)}; {unknown[0]!r} is none of them.")
+        raise InputError(f"A pruning order must be one of {', '.join(ORDERS)}; got {unknown[0]!r}. Choose one of them.")
     if not options.orders or options.steps < 1 or options.random_orders < 1:
-        raise InputError("A pruning curve needs at least one order, one step and one random order: choose them.")
+        raise InputError(
+            "A pruning curve must have at least one order, one step and one random order; got "
+            f"{len(options.orders)}, {options.steps} and {options.random_orders}. Raise them."
+        )
     names = [name for name in options.orders if name != "random"]
     if "random" in options.orders:
         names += [f"random {k + 1}" for k in range(options.random_orders)]
@@ -145,7 +137,7 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
         f"With {half.share:.0%} of the heads removed by {order}, {half.metric} is "
         f"{100 * defined(half.score):.1f}{beside}.",
         half.n,
-        "rows",
+        "examples",
         percent(half.low, half.high, "{:.1f}"),
         f"all heads {100 * half.baseline:.1f}",
     )
@@ -154,12 +146,8 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
 def drawn_curve(
     options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
 ) -> tuple[Curve, str]:
-    """The curve of an order.
-
-    Args:
-        name: of the order.
-        learned: the rows that find the order.
-    """
+    """Return the curve of the order `name` on `tested`, and the dtype used. learned: the examples that determine the
+    order."""
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
     swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])

@@ -13,8 +13,7 @@ from ...scoring.registry import KOVALEVA, HeadScore
 from ...store.findings import Number
 from ...store.rows import Row
 from ..estimate import Estimate
-from ..head_facts import Fact, HeadScores, each, number
-from ..headline import SURE, Headline, defined, percent, plural
+from ..headline import SIGNIFICANT, Fact, Headline, HeadScores, defined, each, number, percent, plural
 from ..metric_columns import CHANGES, CHANGES_ALONE, METRICS, Metrics
 from ..records import Figure, Result, column, stated
 
@@ -26,13 +25,9 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """The scores of a study that changes heads.
+    """Return the scores of a study that ablates heads, for every ablation method.
 
-    Args:
-        templates: name, label and formula of each, {} where the operator stands.
-
-    Returns:
-        Those of the first operator, then of the second ...
+    templates: name, label and formula of each score, with {} in place of the method.
     """
     return tuple(_effect(*(text.format(operator) for text in texts)) for operator in OPERATORS for texts in templates)
 
@@ -242,17 +237,15 @@ def shared_effects(rows: Sequence[Row], others: Sequence[Row]) -> tuple[list[Sha
 
 def _shared_effects_changes(rows: Sequence[Row]) -> dict[str, float | None]:
     """The change of the first metric, by the variant's name."""
-    changes = [(variant.name, variant.metrics.first.change) for variant in SweptVariant.among(rows)]
+    changes = [(variant.name, variant.metrics.first.change) for variant in AblatedTarget.among(rows)]
     return {name: None if change is None else change.value for name, change in changes}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Untouched(Result):
-    """The model as it is. constant: the best constant prediction's score, of `perturb`; loss: of `operators`.
-
-    Of sweeps that tried the worst heads again in float32: effect_within, the furthest that an effect moved, and
-    in_float32, how many were tried.
-    """
+class Unmodified(Result):
+    """The unmodified model. constant: score of the best constant prediction (`perturb`); loss: of `operators`;
+    effect_within, in_float32: the largest deviation of an effect from float32, and how many targets were computed in
+    it."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
     name: str = stated("untouched")
@@ -299,7 +292,7 @@ def _changes(record: Result, metrics: Metrics) -> list[Number]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweptVariant(Component):
+class AblatedTarget(Component):
     """What `disable` says of one variant. p: corrected over all; flipped: predictions that changed, mcnemar: its p,
     both None of scores; value, low, high: the change that ranks, where the variant is a head. Of a cross-fitted sweep
     folds, its parts, and folds_agree, those in which the change has the sign of the whole."""
@@ -423,10 +416,9 @@ class OperatorAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestSummary(Result):
-    """How a race went: its margin and alpha, the most that a row's loss counts (clip) and the rows below which no head
-    can be found not to matter (both None of races of before), how many have which verdict, how many of the open ones
-    take no more rows since a verdict is unlikely (None of races of before), what it took against a full sweep, and how
-    far gradients alone would lead."""
+    """Result of a sequential test. clip: the most that an example's loss counts; fewest: examples below which no head
+    can be found not to matter; hopeless: undecided heads that stopped for futility. None in results of earlier
+    versions."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("race",)
     name: str = stated("race")
@@ -534,14 +526,14 @@ class EdgeCut(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkContrast(Result):
-    """Links between one sort of words cut in all layers beside as many between another at the same distances.
+    """Links between two kinds of words, cut in all layers, compared with as many links of another kind at equal
+    distances.
 
     Attributes:
-        first, other: the sorts, "noun-adjective".
-        value: how much more cutting the first moves the logits than cutting the other, mean over rows; of two labels
-            the difference of their logits, of more the largest logit's lead, of a score the score. None without rows.
-        low, high: its 95 % interval (Student's t over rows).
-        first_moves, other_moves: mean size of what each does. links: cut, of each. n: rows that have both.
+        first, other: kinds, such as "noun-adjective".
+        value: how much more cutting the first kind moves the logits (difference of two labels, lead of the largest, or
+            the score), mean over examples. None without examples.
+        first_moves, other_moves: mean absolute effect of each. links: cut, of each kind. n: examples that have both.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("link contrast",)
@@ -627,15 +619,15 @@ class Perturbation(Changed):
 # ---------------------------------------------------------------- sentences and tables
 
 
-def sweep_headline(rows: Sequence[Row]) -> Headline:
+def ablation_headline(rows: Sequence[Row]) -> Headline:
     """Of an ablation of each head or layer in turn: the largest change of the metric in either direction, and how many
     changes are significant."""
-    untouched, variants = Untouched.among(rows)[0], SweptVariant.among(rows)
+    untouched, variants = Unmodified.among(rows)[0], AblatedTarget.among(rows)
     changes = [(variant, variant.metrics.first.change) for variant in variants]
     told = [(variant, change) for variant, change in changes if change]
     largest, change = max(told, key=lambda pair: abs(pair[1].value))
     metric = largest.metrics.first.name
-    significant = sum(variant.p < SURE for variant in variants)
+    significant = sum(variant.p < SIGNIFICANT for variant in variants)
     if not change.value:
         sentence = f"No ablation changes {metric}: all {len(told)} changes are 0."
     elif not significant:
@@ -658,14 +650,14 @@ def interval_of(change: Estimate, flipped: int | None, n: int) -> str:
     return too_few_flips(flipped, n) or percent(change.low, change.high)
 
 
-def score_of(untouched: Untouched) -> str:
+def score_of(untouched: Unmodified) -> str:
     """The untouched model's score, as a baseline."""
     return f"unmodified model {100 * defined(untouched.metrics.first.value):.1f}"
 
 
 def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
     """Of cuts, each with what was cut: which moves the metric furthest."""
-    untouched = Untouched.among(rows)[0]
+    untouched = Unmodified.among(rows)[0]
     changes = [(name, cut.metrics.first.change, cut.flipped) for name, cut in cuts]
     told = [(name, change, flipped) for name, change, flipped in changes if change]
     name, most, flipped = max(told, key=lambda one: abs(one[1].value))
@@ -696,16 +688,16 @@ def effect_facts(scores: HeadScores) -> list[Fact]:
 def _luck(row: Any) -> str:
     q, low, high = row["q"], row["low"], row["high"]
     if q is not None and q == q:  # over all heads
-        return "not luck" if q < SURE else "may be luck"
+        return "not luck" if q < SIGNIFICANT else "may be luck"
     return "may be luck" if low is None or low != low or low <= 0 <= high else "not luck on its own"
 
 
-def sweep_table(rows: Sequence[Row]) -> list[Row]:
+def ablation_table(rows: Sequence[Row]) -> list[Row]:
     """What a terminal's table shows of a sweep: the untouched model, with nothing where only a variant has something,
     and the variants."""
-    variants = [_variant_row(variant) for variant in SweptVariant.among(rows)]
+    variants = [_variant_row(variant) for variant in AblatedTarget.among(rows)]
     blank = dict.fromkeys(variants[0] if variants else ())
-    untouched = [blank | {"name": model.name} | _scores(model.metrics) for model in Untouched.among(rows)]
+    untouched = [blank | {"name": model.name} | _scores(model.metrics) for model in Unmodified.among(rows)]
     return [*untouched, *variants]
 
 
@@ -713,7 +705,7 @@ def _scores(metrics: Metrics) -> Row:
     return {metric.name: metric.value for metric in metrics.every}
 
 
-def _variant_row(variant: SweptVariant) -> Row:
+def _variant_row(variant: AblatedTarget) -> Row:
     metric, nothing = variant.metrics.first, Estimate(float("nan"))
     shown: Row = {"name": variant.name, **_scores(variant.metrics)}
     shown |= {f"{metric.name}_change": metric.change and metric.change.value, "p corrected": variant.p}  # the claim
@@ -733,22 +725,24 @@ def _variant_row(variant: SweptVariant) -> Row:
     return shown
 
 
-def sweep_sentence(rows: Sequence[Row]) -> str:
+def ablation_sentence(rows: Sequence[Row]) -> str:
     """What holds after the correction, and what the best variant does on rows that did not choose it."""
-    variants = SweptVariant.among(rows)
-    significant = [variant.name for variant in variants if variant.p < SURE]
-    sentence = f"Beyond luck (p < {SURE}, corrected over all): {', '.join(significant) or 'none'}."
-    for untouched in Untouched.among(rows):
+    variants = AblatedTarget.among(rows)
+    significant = [variant.name for variant in variants if variant.p < SIGNIFICANT]
+    sentence = f"Significant (p < {SIGNIFICANT}, corrected over all): {', '.join(significant) or 'none'}."
+    for untouched in Unmodified.among(rows):
         if untouched.effect_within is not None:
             sentence += (
-                f" {untouched.in_float32} of {len(variants)}, every claim among them, are computed again in float32; "
+                f" {untouched.in_float32} of {len(variants)}, including every significant one, were computed again "
+                "in float32; "
                 f"the others' effects are within {100 * untouched.effect_within:.2f} points of it."
             )
     for half in SplitHalf.among(rows):
         if half.chosen is None or half.held_out is None:
             continue
         sentence += (
-            f" Best of one half of the rows: {100 * half.chosen:+.1f} there, {100 * half.held_out:+.1f} on the "
+            f" The best on one half of the examples: {100 * half.chosen:+.1f} there and {100 * half.held_out:+.1f} "
+            "on the "
             f"other half (most often {half.name}, in {half.same:.0%} of the splits)."
         )
     return sentence

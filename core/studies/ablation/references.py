@@ -9,7 +9,7 @@ from ... import capture
 from ...errors import InputError
 from ...tasks.glue import TaskRow, read_rows
 from ..options import DrawnRows, MeanBy, Reference
-from .disabling import Opened, RowOptions
+from .setup import ExampleOptions, Opened
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,7 +26,7 @@ MEANS = {"class": "class of position", "position": "absolute position", "all": "
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class ReferenceOptions(RowOptions):
+class ReferenceOptions(ExampleOptions):
     """Which checkpoint, on which rows of which task, and where stand-ins come from."""
 
     reference: Reference = ROWS
@@ -38,13 +38,15 @@ def check(operator: str, options: ReferenceOptions) -> None:
     """Raises InputError where an operator would have nothing to take from."""
     if operator in ("mean", "resample", "constant") and options.reference < 2:
         raise InputError(
-            f'The operator "{operator}" needs reference rows; the reference set holds {max(0, options.reference)}: '
-            "ask for two or more."
+            f'The ablation method "{operator}" must have at least two reference examples; got '
+            f"{max(0, options.reference)}. Raise the number."
         )
     if operator == "mean" and options.mean_by not in MEANS:
-        raise InputError(f'A mean is taken by {", ".join(MEANS)}; "{options.mean_by}" is none of them: choose one.')
+        raise InputError(
+            f'A mean must be taken by one of {", ".join(MEANS)}; got "{options.mean_by}". Choose one of them.'
+        )
     if operator == "resample" and options.draws < 1:
-        raise InputError(f"Resampling draws at least one row for each input; {options.draws} were asked for.")
+        raise InputError(f"Resampling must draw at least one example for each input; got {options.draws}. Raise it.")
 
 
 def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[StandInSource | None]":
@@ -89,15 +91,8 @@ _FITTED: dict[tuple[Any, ...], "Fitted"] = {}
 
 
 def expected(logits: "Sequence[Tensor]", *, is_score: bool) -> "Tensor":
-    """The expectation over draws of what stands in.
-
-    Args:
-        logits: of each draw. *Shape:* (..., label).
-        is_score: whether they are scores, not logits of classes.
-
-    Returns:
-        Logarithms of mean probabilities, or mean scores; of one draw its logits as they are. *Shape:* (..., label).
-    """
+    """Return the expectation over draws of a stand-in: log of mean probabilities, or mean scores; logits if there is
+    one draw."""
     import torch  # 1.3 s of start-up
 
     if len(logits) == 1:

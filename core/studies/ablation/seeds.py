@@ -1,14 +1,10 @@
-"""What three seeds of fine-tuning do, each apart from the others: the head's first weights, the sample of rows, the
-order of batches.
+"""Effect of three seeds of fine-tuning: initial weights of the head, sample of examples, order of batches.
 
-Runs of one recipe that differ by a seed alone differ by points on small tasks (Dodge et al. 2020). k x k runs in a
-Latin square, k levels of each seed, say how much of that spread is each one's (`core.scoring.seeds`), and whether the
-heads that matter most (importance of Michel et al. 2019) are the same ones from run to run. One unit is one run.
-
-Rows: "run" with its seeds, scores and most important heads; "source" for each seed and the rest, beside what a seed
-without effect would have; "spread" over runs, beside the standard error that the dev rows leave; "overlap" of the most
-important heads between runs, beside chance and beside the same run weighed on other rows; "head", in how many runs a
-head is among them.
+Runs that differ by a seed alone differ by points on small tasks (Dodge et al. 2020). k x k runs in a Latin square show
+how much of the spread each seed causes (`core.scoring.seeds`), and whether the most important heads (Michel et al.
+2019) agree between runs. One unit is one run. Rows: "run"; "source", one per seed and the rest; "spread" over runs,
+with the standard error from the dev examples; "overlap" of important heads between runs, with chance and with the same
+run on other examples; "head", in how many runs a head is important.
 """
 
 from collections.abc import Sequence
@@ -27,16 +23,18 @@ from ...store.rows import Row
 from ...tasks.glue import TaskRow, read_rows, task_of
 from ...tuning.recipe import Recipe, Seeds
 from ..contract import Done, Flag, Need, Study, Unit
-from ..headline import SURE, Headline, defined, percent
+from ..headline import SIGNIFICANT, Headline, defined, percent
+from ..merging import SortedBy
 from ..options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
 from ..outcomes import finite, metrics_of
 from ..provenance import provenance
 from ..records import Result
 from ..tuning import finetune
 from ..tuning.finetune import TunedRun, run_key
-from . import disabling
-from .disabling import RowOptions
+from ..units import TrainingUnit
+from . import setup
 from .records import SEED_WORDS, HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
+from .setup import ExampleOptions
 
 SOURCES = ("head", "rows", "order")
 HALVES = 2
@@ -62,13 +60,7 @@ class SeedsOptions:
 
 @dataclass(frozen=True)
 class SeedRun:
-    """A run of the square.
-
-    Attributes:
-        seeds: of head, rows and order.
-        importance: mean |dL/dxi| of each head over every half of the dev rows that it is weighed on. *Shape:* (half,
-            layer, head).
-    """
+    """A run of the square. importance: mean |dL/dxi| on each half of the dev examples. *Shape:* (half, layer, head)."""
 
     seeds: Seeds
     tuned: TunedRun
@@ -79,13 +71,13 @@ class SeedRun:
 class SeedRuns:
     """The runs of some units."""
 
-    runs: tuple[SeedRun, ...]
+    runs: Annotated[tuple[SeedRun, ...], SortedBy("seeds.head", "seeds.rows")]
 
 
 class SeedStudy(Study[SeedsOptions, SeedRuns]):
     """Fine-tune with the seeds of head, rows and order apart: which of them moves the score, and whether heads stay."""
 
-    name, options, partial, arguments = "seeds", SeedsOptions, SeedRuns, Seeds
+    name, options, partial, arguments = "seeds", SeedsOptions, SeedRuns, TrainingUnit
     question = "How much do scores and important heads vary with the random seed?"
     kinds = (SeededRun, SeedSource, SeedSpread, HeadOverlap, StableHead)
     called = "Seed variance: {checkpoint} on {task}"
@@ -103,11 +95,11 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         )
         size = finetune.STUDY.units(plain)[0].size
         cells = [Seeds(*(options.seed + level for level in levels)) for levels in scoring.seeds.square(options.side)]
-        return [Unit(_key(options, cell), cell, size) for cell in cells]
+        return [Unit(_key(options, cell), TrainingUnit(seeds=cell), size) for cell in cells]
 
     def run(self, options: SeedsOptions, unit: Unit) -> Done[SeedRuns]:
         """Train one model, measure it on dev, and weigh its heads on both halves of some dev rows."""
-        cell: Seeds = unit.arguments
+        cell = unit.arguments.seeds
         base, task = studies.worker_cache.get_checkpoint(options.checkpoint), task_of(options.task)
         recipe = replace(Recipe.of(options.preset, options.settings), train_limit=_sampled(options))
         run = studies.tuning.finetune.FinetuningRun(
@@ -115,14 +107,9 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         )
         tuned, row_ids = studies.tuning.finetune.tune(base, run)
         rows = read_rows(task, "dev", folder=options.data, limit=options.limit, seed=options.seed)
-        opened = disabling.opened(RowOptions(checkpoint=tuned.folder, task=task.key, data=options.data))
+        opened = setup.opened(ExampleOptions(checkpoint=tuned.folder, task=task.key, data=options.data))
         weighed = np.stack([_importance(opened, rows[half::HALVES]) for half in range(HALVES)])
         return Done(SeedRuns((SeedRun(cell, tuned, weighed),)), provenance(base, row_ids, split="dev"))
-
-    def merge(self, options: SeedsOptions, partials: Sequence[SeedRuns]) -> SeedRuns:
-        """All runs, in the order of the square."""
-        runs = (run for part in partials for run in part.runs)
-        return SeedRuns(tuple(sorted(runs, key=lambda run: (run.seeds.head, run.seeds.rows))))
 
     def results(self, options: SeedsOptions, merged: SeedRuns) -> list[Result]:
         """Runs, sources, spread, overlaps and heads."""
@@ -132,7 +119,7 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         """Which seed has most of the spread, and how many of the most important heads two runs share."""
         spread, shared = SeedSpread.among(rows)[0], HeadOverlap.among(rows)[0]
         return Headline(
-            f"{task_of(spread.task).name}: {spread.metric} {spread.ends} over {spread.n} runs; "
+            f"{task_of(spread.task).name}: {spread.metric} {spread.ends} over {spread.n} runs. "
             f"{_largest_source(SeedSource.among(rows))} "
             f"Two runs share {shared.value * shared.top:.1f} of their {shared.top} most important heads.",
             spread.n,
@@ -149,10 +136,10 @@ def _largest_source(sources: Sequence[SeedSource]) -> str:
     """Which seed has most of the spread; that there is none to divide, where runs score alike or one is undefined."""
     known = [source for source in sources if source.p is not None and source.share is not None]
     if not known:
-        return "there is no spread to divide among the seeds."
+        return "There is no spread to divide among the seeds."
     most = max(known, key=lambda source: defined(source.share))
-    sure = "beyond luck" if defined(most.p) < SURE else "not beyond luck"
-    return f"the seed of the {SEED_WORDS[most.name]} has {most.share:.0%} of that spread ({sure})."
+    sure = "significant" if defined(most.p) < SIGNIFICANT else "not significant"
+    return f"The seed of the {SEED_WORDS[most.name]} causes {most.share:.0%} of that spread ({sure})."
 
 
 def _sampled(options: SeedsOptions) -> int:
@@ -161,8 +148,8 @@ def _sampled(options: SeedsOptions) -> int:
     wanted = there // 2 if options.train_rows is None else options.train_rows
     if not 2 <= wanted < there:
         raise InputError(
-            f"A sample of rows has fewer rows than there are, {there}, so that a seed can draw it; {wanted} were asked "
-            "for: lower the train rows."
+            f"A sample must have from 2 to {there - 1} of the {there} training examples, so that "
+            f"a seed can draw it; got {wanted}. Change the number of training examples."
         )
     return wanted
 
@@ -173,7 +160,7 @@ def _key(options: SeedsOptions, cell: Seeds) -> str:
     return run_key(options.task, f"h{cell.head}-r{cell.rows}-o{cell.order}", decides)
 
 
-def _importance(opened: disabling.Opened, rows: Sequence[TaskRow]) -> np.ndarray:
+def _importance(opened: setup.Opened, rows: Sequence[TaskRow]) -> np.ndarray:
     """Mean |dL/dxi| of each head over these rows [layer, head], as the paper has it before layers are made equal."""
     sums = capture.importance.gradients(opened.checkpoint, opened.encoded(rows), opened.outputs(rows))
     return (sums.example / sums.inputs).numpy()
@@ -211,8 +198,9 @@ class _Table:
     def _runs(self) -> list[SeededRun]:
         return [
             SeededRun(
-                task=self.task.key, metric=self.metric, name=_written(run.seeds),
-                head_seed=run.seeds.head, rows_seed=run.seeds.rows, order_seed=run.seeds.order,
+                task=self.task.key, metric=self.metric,
+                name=", ".join(f"{name} {seed}" for name, seed in asdict(run.seeds).items()), head_seed=run.seeds.head,
+                rows_seed=run.seeds.rows, order_seed=run.seeds.order,
                 score=finite(self.scores[k]), constant=run.tuned.constant, train_rows=run.tuned.train_rows,
                 dev_rows=run.tuned.dev_rows, baseline=run.tuned.baseline.get(self.metric), heads=self._named(k),
                 folder=run.tuned.folder,
@@ -282,10 +270,6 @@ class _Table:
             )
             for number in order
         ]
-
-
-def _written(cell: Seeds) -> str:
-    return ", ".join(f"{name} {seed}" for name, seed in asdict(cell).items())
 
 
 def _holm(p: Sequence[float | None]) -> list[float | None]:

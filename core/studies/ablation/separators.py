@@ -1,11 +1,10 @@
-"""Is attention to [SEP] a no-op? The gradient of the loss with respect to it, beside other tokens, and without it.
+"""Is attention to [SEP] a no-op? Gradients of the loss for it, compared with other tokens, and its knockout.
 
-Clark et al. 2019, 3.2: if attention to [SEP] does nothing, turning it up or down does not move the loss: the mean over
-rows of |d loss / d A[layer, head, query, key]| for keys that are separators, beside all other keys, by layer (from
-layer 5 of 12 up it becomes small in BERT-base). Here the loss is that of the fine-tuned task. Beside it three more
-looks at the same claim: the weight on separators and their share of the pieces (what uniform attention would give
-them); their share of norms |alpha f(x)|, since a no-op has weight but adds little (Kobayashi et al. 2020); and what
-happens to predictions when their columns are cut in a layer (knockout, renormalised).
+Clark et al. 2019, 3.2: if attention to [SEP] does nothing, changing it does not change the loss, so the mean of
+|d loss / d A[layer, head, query, key]| over separator keys is small compared with other keys (in BERT-base from layer 5
+of 12). Here the loss is that of the fine-tuned task. Further evidence: the weight on separators against their share of
+tokens; their share of norms |alpha f(x)|, as a no-op has weight but adds little (Kobayashi et al. 2020); and the
+predictions if attention to them is cut in a layer.
 """
 
 from collections.abc import Sequence
@@ -20,21 +19,22 @@ from ...store.rows import Row
 from ...tasks.glue import task_of
 from ..contract import Done, Need, Study, Unit
 from ..headline import Headline
+from ..merging import PerExample, Positions
 from ..options import Limit
-from ..outcomes import in_order
-from ..prediction_changes import metrics_before, prediction_changes
+from ..outcomes import metrics_before, prediction_changes
 from ..provenance import provenance
 from ..records import Result
-from . import disabling
-from .disabling import RowOptions, units_of
+from ..units import ExampleUnit
+from . import setup
 from .knockout import layers_of
-from .records import SeparatorLayer, Untouched, cut_headline
+from .records import SeparatorLayer, Unmodified, cut_headline
+from .setup import ExampleOptions, units_of
 
 FACTS = ("gradient_separator", "gradient_other", "ratio", "ratio_low", "ratio_high")  # unknown without separators
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class SeparatorsOptions(RowOptions):
+class SeparatorsOptions(ExampleOptions):
     """Which checkpoint, on which rows."""
 
     limit: Limit = 200
@@ -42,38 +42,36 @@ class SeparatorsOptions(RowOptions):
 
 @dataclass(frozen=True)
 class Slopes:
-    """How the loss, weights and predictions of some rows depend on separators; NaN in rows without any.
+    """How loss, weights and predictions depend on separators. Arrays are [layer, example]; NaN for examples without
+    any.
 
     Attributes:
-        rows: their places in the task. *Shape:* (row,), int.
-        to_separator: mean |d loss / d A| over heads, queries and separators as keys. *Shape:* (layer, row).
-        to_other: the same over all other visible keys. *Shape:* (layer, row).
-        weight: mean attention on all separators together, 0 to 1. *Shape:* (layer, row).
-        norm: their share of norms, 0 to 1; NaN too where values cannot be reached. *Shape:* (layer, row).
-        share: theirs of the row's pieces, 0 to 1. *Shape:* (row,).
-        gold: labels as the task numbers them, or scores. *Shape:* (row,).
-        plain: predictions of the untouched model. *Shape:* (row,).
-        changed: predictions without attention to them in each layer, then in all. *Shape:* (layer or all, row).
+        to_separator, to_other: mean |d loss / d A| over heads and queries, for separators and for all other visible
+            keys.
+        weight: mean attention to all separators together, 0 to 1.
+        norm: their share of norms, 0 to 1; NaN if values are out of reach.
+        share: their share of the tokens, 0 to 1. *Shape:* (example,).
+        changed: predictions without attention to them in each layer, then in all. *Shape:* (layer or all, example).
     """
 
-    rows: np.ndarray
+    rows: Positions
     layers: int
-    to_separator: np.ndarray
-    to_other: np.ndarray
-    weight: np.ndarray
-    norm: np.ndarray
-    share: np.ndarray
-    gold: np.ndarray
-    plain: np.ndarray
-    changed: np.ndarray
+    to_separator: PerExample
+    to_other: PerExample
+    weight: PerExample
+    norm: PerExample
+    share: PerExample
+    gold: PerExample
+    plain: PerExample
+    changed: PerExample
     attending: tuple[int, ...] = ()
 
 
 class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
     """Test whether attention to [SEP] is a no-op: gradients by layer beside other tokens, and its knockout."""
 
-    name, options, partial, arguments = "separators", SeparatorsOptions, Slopes, disabling.Slice
-    kinds = (Untouched, SeparatorLayer)
+    name, options, partial, arguments = "separators", SeparatorsOptions, Slopes, ExampleUnit
+    kinds = (Unmodified, SeparatorLayer)
     question = "Is attention to separators a no-op?"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
@@ -83,8 +81,8 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
 
     def run(self, options: SeparatorsOptions, unit: Unit) -> Done[Slopes]:
         """Gradients, weights and predictions of these rows."""
-        opened, all_rows = disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
+        opened, all_rows = setup.opened(options), setup.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         encodings = opened.encoded(rows)
         slopes = capture.slopes.separator_slopes(checkpoint, encodings, opened.outputs(rows))
         edges = capture.knockout.edges_of("separators", causal=checkpoint.causal)
@@ -97,7 +95,7 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
             for layers in layers_of(checkpoint.layers, checkpoint.attending)
         ]
         partial = Slopes(
-            np.array(unit.arguments.rows), checkpoint.layers, slopes.to_separator.numpy(), slopes.to_other.numpy(),
+            np.array(unit.arguments.positions), checkpoint.layers, slopes.to_separator.numpy(), slopes.to_other.numpy(),
             slopes.weight.numpy(), capture.norms.separator_norms(checkpoint, encodings).numpy(),
             np.array([len(encoding.separators) / len(encoding) for encoding in encodings]),
             np.array([row.label for row in rows]),
@@ -105,17 +103,12 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
         )  # fmt: skip
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
-    def merge(self, options: SeparatorsOptions, partials: Sequence[Slopes]) -> Slopes:
-        """All rows, in the task's order."""
-        names = ("rows", "to_separator", "to_other", "weight", "norm", "share", "gold", "plain", "changed")
-        return Slopes(layers=partials[0].layers, attending=partials[0].attending, **in_order(partials, names))
-
     def results(self, options: SeparatorsOptions, merged: Slopes) -> list[Result]:
         """The baseline; a record per layer with the ratio of gradients and what cutting does; one for all layers."""
         task = task_of(options.task)
         before = metrics_before(task, merged.gold, merged.plain)
         changes = prediction_changes(task, merged.gold, merged.plain, merged.changed, seed=options.seed)
-        results: list[Result] = [Untouched(task=task.key, n=len(merged.gold), metrics=before)]
+        results: list[Result] = [Unmodified(task=task.key, n=len(merged.gold), metrics=before)]
         cuts = layers_of(merged.layers, merged.attending)
         for k, (layers, change) in enumerate(zip(cuts, changes, strict=True)):
             is_layer = k < max(1, len(cuts) - 1)  # the last one is of all layers
@@ -132,15 +125,9 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
 
 
 def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float | None, float | None]:
-    """A ratio of means over rows with its 95 % interval: that of the mean of what each row adds to the ratio.
+    """Return mean(above) / mean(below) over examples with its 95 % interval by linearisation, the lower end at least 0.
 
-    Args:
-        above: numerators, at least 0. *Shape:* (row,).
-        below: denominators, their mean above 0. *Shape:* (row,).
-
-    Returns:
-        mean(above) / mean(below), and the ends of its interval, the lower at least 0; None where fewer than two rows
-        differ.
+    The ends are None if fewer than two examples differ.
     """
     ratio = float(above.mean() / below.mean())
     influence = (above - ratio * below) / below.mean()

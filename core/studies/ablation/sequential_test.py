@@ -1,17 +1,15 @@
-"""Which heads (layers, groups) matter to the task's loss by more than a margin: verdicts with error control, from as
-few rows as each of them takes (`core.scoring.sequential_test`).
+"""Sequential test: which heads (layers, groups) change the loss by more than a margin, from as few examples as needed.
 
-Rows are taken in a random order that the seed fixes, in rounds: the first look with exact effects of every head, and
-first-order effects of the same rows to compare them with; then exact effects of the heads that are still open, up to
-the next look. Units of a round are slices of its rows and depend
-on what was measured before alone, so any number of workers gives the same verdicts. Heads that matter are then swept on
-the rows they lack, for the metric, whose own interval they get.
+Examples are taken in a random order fixed by the seed. The first round measures exact and first-order effects of all
+targets; later rounds measure exact effects of undecided targets up to the next interim analysis
+(`core.scoring.sequential_test`). Units depend only on earlier measurements, so any number of workers gives the same
+verdicts. Targets that matter are then measured on the remaining examples, for the metric and its own interval.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -31,26 +29,24 @@ from ..options import Limit
 from ..outcomes import finite, metrics_of
 from ..provenance import provenance
 from ..records import Result
-from . import disabling, references
-from .disabling import SweepOptions, Variant, groups_of, has_parts, variants_of
+from ..units import ExampleUnit
+from . import references, setup
 from .records import InterimAnalysis, SequentialTestSummary, SequentialTestVerdict, effect_scores
-
-if TYPE_CHECKING:
-    pass
-
+from .setup import AblationOptions, AblationTarget, groups_of, has_parts, targets_of, units_of_rows
 
 SHARE = 0.05  # of the loss of the best constant answer: the default margin (docs/explanation/sequential-tests.md)
 BACKWARD = 3.0  # passes of a row that all its first-order effects cost: one forward, and twice that backward
 HOPELESS = 0.05  # chance of a verdict on all rows below which a head takes no more of them
 LEAST = 1e-6  # effects below this are rounding
-KINDS = ("heads", "layers", "all-but-one", "groups")
+TARGETS = ("heads", "layers", "all-but-one", "groups")
 EXACT_A_UNIT = 16  # rows of a unit that runs every variant; more where fewer are left
 MOST_A_UNIT = 128
+FIRST_ORDER = "first order"  # the step of units that measure effects to first order too
 INTERVALS = "bets"  # what the intervals are by; earlier versions have "at looks" or "anytime"
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class SequentialTestOptions(SweepOptions, references.ReferenceOptions):
+class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
     """What is tested, of which checkpoint, on which examples, against which margin."""
 
     limit: Limit = None
@@ -80,33 +76,15 @@ class SequentialTestOptions(SweepOptions, references.ReferenceOptions):
 
 
 @dataclass(frozen=True)
-class Round:
-    """What a unit measures.
-
-    Attributes:
-        variants: their numbers; None for all.
-        first_order: whether effects are measured to first order too.
-    """
-
-    rows: tuple[int, ...]
-    variants: tuple[int, ...] | None
-    first_order: bool
-    number: int
-
-
-@dataclass(frozen=True)
 class Taken:
-    """What was measured of some rows; NaN where a variant was not run.
+    """Measurements of some examples; NaN for targets that were not measured.
 
     Attributes:
-        rows: their places in the task. *Shape:* (row,), int.
-        gold: labels as the task numbers them, or scores. *Shape:* (row,).
-        loss: untouched: cross-entropy in nats, or squared error. *Shape:* (row,).
-        plain: predictions of the untouched model. *Shape:* (row,).
-        changed: predictions under every variant. *Shape:* (variant, row).
-        exact: effects on the loss. *Shape:* (variant, row).
-        first_order: the same to first order, from gradients. *Shape:* (variant, row).
-        fast: whether what variants share was run once.
+        rows: positions of the examples in the task.
+        loss: without ablation: cross-entropy in nats, or squared error. *Shape:* (example,).
+        changed, exact, first_order: predictions, effects on the loss, and first-order effects. *Shape:* (target,
+            example).
+        fast: whether computation that targets share was done once.
     """
 
     rows: np.ndarray
@@ -126,7 +104,7 @@ class Taken:
 class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
     """Test which heads (layers, groups) change the loss by more than a margin, from as few examples as that takes."""
 
-    name, options, partial, arguments = "sequential-test", SequentialTestOptions, Taken, Round
+    name, options, partial, arguments = "sequential-test", SequentialTestOptions, Taken, ExampleUnit
     question = "Which heads matter by more than a margin?"
     one_by_one = True
     kinds = (SequentialTestSummary, SequentialTestVerdict, InterimAnalysis)
@@ -142,44 +120,46 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
 
     def read(self, given: Mapping[str, Any]) -> SequentialTestOptions:
         """Typed heads are groups. Raises InputError if something else is to be tested with them."""
-        return super().read(disabling.with_groups(given))
+        return super().read(setup.with_groups(given))
 
     def units(self, options: SequentialTestOptions) -> list[Unit]:
         """The first interim analysis: all ablations, exactly and to first order. Invalid options are refused here."""
         references.check(capture.interventions.known_operator(options.operator), options)
-        if options.what not in KINDS:
-            raise InputError(f'What is tested must be {", ".join(KINDS)}; got "{options.what}". Choose one of these.')
+        if options.what not in TARGETS:
+            raise InputError(f'What is tested must be {", ".join(TARGETS)}; got "{options.what}". Choose one of these.')
         if has_parts(options.what, options.heads):
             raise InputError(
-                f'A sequential test is of heads, alone or in groups; got "{options.heads[:60]}". Name heads, or test '
-                "blocks or layers with `study disable`."
+                "A sequential test must be of heads, alone or in groups; got "
+                f'"{options.heads[:60]}". Name heads, or test sublayers or layers with `study '
+                "disable`."
             )
         if options.what == "groups":
             groups_of(options.heads)
-        rows = disabling.rows_of(options)
+        rows = setup.rows_of(options)
         rules = rules_of(options, task_of(options.task), rows, 1)
         places = row_order(options, len(rows))[: rules.first]
-        return _units(rows, places, Round((), None, first_order=True, number=0), EXACT_A_UNIT)
+        return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
         """The next interim analysis; after the last one, the rows that heads that matter lack."""
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
-        next_round = Round((), tuple(int(k) for k in heads), first_order=False, number=number)
         # units of any round take about as long
         most = min(MOST_A_UNIT, EXACT_A_UNIT * len(state.variants) // max(1, len(heads)))
-        return _units(state.rows, places, next_round, most)
+        return units_of_rows(
+            state.rows, places, f"round-{number}", most=most, targets=tuple(int(k) for k in heads), round=number
+        )
 
     def run(self, options: SequentialTestOptions, unit: Unit) -> Done[Taken]:
         """The effects of one round on some rows."""
-        wanted, opened, all_rows = unit.arguments, disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in wanted.rows]
-        variants = disabling.variants_of(
+        wanted, opened, all_rows = unit.arguments, setup.opened(options), setup.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in wanted.positions]
+        variants = setup.targets_of(
             options.what, options.heads, checkpoint.layers, checkpoint.heads, checkpoint.attending
         )
         sets = [frozenset(variant.heads) for variant in variants]
-        chosen = list(range(len(variants)) if wanted.variants is None else wanted.variants)
+        chosen = list(wanted.targets or range(len(variants)))
         labels, encodings = opened.outputs(rows), opened.encoded(rows)
         labelled = capture.losses.LabelledRows(encodings, labels, [row.id for row in rows])
         sources = references.sources(options.operator, opened, options)  # one a draw of "resample", else one
@@ -194,16 +174,17 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         exact[chosen] = np.mean([effects.exact.numpy() for effects in measured], 0)
         expected = references.expected([effects.changed for effects in measured], is_score=opened.task.is_score)
         changed[chosen] = opened.predicted(expected)
-        if wanted.first_order:
+        if wanted.step == FIRST_ORDER:
             slopes = [
                 capture.losses.first_order(checkpoint, encodings, labels, options.operator, source=source)
                 for source in sources
             ]
             first_order = np.mean([capture.losses.slopes_of(sets, slope).numpy() for slope in slopes], 0)
         partial = Taken(
-            np.array(wanted.rows), checkpoint.layers, checkpoint.heads, np.array([float(row.label) for row in rows]),
-            measured[0].plain.numpy(), opened.predicted(measured[0].logits).astype(float), changed, exact, first_order,
-            fast=measured[0].fast, rounds=wanted.number, attending=checkpoint.attending,
+            np.array(wanted.positions), checkpoint.layers, checkpoint.heads,
+            np.array([float(row.label) for row in rows]), measured[0].plain.numpy(),
+            opened.predicted(measured[0].logits).astype(float), changed, exact, first_order, fast=measured[0].fast,
+            rounds=wanted.round, attending=checkpoint.attending,
         )  # fmt: skip
         return Done(partial, provenance(checkpoint, [row.id for row in rows], dtype=measured[0].dtype))
 
@@ -275,25 +256,15 @@ SWEPT_SAID = {"heads": "heads", "layers": "layers", "groups": "groups of heads"}
 
 
 def row_order(options: SequentialTestOptions, rows: int) -> np.ndarray:
-    """The order in which a test takes the rows of its task.
-
-    Returns:
-        Places of rows in the task, the first to be taken first. *Shape:* (row,), int.
-    """
+    """Return the positions of examples in the order in which the test takes them."""
     return np.random.default_rng([options.seed, rows]).permutation(rows)
 
 
 def constant_loss(task: Task, gold: np.ndarray) -> float:
-    """The mean loss of the best constant answer.
+    """Return the mean loss of the best constant prediction: the entropy of the labels in nats, or the variance of the
+    scores.
 
-    Args:
-        gold: labels or scores. *Shape:* (row,).
-
-    Returns:
-        The entropy of the labels in nats, or the variance of the scores; above 0.
-
-    Raises:
-        InputError: it is 0: rows of one class, or of one score.
+    Raises InputError if it is 0 because all labels or scores are equal.
     """
     if task.is_score:
         spread = float(np.var(gold))
@@ -303,8 +274,8 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
     if not spread > 0:
         kind = "score" if task.is_score else "class"
         raise InputError(
-            f"A sequential test needs rows of more than one {kind}; the {len(gold)} rows of {task.name} have one alone "
-            f"({gold[0]}): take more rows, or others."
+            f"A sequential test must have examples with more than one {kind}; all {len(gold)} "
+            f"examples of {task.name} have {gold[0]}. Take more examples, or others."
         )
     return spread
 
@@ -319,15 +290,7 @@ def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow]
 
 
 def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
-    """Effects on a loss of which each row counts only up to a bound.
-
-    Args:
-        loss: of each row, untouched. *Shape:* (row,).
-        effects: on it. *Shape:* (variant, row).
-
-    Returns:
-        Effects on the clipped loss; NaN where `effects` is. *Shape:* (variant, row).
-    """
+    """Return the effects [target, example] on the loss if an example's loss counts at most `clip`; NaN remains."""
     return np.minimum(loss + effects, clip) - np.minimum(loss, clip)
 
 
@@ -341,10 +304,10 @@ class SequentialTestState:
     taken: Taken
 
     @cached_property
-    def variants(self) -> list[Variant]:
+    def variants(self) -> list[AblationTarget]:
         """What is tested, in the order of the heads."""
         taken = self.taken
-        return variants_of(self.options.what, self.options.heads, taken.layers, taken.heads, taken.attending)
+        return targets_of(self.options.what, self.options.heads, taken.layers, taken.heads, taken.attending)
 
     @cached_property
     def rules(self) -> Rules:
@@ -386,15 +349,13 @@ class SequentialTestState:
         return standings(self.exact, self.rules)
 
     def next(self) -> NextStep:
-        """What is to be measured next.
-
-        Raises InterventionError where the operator did nothing to any row of the first look.
-        """
+        """Return the next step. Raises InterventionError if the method changed no example of the first interim
+        analysis."""
         if self.has_begun and (np.abs(self.exact[:, : self.rules.first]) < LEAST).all():
             raise InterventionError(
-                f"The operator {self.options.operator} changed the loss of none of the first {self.rules.first} rows, "
-                "whatever it was done to; such a test says nothing: check the checkpoint "
-                f"({command_line('check')}), or choose another."
+                "The ablation method must change the loss of some example; "
+                f"{self.options.operator} changed none of the first {self.rules.first}, for any "
+                f"head. Check the checkpoint ({command_line('check')}), or choose another."
             )
         return next_step(self.exact, self.rules)
 
@@ -414,26 +375,13 @@ class SequentialTestState:
 
 def state_of(options: SequentialTestOptions, taken: Taken) -> SequentialTestState:
     """The state of a test after what was measured so far."""
-    return SequentialTestState(options, task_of(options.task), disabling.rows_of(options), taken)
+    return SequentialTestState(options, task_of(options.task), setup.rows_of(options), taken)
 
 
 def left_over(summary: SequentialTestSummary) -> str:
     """ "1 does not, 30 are undecided": ablations that do not matter, and those that the data do not decide."""
     do, are = ("does" if summary.does_not_matter == 1 else "do"), ("is" if summary.open == 1 else "are")
     return f"{summary.does_not_matter} {do} not, {summary.open} {are} undecided"
-
-
-def _units(rows: Sequence[TaskRow], places: np.ndarray, race_round: Round, most: int) -> list[Unit]:
-    """Slices of these rows, similar lengths together."""
-    sizes = {int(k): len(rows[k].text) + len(rows[k].pair or "") for k in places}
-    order = sorted(sizes, key=lambda k: (sizes[k], k))
-    units = []
-    for start in range(0, len(order), most):
-        part = tuple(order[start : start + most])
-        arguments = replace(race_round, rows=part)
-        size = max(1, sum(sizes[k] for k in part) // 4)
-        units.append(Unit(f"round-{race_round.number}-{start // most}", arguments, size))
-    return units
 
 
 # ---------------------------------------------------------------- result records
@@ -501,32 +449,41 @@ def _metrics(state: SequentialTestState) -> dict[int, list[Metric]]:
 def verdict_sentence(summary: SequentialTestSummary) -> str:
     """The result of a test in sentences, with what it took and what the gradient alone would say."""
     futile = (
-        f" ({summary.hopeless} of them without more rows: all there are would bring a verdict in less than "
+        f" ({summary.hopeless} of them stopped for futility: with all examples, the chance of a verdict is below "
         f"{HOPELESS:.0%})"
         if summary.hopeless
         else ""
     )
     if summary.intervals == INTERVALS:
-        error = f", with any verdict wrong in at most {summary.alpha:.0%} of such tests (all heads and looks)"
+        error = (
+            f", with any verdict wrong in at most {summary.alpha:.0%} of such tests (over all heads and "
+            "interim analyses)"
+        )
     else:
         error = (
-            ". An earlier version made these intervals, which miss the mean too often where few rows carry an effect: "
-            "run the test again"
+            ". These intervals are from an earlier version and miss the mean too often if few examples carry an "
+            "effect. "
+            "Run the test again"
         )
     clipping = ""
     if summary.clip is not None:
         clipping = (
-            f" A row's loss counts up to {summary.clip:.3g}: what a head does to fewer than "
-            f"{summary.margin / summary.clip:.1%} of the rows lies within the margin."
+            f" An example's loss counts at most {summary.clip:.3g}, so an effect on fewer than "
+            f"{summary.margin / summary.clip:.1%} of the examples lies within the margin."
         )
         if summary.fewest is not None and summary.fewest > summary.n:
-            clipping += f" That a head does not matter takes {summary.fewest:,} rows, and there are {summary.n:,}."
+            clipping += (
+                f" To show that a head does not matter takes {summary.fewest:,} examples; there are {summary.n:,}."
+            )
     rho = "undefined" if summary.gradient_spearman is None else f"{summary.gradient_spearman:.2f}"
     return (
         f"At a margin of {summary.margin:.4g} {summary.loss}: {summary.matters} matter, {summary.does_not_matter} do "
-        f"not, {summary.open} stay open{futile}{error}.{clipping} It took {summary.evaluations:,} of "
-        f"{summary.evaluations_full:,} row evaluations, {summary.forward_ratio:.1f}x less forward work than a full "
-        f"sweep ({summary.passes:,.0f} against {summary.passes_full:,.0f} passes of a row). "
-        f"On the rows of the first look, first-order effects rank the heads with a correlation of {rho} with exact "
+        f"not, {summary.open} are undecided{futile}{error}.{clipping} It took {summary.evaluations:,} of "
+        f"{summary.evaluations_full:,} evaluations of an example, {summary.forward_ratio:.1f} times less "
+        "computation than "
+        f"ablating every head on all examples ({summary.passes:,.0f} against {summary.passes_full:,.0f} forward "
+        "passes). "
+        "On the examples of the first interim analysis, first-order effects rank the heads with a correlation of "
+        f"{rho} with exact "
         f"effects and have the wrong sign for {summary.gradient_wrong_signs} of the heads that matter."
     )

@@ -1,9 +1,9 @@
-"""Heads of an encoder-decoder on a translation task: Michel et al.'s three columns, and cross attention as alignment.
+"""Heads of an encoder-decoder on a translation task (Michel et al. 2019), and cross attention as word alignment.
 
-`sweep`: each head of each set zeroed alone; `importance`: |dL/dxi_h|; `prune`: the heads of one set removed one after
-another, least important first, with the order from train rows; `align`: how often a cross head looks most at the word
-that it translates, beside the best guess from positions alone. The metric is the share of sentences whose greedy
-translation is the reference, word for word; the share of right tokens stands beside it.
+`sweep`: each head zeroed alone; `importance`: |dL/dxi_h|; `prune`: the heads of one kind removed one after another,
+least important first, in an order from training examples; `align`: how often a cross-attention head attends most to the
+word that it translates, compared with the best guess from positions. The metric is the share of sentences whose greedy
+translation equals the reference.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,11 @@ from ...scoring.alignment import PositionTable, hits
 from ...store.rows import Row
 from ...tasks.translation import Translation, read_translations
 from ..contract import Done, Flag, Study, Unit
-from ..headline import SURE, Headline, percent
+from ..headline import SIGNIFICANT, Headline, percent
 from ..options import Checkpoint, Data, Dtype, Limit, Seed
 from ..provenance import provenance
 from ..records import Figure, Result
+from ..units import NamedUnit
 
 if TYPE_CHECKING:
     from ...models.checkpoint import Checkpoint as Opened
@@ -50,24 +51,16 @@ class TranslationOptions:
 
 
 @dataclass(frozen=True)
-class What:
-    """Which measurement a unit is."""
-
-    what: str
-
-
-@dataclass(frozen=True)
 class TranslationMeasurement:
-    """One measurement of heads of an encoder-decoder; what it does not have is empty.
+    """One measurement of an encoder-decoder's heads; fields that do not apply are empty.
 
     Attributes:
-        names: heads ("Cross L1H2"); of a pruning curve those that go, in order, set after set.
-        exact: whether a row is translated right to its end, the untouched model first, *Shape:* (variant, row). Of an
-            alignment whether a word is found, positions alone first, *Shape:* (guess, linked word).
-        share: of the tokens of a row that are right, 0 to 1, *Shape:* (variant, row). Of an alignment `exact` on train
-            rows.
-        values: importance of each head of `names`. *Shape:* (name,).
-        row: of an alignment the row that each linked word is of. *Shape:* (linked word,), int.
+        names: heads ("Cross L1H2"), for pruning in the order of removal, by kind.
+        exact: whether a translation is right, without ablation first. *Shape:* (target, example). For an alignment
+            whether a word is found, by positions first. *Shape:* (guess, linked word).
+        share: of an example's tokens that are right, 0 to 1; for an alignment `exact` on training examples.
+        values: importance of each head.
+        row: for an alignment, the example of each linked word.
     """
 
     what: str
@@ -86,7 +79,7 @@ class TranslationPartial:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UntouchedTranslation(Result):
+class UnmodifiedTranslation(Result):
     """The model as it is: shares of rows that are exact and of tokens that are right."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
@@ -171,29 +164,32 @@ class AlignedHead(TranslationHead):
 class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
     """Zero, weigh and prune the three sets of heads of an encoder-decoder; cross attention as alignment."""
 
-    name, options, partial, arguments = "translation", TranslationOptions, TranslationPartial, What
-    kinds = (UntouchedTranslation, ZeroedHead, ImportantTranslationHead, PrunedColumn, AlignedHead)
+    name, options, partial, arguments = "translation", TranslationOptions, TranslationPartial, NamedUnit
+    kinds = (UnmodifiedTranslation, ZeroedHead, ImportantTranslationHead, PrunedColumn, AlignedHead)
     short_in = ("table", "latex")
     counts = "rows"
 
     def units(self, options: TranslationOptions) -> list[Unit]:
         """One a measurement."""
         if unknown := [name for name in options.what if name not in PARTS_OF_IT]:
-            raise InputError(f"A translation study measures {', '.join(PARTS_OF_IT)}; {unknown[0]!r} is none of them.")
+            raise InputError(
+                f"A measurement of a translation study must be one of {', '.join(PARTS_OF_IT)}; "
+                f"got {unknown[0]!r}. Choose one of them."
+            )
         rows, train = _rows(options), _train_rows(options)
         if "align" in options.what and not (any(row.links for row in rows) and any(row.links for row in train)):
             raise InputError(
-                "An alignment is scored against known pairs of words, the third column of a row (0-0 1-2 ...); these "
-                "rows have none: add them, or leave align out."
+                "An alignment must have known pairs of words in the third column (0-0 1-2 ...); "
+                "these examples have none. Add them, or leave align out."
             )
-        return [Unit(name, What(name), size=len(rows)) for name in options.what]
+        return [Unit(name, NamedUnit(name), size=len(rows)) for name in options.what]
 
     def run(self, options: TranslationOptions, unit: Unit) -> Done[TranslationPartial]:
         """One of the measurements."""
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, head="language", dtype=options.dtype)
         rows = _rows(options)
         encodings = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in rows])
-        measure = {"sweep": _sweep, "importance": _importance, "prune": _prune, "align": _align}[unit.arguments.what]
+        measure = {"sweep": _sweep, "importance": _importance, "prune": _prune, "align": _align}[unit.arguments.name]
         return Done(
             TranslationPartial((measure(checkpoint, encodings, options),)),
             provenance(checkpoint, [translated.id for translated in rows]),
@@ -205,11 +201,11 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         return [result for measurement in merged.seen for result in made[measurement.what](measurement, options.seed)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        untouched, zeroed = UntouchedTranslation.among(rows)[0], ZeroedHead.among(rows)
+        untouched, zeroed = UnmodifiedTranslation.among(rows)[0], ZeroedHead.among(rows)
         worst = min(zeroed, key=lambda head: head.value)
         return Headline(
-            f"Without {worst.name} of the {worst.part} heads exact translations change most, by "
-            f"{100 * worst.value:+.1f} points.",
+            f"The largest fall of exact translations is {100 * worst.value:+.1f} points, without {worst.name} "
+            f"({worst.part}).",
             worst.n,
             "examples",
             percent(worst.low, worst.high),
@@ -219,21 +215,23 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
         names = ("column", "removed", "exact", "low", "high", "n")
         blank: Row = dict.fromkeys(names)
-        untouched = [blank | model.columns("exact", "n") for model in UntouchedTranslation.among(rows)]
+        untouched = [blank | model.columns("exact", "n") for model in UnmodifiedTranslation.among(rows)]
         sentences = []
         if zeroed := ZeroedHead.among(rows):
-            matter = [head.name for head in sorted(zeroed, key=lambda head: head.value) if head.p < SURE]
+            matter = [head.name for head in sorted(zeroed, key=lambda head: head.value) if head.p < SIGNIFICANT]
             sentences.append(
-                f"Zeroed alone, {len(matter)} of {len(zeroed)} heads change how many sentences come out right beyond "
-                f"luck (p < {SURE}, corrected over heads): {', '.join(matter[:8]) or 'none'}"
+                f"Zeroed alone, {len(matter)} of {len(zeroed)} heads change the number of exact translations "
+                f"significantly (p < {SIGNIFICANT}, corrected over heads): {', '.join(matter[:8]) or 'none'}"
                 f"{' ...' if len(matter) > 8 else ''}."
             )
         best = next((head for head in AlignedHead.among(rows) if head.best), None)
         if best is not None:
             sentences.append(
-                f"{best.name}, chosen on train rows, looks most at the word that it translates for {best.value:.0%} "
-                f"of words (95 % {best.low:.0%} to {best.high:.0%}); positions alone find {best.baseline:.0%}, "
-                f"{best.above:+.0%} ({best.above_low:+.0%} to {best.above_high:+.0%}; n = {best.n} sentences)."
+                f"{best.name}, chosen on training examples, attends most to the word that it translates for "
+                f"{best.value:.0%} "
+                f"of words (95 % CI {best.low:.0%} to {best.high:.0%}, n = {best.n} sentences). Positions alone find "
+                f"{best.baseline:.0%}; the difference is {best.above:+.0%} (95 % CI {best.above_low:+.0%} to "
+                f"{best.above_high:+.0%})."
             )
         return [[*untouched, *(step.columns(*names) for step in PrunedColumn.among(rows))], " ".join(sentences)]
 
@@ -244,7 +242,7 @@ STUDY = TranslationStudy()
 def _rows(options: TranslationOptions) -> list[Translation]:
     rows = read_translations(options.data, limit=options.limit)
     if len(rows) < 2:
-        raise InputError(f"Effects are judged on at least two rows; there are {len(rows)}: add rows.")
+        raise InputError(f"At least two examples must be given; got {len(rows)}. Add examples.")
     return rows
 
 
@@ -266,7 +264,7 @@ def _swept(measurement: TranslationMeasurement, seed: int) -> list[Result]:
     intervals = effects.mean_intervals(before, after)
     tokens = effects.mean_intervals(measurement.share[0], measurement.share[1:])
     exact, share = float(before.mean()), float(measurement.share[0].mean())
-    results: list[Result] = [UntouchedTranslation(name="untouched", exact=exact, tokens=share, n=len(before))]
+    results: list[Result] = [UnmodifiedTranslation(name="untouched", exact=exact, tokens=share, n=len(before))]
     for k, name in enumerate(measurement.names):
         head = ZeroedHead(
             **_about(name), statistic="exact change", value=float(after[k].mean() - before.mean()),
@@ -305,10 +303,7 @@ def _pruned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
 
 
 def _aligned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
-    """A row per cross head: how often it is right, the guess from positions, and their difference by sentence.
-
-    best: the head that was right most often on train rows, so that its figure here is no choice of the best of many.
-    """
+    """Return a record per cross-attention head. best: the head that was right most often on training examples."""
     sentences = np.unique(measurement.row)
     by_row = np.stack([measurement.exact[:, measurement.row == number].mean(1) for number in sentences], 1)
     intervals = effects.mean_intervals(by_row[0], by_row[1:])

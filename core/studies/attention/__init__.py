@@ -1,7 +1,4 @@
-"""Where heads look: features, relations, statistics, roles, norms.
-
-Modules load when they are used: `from core import studies`, `studies.attention.module.name` (docs/decisions/026).
-"""
+"""What heads attend to: features, relations, statistics, roles and norms. Modules load on first use (decision 026)."""
 
 import lazy_loader
 

@@ -10,8 +10,9 @@ from ...store.rows import Row
 from ..contract import Done, Study, Unit
 from ..provenance import provenance
 from ..records import Result
-from .inputs import PASTED, AttendingOptions, InputChunk, SourceText, chunks, sources
-from .partials import InputOffset, Pieces, Sums, added
+from ..units import ChunkUnit
+from .inputs import PASTED, AttendingOptions, SourceText, chunks, sources
+from .partials import InputOffset, Pieces, Sums
 from .records import S
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ T = TypeVar("T", bound=Sums)
 class Attending(Study[A, Pieces[T]], Generic[A, T]):
     """A study whose units are chunks of rows, and whose partial results are sums over them."""
 
-    arguments = InputChunk
+    arguments = ChunkUnit
     looks_at_maps = True
 
     def measure(self, options: A, checkpoint: Any) -> "Measurement":
@@ -50,10 +51,10 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
     def run(self, options: A, unit: Unit) -> Done[Pieces[T]]:
         """The sums of one unit's inputs."""
-        chunk: InputChunk = unit.arguments
+        chunk: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
-        inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
-        measure, at = self.measure(options, checkpoint), InputOffset(chunk.checkpoint, chunk.task, chunk.start)
+        inputs = sources(options, chunk.inputs)[chunk.start : chunk.stop]
+        measure, at = self.measure(options, checkpoint), InputOffset(chunk.checkpoint, chunk.inputs, chunk.start)
         pipeline = studies.attention.passes.pipeline_for(measure, options.pipeline)
         self.observe(measure, checkpoint, pipeline, inputs)
         return Done(self._seen(options, measure, at), provenance(checkpoint, [source.row_id for source in inputs]))
@@ -64,10 +65,6 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
     def after(self, options: A, measure: Any, start: int) -> None:
         """What else is measured after the rows of a chunk, which begins at `start`. Nothing, unless a study says so."""
-
-    def merge(self, options: A, partials: Sequence[Pieces[T]]) -> Pieces[T]:
-        """The sums of each checkpoint and task."""
-        return Pieces(tuple(added(piece for part in partials for piece in part.pieces)))
 
     def results(self, options: A, merged: Pieces[T]) -> Sequence[Result]:
         """One a head and statistic, by checkpoint and task."""

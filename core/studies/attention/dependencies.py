@@ -1,16 +1,14 @@
-"""How well single heads predict dependencies on gold trees (Clark et al. 2019, section 4.2, Table 1).
+"""How well single heads predict dependencies of gold trees (Clark et al. 2019, section 4.2, Table 1).
 
-For each relation the head, its direction and the baseline's fixed distance are chosen on the treebank's dev part and
-reported on its test part, so that the best of many heads is not flattered. Rows, one a relation and direction: the head
-with its test accuracy, 95% bootstrap interval over sentences, n links, and the fixed distance's accuracy as baseline;
-contrast and p of the same head on test as in `core.studies.attention.relations`, and q over all relations and
-directions: a head that looks at verbs is right about many subjects, and looks along no relation; "chosen" says which of
-the two directions gets more links right on dev (a causal model sees some links in each).
+The head, its direction and the baseline's fixed distance are chosen on the treebank's dev split and evaluated on test.
+Contrast and p are those of `core.studies.attention.relations`, because a head that attends to verbs is right about many
+subjects without following the relation; q corrects p over all relations and directions. "chosen" is the direction with
+more correct links on dev.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,12 +24,13 @@ from ...tasks.conllu import GoldSentence, file_of, read_conllu
 from ...tasks.features import is_dependency
 from ...tasks.relations import Relation
 from ..contract import Done, Flag, Study, Unit
-from ..headline import SURE, Headline, defined, percent, plural
+from ..headline import SIGNIFICANT, Headline, defined, percent, plural
 from ..options import Checkpoint, Limit, Seed
 from ..provenance import provenance
+from ..units import ChunkUnit
 from .attending import at_head, contrasted
 from .inputs import ROWS_A_UNIT
-from .partials import InputOffset, Pieces, RelationSums, added
+from .partials import InputOffset, Pieces, RelationSums
 from .records import DependencyScore, outstanding
 from .relations import visible
 
@@ -44,7 +43,7 @@ RELATIONS = (
     "compound", "compound:prt", "nummod", "nmod:poss", "ccomp", "xcomp", "advcl", "acl", "acl:relcl", "expl", "flat",
 )  # fmt: skip
 SKIPPED = ("root", "punct")  # as in Clark et al.
-PARTS = ("dev", "test")
+SPLITS = ("dev", "test")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -60,38 +59,31 @@ class DependenciesOptions:
     dtype: str = "float32"
 
 
-@dataclass(frozen=True)
-class TreebankChunk:
-    """Sentences `start` to `stop` of a part of the treebank."""
-
-    part: str
-    start: int
-    stop: int
-
-
 class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
     """How well single heads predict dependencies of gold trees; chosen on dev, reported on test (Clark et al.)."""
 
-    name, options, partial, arguments = "dependencies", DependenciesOptions, Pieces[RelationSums], TreebankChunk
+    name, options, partial, arguments = "dependencies", DependenciesOptions, Pieces[RelationSums], ChunkUnit
     question = "Which head predicts each dependency relation best?"
     kinds = (DependencyScore,)
 
     def units(self, options: DependenciesOptions) -> list[Unit]:
         """Chunks of gold sentences, of dev (where heads are chosen) and of test (where they are scored)."""
         all_units = []
-        for part in PARTS:
+        for part in SPLITS:
             all_sentences = sentences(options, part)
             for start in range(0, len(all_sentences), ROWS_A_UNIT):
                 batch = all_sentences[start : start + ROWS_A_UNIT]
                 size = sum(len(sentence.words) for sentence in batch)
-                all_units.append(Unit(f"{part}|{start}", TreebankChunk(part, start, start + len(batch)), size=size))
+                all_units.append(
+                    Unit(f"{part}|{start}", ChunkUnit(options.checkpoint, part, start, start + len(batch)), size=size)
+                )
         return all_units
 
     def run(self, options: DependenciesOptions, unit: Unit) -> Done[Pieces[RelationSums]]:
         """The sums of one unit's sentences."""
-        at: TreebankChunk = unit.arguments
+        at: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
-        batch = sentences(options, at.part)[at.start : at.stop]
+        batch = sentences(options, at.inputs)[at.start : at.stop]
         measure, linked = studies.attention.measures.RelationMeasure(checkpoint, _relations()), []
         encodings = [checkpoint.encode(sentence.text) for sentence in batch]
         for encoding, sentence in zip(encodings, batch, strict=True):
@@ -100,21 +92,17 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
             linked.append(studies.attention.measures.linked_words(encoding, spans, pairs))
         numbers = list(range(at.start, at.start + len(batch)))
         capture.running.run(checkpoint, encodings, [measure.attention.take(linked, numbers)])
-        names = [f"{at.part}-{number}" for number in numbers]
+        names = [f"{at.inputs}-{number}" for number in numbers]
         return Done(
-            Pieces[RelationSums]((measure.sums(InputOffset(at.part, "", at.start)),)), provenance(checkpoint, names)
+            Pieces[RelationSums]((measure.sums(InputOffset(at.inputs, "", at.start)),)), provenance(checkpoint, names)
         )
-
-    def merge(self, options: DependenciesOptions, partials: Sequence[Pieces[RelationSums]]) -> Pieces[RelationSums]:
-        """The sums of each part of the treebank."""
-        return Pieces[RelationSums](tuple(added(piece for part in partials for piece in part.pieces)))
 
     def results(self, options: DependenciesOptions, merged: Pieces[RelationSums]) -> list[DependencyScore]:
         """One a relation and direction; none while a part has not been looked at."""
         parts = {sums.at.checkpoint: sums for sums in merged.pieces}
-        if set(parts) != set(PARTS):
+        if set(parts) != set(SPLITS):
             return []
-        dev, test = (parts[part] for part in PARTS)
+        dev, test = (parts[part] for part in SPLITS)
         scores: list[DependencyScore] = []
         again = studies.attention.measures.relations_again
         results = zip(*(again(sums, _relations()).result() for sums in (dev, test)), strict=True)
@@ -127,19 +115,22 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
                 ways.append(beyond_kinds(best, on_test))
             best = max(ways, key=lambda score: (score.dev or 0) * (score.dev_n or 0))
             scores += [replace(score, chosen=score is best) for score in ways]
-        return _corrected(scores)
+        q = q_values(np.array([[np.nan if score.p is None else score.p for score in scores]]))[0]
+        return [
+            score if np.isnan(value) else replace(score, q=float(value)) for score, value in zip(scores, q, strict=True)
+        ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         chosen = [score for score in DependencyScore.of_heads(rows) if score.chosen]
-        sure = [score for score in chosen if score.q is not None and score.q < SURE]
+        sure = [score for score in chosen if score.q is not None and score.q < SIGNIFICANT]
         best = max(sure or chosen, key=lambda score: defined(score.value) - defined(score.baseline))
         judged = any(score.q is not None for score in chosen)
         finds = "finds" if sure else "is most often right about"
-        along = f"{plural(len(sure), len(chosen), 'relations')} have a head that looks along them"
-        along = along if judged else "The rows do not say whether a head looks along a relation"
+        along = f"{plural(len(sure), len(chosen), 'relations')} have a head that attends along them"
+        along = along if judged else "The results do not show whether a head attends along a relation"
         return Headline(
-            f"{best.name} {finds} {best.feature} with accuracy {best.value:.2f}, where a fixed distance has "
-            f"{best.baseline:.2f}. {along} beyond distance and kinds of words.",
+            f"{best.name} {finds} {best.feature} with accuracy {best.value:.2f}; a fixed distance has accuracy "
+            f"{best.baseline:.2f}. {along} more than distance and kinds of words explain.",
             best.n,
             "links",
             percent(best.estimate.low, best.estimate.high, "{:.2f}", 1),
@@ -179,14 +170,6 @@ def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) 
     cell = score.layer, score.head
     p = np.maximum(on_test["excess"].p_above(), on_test["contrast"].p_above())[(*cell, 0)]
     return replace(contrasted(score, on_test["contrast"], *cell), p=float(p))
-
-
-def _corrected(scores: Sequence[DependencyScore]) -> list[DependencyScore]:
-    """With q over all that have a p."""
-    q = q_values(np.array([[np.nan if score.p is None else score.p for score in scores]]))[0]
-    return [
-        score if np.isnan(value) else replace(score, q=float(value)) for score, value in zip(scores, q, strict=True)
-    ]
 
 
 def best_of_dev(

@@ -1,9 +1,5 @@
-"""Raw and effective attention side by side (Brunner et al. 2020, section 3; their Figs 2 and 3).
-
-Rows: one a head, token type and kind (raw, effective): the mean attention to the type with its 95% bootstrap interval
-and n inputs; one a head with statistic "correlation": mean Pearson r of raw and effective weights; and one a length
-(without a head) with statistic "correlation by length": mean r over inputs of about that length and all heads.
-"""
+"""Raw and effective attention compared (Brunner et al. 2020, section 3, Figs 2 and 3): mean attention to token types,
+and Pearson's r between raw and effective weights by head and by input length."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,8 +16,9 @@ from ..contract import Unit
 from ..headline import Headline, defined, percent
 from ..options import Limit
 from ..records import Result
+from ..units import ChunkUnit
 from .attending import Attending, of_heads
-from .inputs import AttendingOptions, InputChunk, SourceText
+from .inputs import AttendingOptions, SourceText
 from .partials import EffectiveSums, Pieces
 from .records import EffectiveScore, LengthCorrelation, outstanding
 
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 
 ROWS_A_UNIT = 32
 BIN = 8  # lengths of 1 to 8, 9 to 16 ... pieces are shown together
-KINDS = ("raw", "effective")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -62,7 +58,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         """Smaller chunks than other studies': every head needs a singular value decomposition."""
         all_units = []
         for unit in super().units(options):
-            whole: InputChunk = unit.arguments
+            whole: ChunkUnit = unit.arguments
             for start in range(whole.start, whole.stop, ROWS_A_UNIT):
                 chunk = replace(whole, start=start, stop=min(start + ROWS_A_UNIT, whole.stop))
                 share = (chunk.stop - start) / (whole.stop - whole.start)
@@ -80,11 +76,27 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
     def scores(self, options: EffectiveOptions, sums: EffectiveSums) -> list[Result]:
         """Every kind and token type, r, and r by length."""
         whole, scores = sums.means.result(), list[Result]()
-        named: list[tuple[str, str | None]] = [(kind, kind_type) for kind in KINDS for kind_type in TYPES]
+        named: list[tuple[str, str | None]] = [
+            (kind, kind_type) for kind in studies.attention.measures.KINDS for kind_type in TYPES
+        ]
         for number, name in enumerate([*named, ("correlation", None)]):
             value = whole.part(number)
             scores += of_heads(EffectiveScore, sums, value, *name, otherwise="no input has such tokens")
-        return scores + _by_length(sums)
+        bins: dict[int, np.ndarray] = {}
+        for length, (total, inputs) in sorted(sums.by_length.items()):
+            seen = np.array([total, inputs, sums.squares.get(length, np.nan)])
+            low = (length - 1) // BIN * BIN + 1
+            bins[low] = bins.get(low, np.zeros(3)) + seen
+        results = []
+        for low, (total, inputs, squares) in bins.items():
+            least, most = scoring.intervals.student(total, squares, int(inputs)) or (None, None)
+            results.append(
+                LengthCorrelation(
+                    checkpoint=sums.at.checkpoint, task=sums.at.task, length_from=low, length_to=low + BIN - 1,
+                    mean=total / inputs, low=least, high=most, n=int(inputs),
+                )
+            )  # fmt: skip
+        return scores + results
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads = [score for score in EffectiveScore.of_heads(rows) if score.statistic == "correlation"]
@@ -106,22 +118,3 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
 
 
 STUDY = Effective()
-
-
-def _by_length(sums: EffectiveSums) -> list[LengthCorrelation]:
-    """Mean r of each bin of lengths, with Student's interval over its inputs where there are two."""
-    bins: dict[int, np.ndarray] = {}
-    for length, (total, inputs) in sorted(sums.by_length.items()):
-        seen = np.array([total, inputs, sums.squares.get(length, np.nan)])
-        low = (length - 1) // BIN * BIN + 1
-        bins[low] = bins.get(low, np.zeros(3)) + seen
-    results = []
-    for low, (total, inputs, squares) in bins.items():
-        least, most = scoring.intervals.student(total, squares, int(inputs)) or (None, None)
-        results.append(
-            LengthCorrelation(
-                checkpoint=sums.at.checkpoint, task=sums.at.task, length_from=low, length_to=low + BIN - 1,
-                mean=total / inputs, low=least, high=most, n=int(inputs),
-            )
-        )  # fmt: skip
-    return results

@@ -1,12 +1,11 @@
-"""Which heads attend to nouns, verbs, subjects, negation, [CLS] ... (Kovaleva et al. 2019, 4.4, Figs 6 and 7).
+"""Which heads attend to nouns, verbs, subjects, negation, [CLS] and other features (Kovaleva et al. 2019, 4.4, Figs 6,
+7).
 
-Rows, one a head, feature, definition, checkpoint and task: value with its 95% bootstrap interval over inputs, n inputs
-that have the feature, baseline (the mean of random tokens, as many and in similar places; of [CLS], separators and the
-first word in a causal model what an even spread gives them), effect (value less baseline, with interval), contrast (the
-mean log weight with the query and the distance taken out, and of roles of words the kind of word; with interval; none
-of special tokens, which are places), p, the larger of one-sided p that effect and contrast are above 0, and q, p
-corrected for all heads, features and definitions together. With a second checkpoint also rows of "difference", first
-less second, with a two-sided p.
+baseline: mean of as many random tokens at similar positions (for [CLS], separators and the first word of a causal
+model, what uniform attention gives). effect: value minus baseline. contrast: mean log weight corrected for query and
+distance, and for roles of words for the kind of word; undefined for special tokens. p: the larger of the one-sided p
+that effect and contrast are above 0. q: p corrected over all heads, features and definitions. A second checkpoint adds
+rows of "difference", first minus second, with a two-sided p.
 """
 
 from collections.abc import Sequence
@@ -23,8 +22,7 @@ from ...scoring.registry import FEATURE_SCORES
 from ...store.rows import Row
 from ...tasks.features import feature_of
 from ..contract import Flag, Unit
-from ..head_facts import Fact, HeadScores, each, number
-from ..headline import Headline
+from ..headline import Fact, Headline, HeadScores, each, number
 from ..options import Pipeline
 from ..records import Result, picked
 from .attending import Attending, at_head, beside_null, contrasted, score_of
@@ -102,7 +100,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
     def facts(self, scores: HeadScores) -> list[Fact]:
         some = scores.above("max/")
         told = [
-            f"{row['score'].rpartition('/')[2]} {number(row)} ({row['baseline']:.2f} by chance)" for row in each(some)
+            f"{row['score'].rpartition('/')[2]} {number(row)} (baseline {row['baseline']:.2f})" for row in each(some)
         ]
         return [Fact("looks at", f"looks at {', '.join(told)}", source) for source in some["source"].head(1)]
 

@@ -1,7 +1,6 @@
-"""The gallery of a head: the inputs where a score is highest, at its deciles, and lowest; exact, without keeping maps.
+"""The gallery of a head: the inputs with the highest, lowest and decile values of a score.
 
-One forward pass gives the score of every head on every input: one number each, which is all that stays. The maps of the
-few chosen inputs are captured again when they are shown.
+One forward pass gives the score of every head on every input. Maps are captured again for the chosen inputs only.
 """
 
 from collections.abc import Sequence
@@ -37,7 +36,9 @@ class InputScores:
 
     def __init__(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore):
         if score.of is None:
-            raise InputError(f"A gallery shows scores of single maps; {score.label} is none: choose another.")
+            raise InputError(
+                f"A gallery must be of a score of single maps; {score.label} needs several. Choose another score."
+            )
         self.of, self.causal = score.of, checkpoint.causal
         self.places = [
             SpecialPositions(encoding.first or 0, encoding.separators, classifying(encoding, causal=checkpoint.causal))
@@ -55,16 +56,10 @@ class InputScores:
 def input_scores(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore, *, by_norms: bool = False
 ) -> Float[np.ndarray, "input layer head"]:
-    """The score of every head on every input.
+    """Return the score of every head on every input, NaN if undefined. by_norms: use norm-based maps instead of
+    weights.
 
-    Args:
-        by_norms: of norm-based maps in place of weights.
-
-    Returns:
-        float32; NaN where a head has no score on an input.
-
-    Raises:
-        InputError: the score needs more than one input's maps.
+    Raises InputError if the score needs the maps of more than one input.
     """
     scores = InputScores(checkpoint, encodings, score)
     if by_norms:
@@ -75,15 +70,9 @@ def input_scores(
 
 
 def chosen(values: Float[np.ndarray, " input"]) -> list[Chosen]:
-    """The ENDS highest inputs, one at each decile from 90 % down, and the ENDS lowest.
+    """Choose the ENDS highest inputs, one at each decile from 90 % down, and the ENDS lowest, by one head's score.
 
-    A decile is the input whose rank is nearest to it; equal values are taken in the order of the inputs.
-
-    Args:
-        values: one head's score on every input; inputs with NaN are left out.
-
-    Returns:
-        Each input once, the highest value first; none where no value is defined.
+    Each input occurs once, the highest value first; inputs with NaN are left out.
     """
     defined = np.flatnonzero(~np.isnan(values))
     order = defined[np.argsort(-values[defined], kind="stable")]

@@ -11,6 +11,7 @@ from ...tasks.glue import read_rows, task_of
 from ...tasks.own import is_text_file, stretches
 from ..contract import Flag
 from ..options import Checkpoint, Data, InputSplit, Limit, Seed
+from ..units import ChunkUnit
 
 PASTED = "text"  # the "task" of sentences a person typed
 ROWS_A_UNIT = 256
@@ -59,32 +60,13 @@ class SourceText:
     windows: bool = False
 
 
-@dataclass(frozen=True)
-class InputChunk:
-    """Inputs `start` to `stop` of a task on a checkpoint."""
-
-    checkpoint: str
-    task: str
-    start: int
-    stop: int
-
-    @property
-    def key(self) -> str:
-        """Its name among the units."""
-        return f"{self.checkpoint}|{self.task}|{self.start}"
-
-
 def pair_of(line: str) -> str | tuple[str, str]:
-    """A typed line as an entry of `texts`: a sentence, or the two of "first | second".
-
-    Raises:
-        InputError: there are more than two parts, which may be one sentence.
-    """
+    """Read a typed line: a sentence, or "first | second". Raises InputError if it has more than two parts."""
     first, _, second = line.partition(" | ")
     if " | " in second:
         raise InputError(
-            f'A typed text is a sentence or "first | second"; "{line[:60]}" has {line.count(" | ") + 1} parts. Put a '
-            'sentence that contains " | " into a CSV file.'
+            f'A typed text must be a sentence or "first | second"; "{line[:60]}" has '
+            f'{line.count(" | ") + 1} parts. Put a sentence that contains " | " into a CSV file.'
         )
     return (first.strip(), second.strip()) if second.strip() else first.strip()
 
@@ -100,7 +82,7 @@ def sources(options: AttendingOptions, task: str) -> list[SourceText]:
     return [SourceText(k, row.id, row.text, row.pair) for k, row in enumerate(rows)]
 
 
-def chunks(options: AttendingOptions) -> list[tuple[InputChunk, int]]:
+def chunks(options: AttendingOptions) -> list[tuple[ChunkUnit, int]]:
     """Chunks of rows of every checkpoint and task, with their sizes in about tokens. Raises InputError."""
     if options.limit is not None and options.limit < 1:
         raise InputError(f"At least one row must be looked at; a limit of {options.limit} was given: raise it.")
@@ -112,7 +94,7 @@ def chunks(options: AttendingOptions) -> list[tuple[InputChunk, int]]:
             for start in range(0, len(inputs), most):
                 part = inputs[start : start + most]
                 size = sum(len(source.text) + len(source.pair or "") for source in part) // 4
-                all_chunks.append((InputChunk(checkpoint, task, start, start + len(part)), max(1, size)))
+                all_chunks.append((ChunkUnit(checkpoint, task, start, start + len(part)), max(1, size)))
     return all_chunks
 
 

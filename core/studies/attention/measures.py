@@ -42,14 +42,9 @@ from .passes import Prepared
 
 @dataclass(frozen=True)
 class TaggedPieces:
-    """What each position of an input is: the features that it carries, and two numbers of its word, -1 for none.
-
-    Attributes:
-        carried: whether the position carries the feature.
-        kinds: of the kind of the word: its part of speech, its tag without what inflects it, and whether it is the
-            first of its sentence.
-        spellings: of the word, the same for words that differ in case alone.
-    """
+    """What each position of an input is. carried: whether it carries the feature; kinds: number of the kind of its word
+    (part of speech, uninflected tag, first in its sentence); spellings: number of its word, ignoring case. -1 without a
+    word."""
 
     carried: Bool[np.ndarray, "feature key"]
     kinds: Int[np.ndarray, " key"]
@@ -173,7 +168,6 @@ class FeatureMeasure:
 def features_again(sums: FeatureSums) -> FeatureAttention:
     """The observer that saw these sums, for its results."""
     attention = FeatureAttention(sums.layers, sums.heads, sums.features, causal=sums.causal)
-    sums.means.widen(attention.means.sums.shape[-1])  # of a job from before contrasts were measured
     attention.means = sums.means
     return attention
 
@@ -222,7 +216,6 @@ def relations_again(sums: RelationSums, relations: Sequence[Relation]) -> Relati
     """The observer that saw these sums of these relations, for its results."""
     names, across = [relation.name for relation in relations], [relation.across for relation in relations]
     attention = RelationAttention(sums.layers, sums.heads, names, across=across, causal=sums.causal)
-    sums.means.widen(attention.means.sums.shape[-1], blocks=2 * len(names))  # of a job from before all were measured
     attention.means = sums.means
     attention.distances = [Counter(counter) for counter in sums.distances]
     return attention
@@ -234,18 +227,14 @@ def linked_words(
     links: Sequence[Sequence[tuple[tuple[int, int], tuple[int, int]]]],
     pieces: Sequence[Sequence[tuple[int, ...]]] | None = None,
 ) -> LinkedWords:
-    """Bring links between tagged words to the words of an encoding.
+    """Map links between tagged words to the words of an encoding.
 
-    A piece that spans two words joins them; a link inside such a word, or to a word without pieces (cut off, or of
-    characters that the tokenizer drops), is left out.
+    A token that spans two words joins them. Links inside such a word, or to a word without tokens, are left out.
 
     Args:
-        spans: of each sentence its words, as (start, end) in characters.
-        links: of each relation its links, each end as (sentence, number of the word in it).
-        pieces: of each sentence's spans their positions; None where they are not known yet.
-
-    Returns:
-        The encoding's words with the links between them, by relation.
+        spans: of each sentence, its words as (start, end) in characters.
+        links: of each relation, its links; each end is (sentence, number of the word in it).
+        pieces: of each sentence's spans, their positions; None if they are not known yet.
     """
     at = pieces or [encoding.pieces_of(sentence_spans, k) for k, sentence_spans in enumerate(spans)]
     words = groups_of(encoding, list(spans) + [[]] * (2 - len(spans)))
@@ -266,11 +255,7 @@ def linked_words(
 
 
 def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[int]:
-    """A number for each word, the same for words that differ in case alone; special tokens are all different.
-
-    Returns:
-        Numbers from 0, in the order in which spellings first come.
-    """
+    """Return a number for each word, equal for words that differ only in case; special tokens are all different."""
     numbers: dict[str | int, int] = {}
     spelled: list[str | int] = []
     for number, word in enumerate(words):
@@ -383,12 +368,7 @@ class EffectiveMeasure:
             self.add(ready.number, *both_maps(self.checkpoint, ready.encoding), ready.encoding)
 
     def add(self, number: int, raw: np.ndarray, effective: np.ndarray, encoding: Encoding) -> None:
-        """Add one input's maps.
-
-        Args:
-            raw: attention weights, rows sum to 1. *Shape:* (layer, head, query, key).
-            effective: the same, effective. *Shape:* (layer, head, query, key).
-        """
+        """Add the raw and effective weights [layer, head, query, key] of one input."""
         types, causal = token_types(encoding), self.checkpoint.causal
         counts = np.array([[float(bool(keys)) for keys in types.values()] * len(KINDS) + [1.0]])
         filled = np.full(raw.shape[:2], np.nan)
@@ -415,14 +395,7 @@ class EffectiveMeasure:
 
 
 def both_maps(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:
-    """Raw and effective weights of one input.
-
-    Args:
-        checkpoint: the model; its values must be reachable.
-
-    Returns:
-        The two, float64. *Shape:* (layer, head, query, key) each.
-    """
+    """Return the raw and effective weights of one input, float64 [layer, head, query, key]."""
     weights, values = maps_and_values(checkpoint, encoding)
     effective = np.empty_like(weights)
     for layer, head in np.ndindex(*weights.shape[:2]):

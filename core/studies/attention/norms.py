@@ -1,9 +1,8 @@
 """Attention by norms |alpha f(x)|: features, statistics and the [SEP] analysis (Kobayashi et al. 2020).
 
-Each row of a norm-based map is divided by its sum, so that its numbers compare with those of weights. Rows: as those of
-the studies features and statistics; and "vector norm", one a head and token type: the mean length of f(x) over tokens
-of the type, as a share of the input's mean length (1: no shorter than others), with its 95% interval and n inputs. The
-paper finds that separators and punctuation get weight but have short vectors.
+Rows of norm-based maps are divided by their sum, so they compare with weights. "vector norm" is the mean length of f(x)
+over tokens of a type divided by the input's mean length. The paper finds that separators and punctuation get weight but
+have short vectors.
 """
 
 from collections.abc import Sequence
@@ -99,7 +98,7 @@ class Norms(Attending[NormsOptions, NormSums]):
         first = [score for score in Score.of_heads(rows) if score.feature is None]
         most = max(picked(first, statistic=first[0].statistic), key=lambda score: defined(score.value))
         return Headline(
-            f"By norms {most.name} has the largest {most.statistic}: {most.value:.2f}.",
+            f"By norms, {most.name} has the largest {most.statistic}: {most.value:.2f}.",
             most.n,
             "inputs",
             percent(most.low, most.high, "{:.2f}", 1),

@@ -1,8 +1,7 @@
-"""One forward pass over inputs that feeds any number of measurements.
+"""One forward pass over inputs for any number of measurements.
 
-A measurement of what heads attend to is a `Measure`: it takes prepared inputs, observes the maps as they are computed,
-and gives what it saw as sums, so that pieces of the work can be added anywhere. Several measures share one pass.
-Inputs are read in chunks, so memory does not grow with the rows.
+A `Measure` takes prepared inputs, observes maps as they are computed, and returns sums, which add up over units. Inputs
+are read in chunks, so memory does not grow with their number.
 """
 
 import gc

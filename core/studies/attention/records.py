@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from ...attention import Head
 from ...store.rows import Row
 from ..estimate import Estimate
-from ..headline import SURE, Headline, percent
+from ..headline import SIGNIFICANT, Headline, percent
 from ..records import Figure, Result, stated
 
 S = TypeVar("S", bound="Score")
@@ -16,14 +16,12 @@ S = TypeVar("S", bound="Score")
 
 @dataclass(frozen=True, kw_only=True)
 class Score(Result):
-    """A number of a head or layer, as most studies store it; None where a row has no such column.
+    """A score of a head or layer, as most studies store it; None if a row has no such column.
 
     Attributes:
-        layer, head: zero-based.
-        value, low, high: with its 95 % interval.
-        contrast, contrast_low, contrast_high: log weight with what else explains it taken out, as its study says; None
-            in rows of before it was asked for.
-        kind: of row, where the study has several.
+        layer, head: from 0.
+        contrast, contrast_low, contrast_high: log weight corrected for other explanations, as the study defines it.
+        kind: of row, if the study has several.
     """
 
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -254,13 +252,12 @@ class RepeatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedShare(Result):
-    """The share of heads that are nearer to another head on the same inputs than to themselves on other inputs.
+    """Share of heads that are nearer to another head on the same inputs than to themselves on other inputs.
 
     Attributes:
         draw: of random weights, from 1; None: the checkpoint.
-        share: None of too few inputs, as are the next two.
-        low: share of those that surely are, corrected over heads.
-        high: share of those that may be.
+        share: None if there are too few inputs.
+        low, high: share of heads that are significantly nearer (corrected over heads), and of heads that may be.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeats", "repeats at random")
@@ -334,9 +331,9 @@ SHOWN = (
 def above_null(
     scores: Sequence[Score], what: str, look: Callable[[Score], str], *, baseline: str, of: str = "inputs"
 ) -> Headline:
-    """How many heads of the first checkpoint are significantly above their baseline, and the strongest of them.
+    """Return how many heads of the first checkpoint are significantly above their baseline, and the strongest one.
 
-    baseline: with what attention is compared, in words. of: what n counts.
+    baseline: what attention is compared with, in words. of: what n counts.
     """
     first = scores[0].checkpoint if scores else None
     effects = [
@@ -345,8 +342,8 @@ def above_null(
         if score.checkpoint == first and score.layer is not None and score.effect is not None
     ]
     if not effects:
-        return Headline("No input has what is looked for, so no head was measured.")
-    sure = [(score, effect) for score, effect in effects if (score.q or 1) < SURE and effect > 0]
+        return Headline("No input contains what this study measures, so no head was measured.")
+    sure = [(score, effect) for score, effect in effects if (score.q or 1) < SIGNIFICANT and effect > 0]
     best, _ = max(sure or effects, key=lambda pair: pair[1])
     numbers = f"{best.value:.2f}, compared with {best.baseline:.2f}"
     if sure:
@@ -366,10 +363,8 @@ def above_null(
 
 
 def outstanding(rows: Sequence[Row], by: str) -> list[list[Row] | str]:
-    """The rows of each checkpoint, task, statistic and feature that have most of the column `by`, heads by name; below
-    them why there are no numbers of others.
-
-    Differences of two checkpoints have no effect of their own and stand out by their size; every length stays.
+    """Return the rows with the largest values in the column `by`, by checkpoint, task, statistic and feature, then the
+    notes of those without values. Differences between checkpoints are ranked by their size; all lengths are included.
     """
     groups: dict[tuple[Any, ...], list[tuple[float, Row]]] = {}
     for row in rows:

@@ -1,14 +1,11 @@
-"""Which heads do the same, whatever the task: nearest heads, groups by mean pattern, and whether that stays.
+"""Redundant heads: nearest heads, groups by mean pattern, and whether both are the same for other tasks and
+checkpoints.
 
-Rows: one a head of "nearest": the head whose rows are most like its own (Jensen-Shannon distance, mean per row) and
-how far it is; its group by mean pattern, found without labels, and how clearly it belongs there (again as the scores
-"group" and "clear", kind "member"); one a group with its mean pattern (kind "group"); and one a pair of (checkpoint,
-task) of kind "kept": the correlation of their distances between heads with interval and p. Bian et al. 2021 claim that
-redundancy is "phase-independent and task-agnostic": give several tasks, and a fine-tuned checkpoint to compare.
-
-With `--random`, whether patterns are repeated: one row a head of "repeated", how much nearer the nearest other head is
-on the same inputs than the head is to itself on other inputs (above 0: another head is nearer), and one a draw of
-random weights (kind "repeats at random") and one of the checkpoint (kind "repeats"): the share of heads above 0.
+Row kinds: "nearest", the head whose rows are most similar (Jensen-Shannon distance), with its group by mean pattern and
+how clearly it belongs to it (also scores "group" and "clear", kind "member"); "group", a mean pattern; "kept", the
+correlation of distances between heads for two (checkpoint, task) pairs. Bian et al. 2021 claim that redundancy is
+"phase-independent and task-agnostic". With `--random`, "repeated": how much nearer the nearest other head is on the
+same inputs than the head to itself on other inputs; "repeats" and "repeats at random": the share of heads above 0.
 """
 
 import math
@@ -67,8 +64,8 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
         """Chunks of rows."""
         if options.queries < 1 or options.groups < 2:
             raise InputError(
-                "Redundancy compares at least one row of each input and makes at least 2 groups; seen "
-                f"{options.queries} and {options.groups}."
+                "Redundancy must compare at least one row of each input and make at least 2 "
+                f"groups; got {options.queries} and {options.groups}. Raise them."
             )
         return super().units(options)
 
@@ -88,7 +85,8 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
         heads = AlikeHead.among(rows)
         near, groups = min(heads, key=lambda head: head.value), len({head.group for head in heads})
         return Headline(
-            f"{near.name} and {near.other} are most alike (distance {near.value:.3f}), of {len(heads)} heads in "
+            f"{near.name} and {near.other} are the most similar heads (distance {near.value:.3f}). The "
+            f"{len(heads)} heads form "
             f"{groups} group{'' if groups == 1 else 's'}.",
             near.n,
             "inputs",

@@ -1,12 +1,11 @@
-"""Which heads look from verb to subject, pronoun to noun, word to the same word ... (Kovaleva et al. 2019, 4.5).
+"""Which heads attend from verb to subject, pronoun to noun, word to the same word and so on (Kovaleva et al. 2019,
+4.5).
 
-Rows, one a head, relation, direction, checkpoint and task: value, the mean weight over links with its 95% bootstrap
-interval (inputs are drawn, not links), n links, baseline (the same head's weight at the same distance elsewhere; across
-sentences, on the other words there; by the piece of the key), effect and p as in `core.studies.attention.features`;
-contrast, the mean log weight with what the query, the key and the distance do anyway taken out (0: nothing but these),
-with its interval; p is the larger of effect's and contrast's, so that a head that looks at nouns is not taken for one
-that looks at its object, and q corrects it for all heads, relations and directions together; accuracy, the share of
-links where the head looks there most, beside the accuracy of the best fixed distance, the previous and the next word.
+value: mean weight over links; its bootstrap draws inputs, not links. baseline: the same head's weight at the same
+distance elsewhere (between sentences, on the other words). contrast: mean log weight corrected for query, key and
+distance (0: explained by them), so a head that attends to nouns is not taken for one that attends to its object. p: the
+larger p of effect and contrast. q: p corrected over all heads, relations and directions. accuracy: share of links with
+the largest weight, next to the accuracy of the best fixed distance and of the previous and next word.
 """
 
 from collections import Counter
@@ -24,8 +23,7 @@ from ...scoring.registry import link_score
 from ...store.rows import Row
 from ...tasks.relations import relation_of
 from ..contract import Flag, Unit
-from ..head_facts import Fact, HeadScores, each, number
-from ..headline import Headline
+from ..headline import Fact, Headline, HeadScores, each, number
 from ..options import Pipeline
 from .attending import Attending, at_head, beside_null, contrasted, ends, score_of
 from .inputs import AttendingOptions, Tasks
@@ -94,7 +92,16 @@ class Relations(Attending[RelationsOptions, RelationSums]):
                 continue
             about, number = score_of(RelationScore, sums, direction, name), sums.relations.index(name)
             if not relations[number].across:  # where no distance means anything
-                about = _with_distances(about, visible(sums.distances[number], direction, causal=sums.causal))
+                distances = visible(sums.distances[number], direction, causal=sums.causal)
+                chosen, share = scoring.tokens.best_distance(distances)
+                previous, following = (distances[d] / max(1, sum(distances.values())) for d in (-1, 1))
+                about = replace(
+                    about,
+                    best_distance=chosen,
+                    best_distance_accuracy=share,
+                    previous_accuracy=previous,
+                    next_accuracy=following,
+                )
             for cell in sums.names:
                 score = beside_null(at_head(about, weight, *cell, most=1.0), quantities["excess"], *cell)
                 right, low, high = ends(quantities["accuracy"], *cell, most=1.0)
@@ -133,16 +140,3 @@ def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "C
     if not causal:
         return Counter(distances)
     return Counter({d: n for d, n in distances.items() if (d < 0) == (direction == "forward")})
-
-
-def _with_distances(score: RelationScore, distances: "Counter[int]") -> RelationScore:
-    """The accuracies of the best fixed distance, and of the previous and the next word."""
-    chosen, share = scoring.tokens.best_distance(distances)
-    previous, following = (distances[d] / max(1, sum(distances.values())) for d in (-1, 1))
-    return replace(
-        score,
-        best_distance=chosen,
-        best_distance_accuracy=share,
-        previous_accuracy=previous,
-        next_accuracy=following,
-    )

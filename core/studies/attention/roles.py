@@ -34,8 +34,7 @@ from ...scoring.roles import (
 )
 from ...store.rows import Row
 from ..contract import Flag, Unit
-from ..head_facts import Fact, HeadScores, each, number
-from ..headline import Headline
+from ..headline import SIGNIFICANT, Fact, Headline, HeadScores, each, number
 from ..options import Pipeline
 from .attending import Attending, at_head, beside_null, score_of
 from .inputs import AttendingOptions
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from .passes import Prepared
 
 
-SURE = 0.05
 OLSSON = "Olsson et al. 2022"
 
 
@@ -106,8 +104,9 @@ class Roles(Attending[RolesOptions, RoleSums]):
         """Chunks of rows; the first of each task has the random sequences too."""
         if options.sequences < 2 or options.period < 2 or options.times < 1:
             raise InputError(
-                "Roles need at least 2 sequences, a period of at least 2 and at least 1 times the baseline; seen "
-                f"{options.sequences}, {options.period} and {options.times:g}."
+                "Roles must have at least 2 sequences, a period of at least 2 and at least 1 "
+                f"times the baseline; got {options.sequences}, {options.period} and "
+                f"{options.times:g}. Raise them."
             )
         return super().units(options)
 
@@ -137,7 +136,7 @@ class Roles(Attending[RolesOptions, RoleSums]):
                     continue
                 for head in sums.names:
                     score = beside_null(at_head(about, value, *head), effect, *head)
-                    scores.append(replace(score, q=float(q[role][head]), has=bool(q[role][head] < SURE)))
+                    scores.append(replace(score, q=float(q[role][head]), has=bool(q[role][head] < SIGNIFICANT)))
         copying = score_of(RoleScore, sums, "copying")
         return scores + [
             replace(copying, layer=head.layer, head=head.head, value=float(sums.copying[head]))
@@ -147,7 +146,7 @@ class Roles(Attending[RolesOptions, RoleSums]):
     def facts(self, scores: HeadScores) -> list[Fact]:
         roles = scores.own[~scores.own["score"].str.endswith("without sink") & scores.own["q"].notna()]
         told = []
-        for row in each(roles[roles["q"] < SURE].sort_values("value", ascending=False)):
+        for row in each(roles[roles["q"] < SIGNIFICANT].sort_values("value", ascending=False)):
             label = OWN_LABELS[row["score"]]
             told.append(Fact(self.name, f"{label} {number(row)} (baseline {row['baseline']:.2f})", row["source"]))
         none = f"none of {len(roles)} roles above three times its baseline"
@@ -231,7 +230,9 @@ class RoleMeasure:
         Raises InputError where the vocabulary has too few words.
         """
         checkpoint = self.checkpoint
-        words, ends = whole_words(checkpoint), _ends(checkpoint)
+        plain = checkpoint.encode("word")
+        ordinary = plain.ordinary
+        words, ends = whole_words(checkpoint), (plain.ids[: ordinary[0]], plain.ids[ordinary[-1] + 1 :])
         drawn = [
             repeated_tokens(
                 words, period, seed=seed * 1_000_003 + k, before=ends[0], after=ends[1], causal=checkpoint.causal
@@ -298,9 +299,9 @@ def role_positions_of(ready: "Prepared", *, causal: bool) -> RolePositions:
 
 
 def _rare(encoding: Encoding) -> tuple[int, ...]:
-    """The word of the most pieces, or of the highest number in the vocabulary: those are the least frequent.
+    """Return the tokens of the least frequent word: the word of most tokens, otherwise of the highest token number.
 
-    Vocabularies of sub-words are built by joining what is frequent first. None where an input has one word only.
+    Subword vocabularies join frequent sequences first. Empty if the input has only one word.
     """
     words = [word for word in groups_of(encoding) if encoding.offsets[word[0]] is not None]
     lettered = [word for word in words if any(encoding.tokens[k].strip("Ġ▁# ").isalnum() for k in word)]
@@ -325,16 +326,10 @@ def whole_words(checkpoint: "Checkpoint") -> list[int]:
     ]
     if not words:
         raise InputError(
-            f"Repeated tokens need a vocabulary with whole words; that of {checkpoint.name} has none: choose another."
+            f"Repeated tokens must be whole words; the vocabulary of {checkpoint.name} has none. "
+            "Choose another checkpoint."
         )
     return sorted(words)
-
-
-def _ends(checkpoint: "Checkpoint") -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What the checkpoint's tokenizer puts before and after a sentence."""
-    plain = checkpoint.encode("word")
-    ordinary = plain.ordinary
-    return plain.ids[: ordinary[0]], plain.ids[ordinary[-1] + 1 :]
 
 
 def _encoding(ids: tuple[int, ...], tokens: RepeatedTokens, checkpoint: "Checkpoint") -> Encoding:

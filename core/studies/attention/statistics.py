@@ -1,8 +1,8 @@
-"""What every head does whatever the words are, and how alike heads are (Clark et al. 2019, section 3 and Fig 6).
+"""Statistics of heads that do not depend on the words, and distances between heads (Clark et al. 2019, section 3, Fig
+6).
 
-Rows: one a head and statistic, with value, 95% bootstrap interval over inputs and n; and one a head with statistic
-"place": x and y in the picture of distances between heads, kind (what the head mostly does), and distance, the mean
-Jensen-Shannon distance to all other heads. stress says how well the picture keeps the distances.
+"place" rows have the head's x and y in a plot of the distances, what it mostly does (kind), and its mean Jensen-Shannon
+distance to all other heads. stress measures how well the plot preserves the distances.
 """
 
 import math
@@ -57,8 +57,7 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         """Chunks of rows."""
         if options.queries is not None and options.queries < 1:
             raise InputError(
-                f"Distances between heads compare at least one row of each input; {options.queries} were asked for: "
-                "raise it."
+                f"Distances between heads must compare at least one row of each input; got {options.queries}. Raise it."
             )
         return super().units(options)
 

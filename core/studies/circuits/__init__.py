@@ -1,7 +1,4 @@
-"""How heads work together: gates, pairs of heads, Shapley values, and circuits of edges between components.
-
-Modules load when they are used: `from core import studies`, `studies.circuits.module.name` (docs/decisions/026).
-"""
+"""How heads work together: gates, pairs, Shapley values and circuits. Modules load on first use (decision 026)."""
 
 import lazy_loader
 

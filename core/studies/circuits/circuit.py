@@ -1,14 +1,12 @@
-"""Which component feeds which, and how sure that is: edges decided by exact effects, circuits judged on other pairs.
+"""Circuits: which connections between components the prediction depends on, decided with error control.
 
-A pair is a row A and an input B that stands against it (another row of as many tokens with another answer, or what
-`perturb` makes of A, or a line of a file). An edge goes from a component's contribution to the query, key or value of
-a head, to a feed-forward block or to the output; its effect is how far the logit difference of A falls when that one
-input is computed with the contribution from B, all else as in A, and everything after it runs on. Integrated edge
-attribution proposes; exact effects race against a margin, a share of the mean difference between A and B. All verdicts
-of a run hold together with 95 %. On pairs that decided nothing: how much of the difference circuits of growing size
-keep (faithfulness), beside random circuits and the model without one layer's edges. Tests on half-samples say which
-edges come again, and a bound says how many of the stable ones have no effect. An edge that matters for pairs of the
-same answer too carries something else than the answer.
+A pair is an input A and a contrasting input B: another example of equal length, a perturbed example, or a line of a
+file. An edge goes from a component's contribution to the query, key or value of a head, to a feed-forward sublayer or
+to the output. Its effect is how far the logit difference of A falls if that one input is computed with the contribution
+from B. Integrated edge attribution proposes edges; a sequential test decides them by exact effects against a margin,
+with all verdicts jointly at 95 %. Held-out pairs show how much of the difference circuits of growing size keep
+(faithfulness), compared with random circuits and with the model without one layer's edges. Half-samples show which
+edges are stable. An edge that also matters for pairs with equal answers carries something other than the answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,15 +34,16 @@ from ...scoring.recovered_share import recovered_share
 from ...scoring.sequential_test import Rules, Standings, next_step, standings
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of
-from ..ablation import disabling
-from ..ablation.disabling import RowOptions
+from ..ablation import setup
 from ..ablation.perturb import DEFAULT, made_of
+from ..ablation.setup import ExampleOptions
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline
 from ..options import Limit
 from ..outcomes import finite
 from ..provenance import provenance
 from ..records import Result
+from ..units import ExampleUnit
 from .records import CircuitEdge, CircuitPair, CircuitSummary, EdgeMean, Faithfulness
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 
 
 OTHER_ROW = "row"  # B is another row of as many tokens
-KINDS = (OTHER_ROW, *DEFAULT)
+PAIR_KINDS = (OTHER_ROW, *DEFAULT)
 ANSWERS = ("different", "same", "any")
 FLOOR = 0.1  # logits: pairs whose m differ less have nothing to trace
 Texts = tuple[str, str | None]
@@ -73,11 +72,11 @@ EVERY_EDGE = 2500  # up to which all edges race; beyond, the strongest by attrib
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class CircuitOptions(RowOptions):
+class CircuitOptions(ExampleOptions):
     """Which checkpoint, on which pairs, held to what."""
 
     limit: Limit = 400
-    kind: Annotated[str, Flag(f"how B is found: {', '.join(KINDS)}")] = OTHER_ROW
+    kind: Annotated[str, Flag(f"how B is found: {', '.join(PAIR_KINDS)}")] = OTHER_ROW
     pairs_file: Annotated[str | None, Flag(FILE_HELP)] = None
     answers: Annotated[str, Flag("pairs whose A and B have different answers, the same, or any")] = "different"
     pairs: Annotated[int, Flag("number of pairs that decide about edges", least=1)] = 100
@@ -93,14 +92,13 @@ class CircuitOptions(RowOptions):
 
 @dataclass(frozen=True)
 class CircuitPartial:
-    """What units measured; None where a unit did not.
+    """Measurements; None if a unit did not make them. NaN for edges that were not measured.
 
     Attributes:
-        pairs: all pairs, from the first unit alone.
-        numbers: which pairs were measured. *Shape:* (pair,), int.
-        attribution: integrated attribution of edges. *Shape:* (edge, pair).
-        exact: exact effects in logits; NaN where an edge was not run. *Shape:* (edge, pair).
-        kept: m of circuits on pairs that judge. *Shape:* (circuit, pair).
+        pairs: all pairs, from the first unit.
+        numbers: which pairs were measured.
+        attribution, exact: integrated attribution and exact effects in logits. *Shape:* (edge, pair).
+        kept: m of each circuit on evaluation pairs. *Shape:* (circuit, pair).
     """
 
     pairs: "PairSet | None" = None
@@ -110,19 +108,10 @@ class CircuitPartial:
     kept: np.ndarray | None = None
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What is to be measured next. what: "attribution", "exact", "circuits" or nothing; edges: numbers of edges."""
-
-    what: str
-    numbers: tuple[int, ...] = ()
-    edges: tuple[int, ...] = ()
-
-
 class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
     """Find the edges between components that carry the difference between two inputs, with error control."""
 
-    name, options, partial, arguments = "circuit", CircuitOptions, CircuitPartial, Wanted
+    name, options, partial, arguments = "circuit", CircuitOptions, CircuitPartial, ExampleUnit
     question = "Which connections does the prediction depend on?"
     kinds = (CircuitSummary, CircuitEdge, EdgeMean, Faithfulness, CircuitPair)
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
@@ -139,30 +128,35 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
     def units(self, options: CircuitOptions) -> list[Unit]:
         """First which pairs there are."""
         if not 0 < options.margin < 1:
-            raise InputError(f"A margin is a share of the difference, above 0 and below 1; seen {options.margin:g}.")
+            raise InputError(
+                "The margin must be above 0 and below 1, as a share of the difference; got "
+                f"{options.margin:g}. Change it."
+            )
         if not options.clip > 1:
-            raise InputError(f"A pair counts up to a multiple of the margin above 1; seen {options.clip:g}: raise it.")
+            raise InputError(f"The clip must be above 1, as a multiple of the margin; got {options.clip:g}. Raise it.")
         if not 0 < options.alpha < 1:
-            raise InputError(f"The chance of a wrong verdict lies between 0 and 1; seen {options.alpha:g}: change it.")
+            raise InputError(
+                f"The chance of a wrong verdict must be between 0 and 1; got {options.alpha:g}. Change it."
+            )
         check(options)
         texts_of(options)
-        return [Unit("pairs", Wanted("pairs"), 1)]
+        return [Unit("pairs", ExampleUnit((), "pairs"), 1)]
 
     def more(self, options: CircuitOptions, partials: Sequence[CircuitPartial]) -> list[Unit]:
         """What the study wants next; verdicts depend on effects alone, so that any number of workers agrees."""
         state = CircuitState(options, self.merge(options, partials))
         wanted, done = state.next(), sum(part.numbers is not None for part in partials)
-        order = sorted(wanted.numbers, key=lambda k: (int(state.pairs.lengths[k]), k))
+        order = sorted(wanted.positions, key=lambda k: (int(state.pairs.lengths[k]), k))
         slices = [tuple(order[k : k + PAIRS_A_UNIT]) for k in range(0, len(order), PAIRS_A_UNIT)]
-        return [Unit(f"{wanted.what}-{done + k}", Wanted(wanted.what, some, wanted.edges), len(some))
-                for k, some in enumerate(slices)] if wanted.what != "nothing" else []  # fmt: skip
+        return [Unit(f"{wanted.step}-{done + k}", replace(wanted, positions=some), len(some))
+                for k, some in enumerate(slices)] if wanted.step else []  # fmt: skip
 
     def run(self, options: CircuitOptions, unit: Unit) -> Done[CircuitPartial]:
         """One unit: which pairs there are, or what was wanted of some of them."""
         opened, wanted = opened_model(options), unit.arguments
         pairs = _pairs(options, opened.checkpoint.weights_hash)
-        numbers = range(len(pairs.firsts)) if wanted.what == "pairs" else wanted.numbers
-        if wanted.what == "pairs":
+        numbers = range(len(pairs.firsts)) if wanted.step == "pairs" else wanted.positions
+        if wanted.step == "pairs":
             division_of(options, pairs)
             _fits_in_memory(pairs)
             partial = CircuitPartial(pairs)
@@ -197,12 +191,25 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         state = CircuitState(options, merged)
         edges = _edges(state)
         curve = _curve(state)
+        division, pairs = state.division, state.pairs
+        sets = (("decides", division.deciding), ("judges", division.judging), ("control", division.control))
         return [
             _summary(state, task_of(options.task).key, edges, curve),
             *edges,
             *_means(state, edges),
             *curve,
-            *_pair_records(state),
+            *[
+                CircuitPair(
+                    use=use,
+                    first=int(pairs.firsts[k]),
+                    second=int(pairs.seconds[k]),
+                    first_m=float(pairs.first_m[k]),
+                    second_m=float(pairs.second_m[k]),
+                    same=bool(pairs.same[k]),
+                )
+                for use, numbers in sets
+                for k in numbers.tolist()
+            ],
         ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -237,8 +244,9 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             f"effect: {edges[0].estimator}",
             [mean.columns(*of_mean) for mean in EdgeMean.among(rows) if mean.name in shown],
             "effect: mean, not clipped",
-            f"{summary.matter} of {summary.raced} edges matter beyond {summary.margin:.3f} logits, {summary.open} are "
-            f"open; {said_of_stability(summary)}",
+            f"{summary.matter} of {summary.raced} edges matter by more than {summary.margin:.3f} logits, "
+            f"{summary.open} "
+            f"are undecided; {said_of_stability(summary)}",
         ]
 
 
@@ -338,22 +346,22 @@ class CircuitState:
         """Numbers of the edges that matter."""
         return self.raced[[verdict == "matters" for verdict in self.standings.verdicts]]
 
-    def next(self) -> Wanted:
+    def next(self) -> ExampleUnit:
         """What is to be measured next."""
         deciding = self.division.deciding
         if np.isnan(self.attribution).any():
-            return Wanted("attribution", tuple(map(int, self.attributed)))
+            return ExampleUnit(tuple(map(int, self.attributed)), "attribution")
         step = next_step(self.exact[self.raced], self.rules)
         if not step.over:
             numbers = deciding[step.start : step.stop]
-            return Wanted("exact", tuple(map(int, numbers)), tuple(map(int, self.raced[step.heads])))
+            return ExampleUnit(tuple(map(int, numbers)), "exact", tuple(map(int, self.raced[step.heads])))
         pairs = map(int, [*deciding, *self.division.control])
         lacking = [pair for pair in pairs if np.isnan(self._exact_of(pair, self.mattering)).any()]
         if lacking:  # none where no edge matters
-            return Wanted("exact", tuple(lacking), tuple(map(int, self.mattering)))
+            return ExampleUnit(tuple(lacking), "exact", tuple(map(int, self.mattering)))
         if self.taken.kept is None:
-            return Wanted("circuits", tuple(map(int, self.division.judging)), tuple(map(int, self.ranked)))
-        return Wanted("nothing")
+            return ExampleUnit(tuple(map(int, self.division.judging)), "circuits", tuple(map(int, self.ranked)))
+        return ExampleUnit(())
 
     def _exact_of(self, pair: int, edges: np.ndarray) -> np.ndarray:
         assert self.taken.exact is not None  # noqa: S101
@@ -388,11 +396,8 @@ def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
 
 
 def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
-    """Which senders each receiver hears in every circuit of the curve.
-
-    Returns:
-        In the order of `circuits_of`. *Shape:* (circuit, receiver, sender), bool.
-    """
+    """Return which senders each receiver reads in every circuit of `circuits_of`. *Shape:* (circuit, receiver, sender),
+    bool."""
     edges, masks = graph.edges, []
     for order, size, number in circuits_of(graph):
         if order == "random":
@@ -517,23 +522,6 @@ def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | 
     return count / len(state.sampled), float(ends.low), float(ends.high)
 
 
-def _pair_records(state: "CircuitState") -> list[CircuitPair]:
-    division, pairs = state.division, state.pairs
-    sets = (("decides", division.deciding), ("judges", division.judging), ("control", division.control))
-    return [
-        CircuitPair(
-            use=use,
-            first=int(pairs.firsts[k]),
-            second=int(pairs.seconds[k]),
-            first_m=float(pairs.first_m[k]),
-            second_m=float(pairs.second_m[k]),
-            same=bool(pairs.same[k]),
-        )
-        for use, numbers in sets
-        for k in numbers.tolist()
-    ]
-
-
 def said_of_stability(circuit: CircuitSummary) -> str:
     """Which edges are stable, in one sentence."""
     if circuit.level is None:
@@ -542,7 +530,7 @@ def said_of_stability(circuit: CircuitSummary) -> str:
         return "no edge is stable: none differs from 0 in 90 % of half-samples."
     return (
         f"{circuit.stable} {'is' if circuit.stable == 1 else 'are'} stable (different from 0 in "
-        f"{circuit.threshold:.0%} of half-samples), of which at most {circuit.bound:.1f} is expected to have no effect."
+        f"{circuit.threshold:.0%} of half-samples). At most {circuit.bound:.1f} of them is expected to have no effect."
     )
 
 
@@ -550,26 +538,25 @@ def said_of_stability(circuit: CircuitSummary) -> str:
 
 
 def columns_of(path: str) -> list[list[str]]:
-    """The lines of a file of pairs, each in its two or four columns.
-
-    Raises:
-        InputError: it cannot be read, or a line has another number of columns than the first.
-    """
+    """Read a file of pairs, two or four columns per line. Raises InputError for an unreadable file or another column
+    count."""
     try:
         lines = lines_of(read_text(path, given=True))
     except OSError as error:
         raise InputError(
-            f"A file of pairs is text in UTF-8, a tab between two sentences; {path} cannot be read: name another."
+            f"A file of pairs must be UTF-8 text with a tab between two sentences; {path} cannot "
+            "be read. Name another file."
         ) from error
     split = [[part.strip() for part in line.split("\t")] for line in lines if line.strip()]
     if not split:
-        raise InputError(f"A file of pairs has a pair in every line; {path} has no line: write some.")
+        raise InputError(f"A file of pairs must have a pair in every line; {path} is empty. Write some pairs.")
     wanted = WITH_WORDS if len(split[0]) == WITH_WORDS else WITHOUT_WORDS
     for number, parts in enumerate(split, 1):
         if len(parts) != wanted or not all(parts):
             raise InputError(
-                "Every line of a file of pairs has two sentences with a tab between, then a word and its foil "
-                f"in all or none; line {number} has not: mend it."
+                "Every line of a file of pairs must have two sentences with a tab between them, "
+                f"then a word and its foil in all lines or none; line {number} has {len(parts)} "
+                "columns. Correct it."
             )
     return split
 
@@ -584,16 +571,12 @@ def fills_words(options: "CircuitOptions") -> bool:
     return names_words(options.pairs_file)
 
 
-def opened_model(options: "CircuitOptions") -> disabling.Opened:
-    """The classifier of the options, or the language model where pairs name words.
-
-    Raises:
-        CheckpointError: it has no such head.
-    """
+def opened_model(options: "CircuitOptions") -> setup.Opened:
+    """Open the classifier, or the language model if pairs name words. Raises CheckpointError if it has no such head."""
     if not fills_words(options):
-        return disabling.opened(options)
+        return setup.opened(options)
     model = studies.worker_cache.get_checkpoint(options.checkpoint, head="language")
-    return disabling.Opened(model, task_of(options.task), ())
+    return setup.Opened(model, task_of(options.task), ())
 
 
 def encoded(checkpoint: "Checkpoint", texts: tuple[str, str | None]) -> "Encoding":
@@ -603,38 +586,27 @@ def encoded(checkpoint: "Checkpoint", texts: tuple[str, str | None]) -> "Encodin
 
 
 def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
-    """Where the word is filled in: a decoder's last token, or the one mask.
-
-    Returns:
-        The position, from 0.
-
-    Raises:
-        InputError: a masked model's sentence has no mask, or several.
-    """
+    """Return the position to fill in: the last token of a decoder, or the mask. Raises InputError unless there is one
+    mask."""
     if checkpoint.causal:
         return len(encoding) - 1
     places = [k for k, piece in enumerate(encoding.ids) if piece == checkpoint.tokenizer.mask_token_id]
     if len(places) != 1:
         raise InputError(
-            f'A sentence with a word to fill in has one {MASK}; "{encoding.text[:60]}" has {len(places)}: mend it.'
+            f'A sentence with a word to fill in must have one {MASK}; "{encoding.text[:60]}" has '
+            f"{len(places)}. Correct it."
         )
     return places[0]
 
 
 def piece_of(checkpoint: "Checkpoint", word: str) -> int:
-    """The vocabulary's number of a word that is one piece after a space: a byte-level mask takes the space with it.
-
-    Args:
-        word: without spaces.
-
-    Raises:
-        InputError: it is several pieces, or none, or unknown.
-    """
+    """Return the vocabulary number of a word that is one token after a space. Raises InputError for any other word."""
     tokenizer = checkpoint.tokenizer
     pieces = tokenizer.encode(f" {word}", add_special_tokens=False)
     if len(pieces) != 1 or pieces[0] == tokenizer.unk_token_id:
         raise InputError(
-            f'A word and its foil are one piece each; "{word[:40]}" is {len(pieces)} or unknown: take another.'
+            f'A word and its foil must be one token each; "{word[:40]}" is {len(pieces)} tokens '
+            "or unknown. Take another word."
         )
     return int(pieces[0])
 
@@ -642,21 +614,14 @@ def piece_of(checkpoint: "Checkpoint", word: str) -> int:
 def word_differences(
     checkpoint: "Checkpoint", sides: "Sequence[Sequence[Encoding]]", words: Sequence[tuple[str, str]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The logit of every word less its foil's, in A and in B.
+    """Return the logit of each word minus its foil's in A and in B, and the vocabulary numbers of words and foils.
 
-    Args:
-        sides: the sentences A, then the sentences B, one a pair.
-
-    Returns:
-        m of A and of B, then the numbers of words and of foils in the vocabulary. *Shape:* (pair,) each.
-
-    Raises:
-        InputError: a word is not one piece, a foil is the word itself, or a sentence has no place to fill.
+    sides: encodings of all A, then of all B. Raises InputError for a word that is not one token or equals its foil.
     """
     pieces = np.array([[piece_of(checkpoint, word) for word in both] for both in words])
     if (pieces[:, 0] == pieces[:, 1]).any():
         number = int((pieces[:, 0] == pieces[:, 1]).argmax()) + 1
-        raise InputError(f"A foil is another word; line {number} has the same twice: mend it.")
+        raise InputError(f"A foil must differ from its word; line {number} has the same word twice. Correct it.")
     at, found = np.arange(len(pieces)), []
     for encodings in sides:
         places = [place_of(checkpoint, encoding) for encoding in encodings]
@@ -670,18 +635,15 @@ def word_differences(
 
 @dataclass(frozen=True)
 class PairSet:
-    """Every pair that could be made and whose two inputs differ enough.
+    """Every pair that could be made and whose inputs differ enough. Arrays are [pair].
 
     Attributes:
-        firsts: place of A's row in the task, or its line in a file of pairs. *Shape:* (pair,), int.
-        seconds: place of B's row; -1 where B was made of A or both stand in a file. *Shape:* (pair,), int.
-        first_m: the logit difference of A. *Shape:* (pair,).
-        second_m: that of B. *Shape:* (pair,).
-        answer: the output whose logit counts; of a language model the word's number. *Shape:* (pair,), int.
-        rival: the output whose logit is taken off; -1 of a score. *Shape:* (pair,), int.
-        same: whether A and B have the same answer. *Shape:* (pair,), bool.
-        lengths: A's tokens. *Shape:* (pair,), int.
-        under_floor: how many were left out because their m differ by less than FLOOR.
+        firsts: position of A in the task, or its line in a file of pairs.
+        seconds: position of B; -1 if B was made from A or both are in a file.
+        first_m, second_m: the logit difference of A and of B.
+        answer, rival: outputs whose logits are subtracted (for a language model, token numbers); rival -1 for a score.
+        same: whether A and B have the same answer.
+        under_floor: number of pairs left out because their m differ by less than FLOOR.
     """
 
     layers: int
@@ -700,13 +662,7 @@ class PairSet:
 
 @dataclass(frozen=True)
 class Division:
-    """What each pair is for, by its number; no pair is in two sets.
-
-    Attributes:
-        deciding: pairs that decide about edges. *Shape:* (pair,), int.
-        judging: pairs that judge circuits. *Shape:* (pair,), int.
-        control: pairs of the same answer. *Shape:* (pair,), int.
-    """
+    """Numbers of the pairs that decide about edges, evaluate circuits, and serve as a control (equal answers)."""
 
     deciding: np.ndarray
     judging: np.ndarray
@@ -715,30 +671,27 @@ class Division:
 
 def check(options: "CircuitOptions") -> None:
     """Raises InputError for options that no pair can have."""
-    if options.kind not in KINDS:
-        raise InputError(f'A pair is made by one of {", ".join(KINDS)}; "{options.kind}" is none of them: choose one.')
-    if options.answers not in ANSWERS:
-        raise InputError(f'Answers are {", ".join(ANSWERS)}; "{options.answers}" is none of them: choose one.')
-    if options.pairs < 12:
-        raise InputError(f"Edges are decided on at least 12 pairs; {options.pairs} were asked for: raise --pairs.")
-    if options.judging < 4:
+    if options.kind not in PAIR_KINDS:
         raise InputError(
-            f"Circuits are judged on at least 4 other pairs; {options.judging} were asked for: raise them."
+            f'The kind of pair must be one of {", ".join(PAIR_KINDS)}; got "{options.kind}". Choose one of them.'
         )
+    if options.answers not in ANSWERS:
+        raise InputError(f'Answers must be one of {", ".join(ANSWERS)}; got "{options.answers}". Choose one of them.')
+    if options.pairs < 12:
+        raise InputError(f"At least 12 pairs must decide about edges; got {options.pairs}. Raise --pairs.")
+    if options.judging < 4:
+        raise InputError(f"At least 4 held-out pairs must evaluate circuits; got {options.judging}. Raise --judging.")
 
 
 def texts_of(options: "CircuitOptions") -> list[tuple[Texts, Texts | None]]:
     """A's texts and, from a file of pairs, B's: one pair a line, a tab between the two sentences."""
     if options.pairs_file is None:
-        return [((row.text, row.pair), None) for row in disabling.rows_of(options)]
+        return [((row.text, row.pair), None) for row in setup.rows_of(options)]
     return [((parts[0], None), (parts[1], None)) for parts in columns_of(options.pairs_file)]
 
 
-def made_pairs(options: "CircuitOptions", opened: disabling.Opened) -> PairSet:
-    """Every pair of the options with what the checkpoint says of it.
-
-    Raises InputError where none can be made.
-    """
+def made_pairs(options: "CircuitOptions", opened: setup.Opened) -> PairSet:
+    """Return every pair of the options with its logit differences. Raises InputError if none can be made."""
     every = texts_of(options)
     if fills_words(options):
         return _with_foils(options, opened, every)
@@ -756,14 +709,13 @@ def made_pairs(options: "CircuitOptions", opened: disabling.Opened) -> PairSet:
         others = capture.running.predict(opened.checkpoint, made).double().numpy() if made else logits[:0]
     if not len(firsts):
         raise InputError(
-            f'No pair could be made of the {len(every)} rows by "{options.kind}": choose another kind, or more rows.'
+            f'At least one pair must be made by "{options.kind}"; none could be made from '
+            f"{len(every)} examples. Choose another kind, or more examples."
         )
     return _measured(opened, (firsts, seconds), (logits[firsts], others), encodings, not_made)
 
 
-def _with_foils(
-    options: "CircuitOptions", opened: disabling.Opened, every: list[tuple[Texts, Texts | None]]
-) -> PairSet:
+def _with_foils(options: "CircuitOptions", opened: setup.Opened, every: list[tuple[Texts, Texts | None]]) -> PairSet:
     """Pairs of a language model; B has another answer where it prefers the foil and A does not, or the other way."""
     words = [(parts[2], parts[3]) for parts in columns_of(options.pairs_file or "")]
     sides = [
@@ -775,7 +727,7 @@ def _with_foils(
     return _far(opened, columns, 0)
 
 
-def _far(opened: disabling.Opened, columns: tuple[np.ndarray, ...], not_made: int) -> PairSet:
+def _far(opened: setup.Opened, columns: tuple[np.ndarray, ...], not_made: int) -> PairSet:
     """The pairs whose m differ enough."""
     far = np.abs(columns[2] - columns[3]) >= FLOOR
     return PairSet(
@@ -793,7 +745,7 @@ def _answers(logits: np.ndarray) -> np.ndarray:
 
 
 def other_text(
-    options: "CircuitOptions", opened: disabling.Opened, text: tuple[Texts, Texts | None], number: int
+    options: "CircuitOptions", opened: setup.Opened, text: tuple[Texts, Texts | None], number: int
 ) -> Texts | None:
     """B's texts; None where it cannot be made."""
     if text[1] is not None:
@@ -821,7 +773,7 @@ def _other_rows(encodings: "Sequence[Encoding]", answers: np.ndarray, seed: int)
 
 
 def _measured(
-    opened: disabling.Opened,
+    opened: setup.Opened,
     places: tuple[np.ndarray, np.ndarray],
     logits: tuple[np.ndarray, np.ndarray],
     encodings: "Sequence[Encoding]",
@@ -845,19 +797,18 @@ def _measured(
 
 
 def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
-    """The pairs by what they are for, drawn with the seed; two thirds decide where there are too few.
-
-    Raises InputError where there are too few to decide anything.
-    """
+    """Divide the pairs at random by the seed; if there are too few, two thirds decide. Raises InputError if none can
+    decide."""
     same = pairs.same.astype(bool)
     wanted = np.ones(len(same), dtype=bool) if options.answers == "any" else same == (options.answers == "same")
     order = np.random.default_rng([options.seed, len(same)]).permutation(len(same))
     chosen = order[wanted[order]]
     if len(chosen) < 18:
         raise InputError(
-            f"A circuit needs at least 18 pairs with {options.answers} answers; of {len(same)} pairs {len(chosen)} "
-            f"have, {pairs.not_made} more could not be made, and {pairs.under_floor} differ by less than {FLOOR:g}: "
-            "take more rows, another kind, or other answers."
+            f"A circuit must have at least 18 pairs with {options.answers} answers; {len(chosen)} "
+            f"of {len(same)} pairs have them, {pairs.not_made} more could not be made, and "
+            f"{pairs.under_floor} differ by less than {FLOOR:g}. Take more examples, another kind "
+            "of pair, or other answers."
         )
     deciding = options.pairs
     if len(chosen) < options.pairs + options.judging:
@@ -867,7 +818,7 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
 
 
 def run_inputs(
-    options: "CircuitOptions", opened: disabling.Opened, pairs: PairSet, numbers: Sequence[int]
+    options: "CircuitOptions", opened: setup.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], AlignedPairs]]":
     """The pairs of these numbers in batches of one length of A that are read at one place: their places among
     `numbers`, and the inputs."""
@@ -878,7 +829,10 @@ def run_inputs(
         other = int(pairs.seconds[k])
         made = every[other][0] if other >= 0 else other_text(options, opened, every[first], first)
         if made is None:
-            raise InputError(f"A pair that could be made before cannot be made again (row {first + 1}): start anew.")
+            raise InputError(
+                f"Every pair must be made the same way in all units; the pair of row {first + 1} "
+                "cannot be made again. Start the job again."
+            )
         seconds.append(made)
     batches: dict[tuple[int, int], list[int]] = {}
     if options.pairs_file is None and options.kind == OTHER_ROW:
@@ -908,7 +862,7 @@ def _pairs(options: CircuitOptions, weights_hash: str) -> PairSet:
 def _ids(options: CircuitOptions, pairs: PairSet, numbers: Sequence[int]) -> list[str]:
     if options.pairs_file is not None:
         return [f"line {int(pairs.firsts[k]) + 1}" for k in numbers]
-    rows = disabling.rows_of(options)
+    rows = setup.rows_of(options)
     return [rows[int(pairs.firsts[k])].id for k in numbers]
 
 
@@ -919,13 +873,14 @@ def _fits_in_memory(pairs: PairSet) -> None:
     needed, free = count * len(pairs.firsts) * BYTES_AN_EDGE, psutil.virtual_memory().available
     if needed > free:
         raise InputError(
-            f"{count:,} edges on {len(pairs.firsts)} pairs take {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} "
-            "GB are free: ask for fewer rows."
+            f"{count:,} edges on {len(pairs.firsts)} pairs must fit into memory; they take "
+            f"{needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free. Take "
+            "fewer examples."
         )
 
 
 def _stack(
-    options: CircuitOptions, opened: disabling.Opened, encoding: "Encoding", *, gradients: bool = False
+    options: CircuitOptions, opened: setup.Opened, encoding: "Encoding", *, gradients: bool = False
 ) -> "capture.stacks.Stack":
     """The checkpoint's layers, which must give its own logits of an input where it is read."""
     place = place_of(opened.checkpoint, encoding) if fills_words(options) else None
@@ -933,52 +888,41 @@ def _stack(
 
 
 def _reading(
-    options: CircuitOptions, opened: disabling.Opened, stack: "capture.stacks.Stack", encoding: "Encoding"
+    options: CircuitOptions, opened: setup.Opened, stack: "capture.stacks.Stack", encoding: "Encoding"
 ) -> "capture.stacks.Stack":
     """The stack, read where this input's word is filled in."""
     return replace(stack, place=place_of(opened.checkpoint, encoding)) if fills_words(options) else stack
 
 
-def measured(options: CircuitOptions, opened: disabling.Opened, pairs: PairSet, wanted: Wanted) -> CircuitPartial:
-    """Attribution, exact effects, or what circuits keep, of some pairs.
-
-    Returns:
-        What `wanted.what` says, of the pairs `wanted.numbers`; the rest None.
-    """
-    numbers = np.array(wanted.numbers, dtype=int)
+def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, wanted: ExampleUnit) -> CircuitPartial:
+    """Measure attribution, exact effects or circuits (`wanted.step`) on the pairs `wanted.positions`."""
+    numbers = np.array(wanted.positions, dtype=int)
     every = list(capture.edge_names.Graph(pairs.layers, pairs.heads).edges)
-    inputs = run_inputs(options, opened, pairs, wanted.numbers)
+    inputs = run_inputs(options, opened, pairs, wanted.positions)
     encoding = inputs[0][1].firsts[0]
     whole = _stack(options, opened, encoding)
-    sloping = _stack(options, opened, encoding, gradients=True) if wanted.what == "attribution" else whole
+    sloping = _stack(options, opened, encoding, gradients=True) if wanted.step == "attribution" else whole
     found: np.ndarray | None = None
     for places, some in inputs:
         stack, slopes = (_reading(options, opened, one, some.firsts[0]) for one in (whole, sloping))
         run, difference = capture.edges.run_pairs(stack, some), differences(pairs, numbers[places])
-        if wanted.what == "attribution":
+        if wanted.step == "attribution":
             part = capture.edges.edge_attributions(run, slopes, every, difference).numpy()
-        elif wanted.what == "circuits":
+        elif wanted.step == "circuits":
             part = circuit_values(options, run, wanted, difference)
         else:
             part = np.full((len(every), len(places)), np.nan)
-            edges = [every[k] for k in wanted.edges]
-            part[list(wanted.edges)] = capture.edges.edge_effects(run, edges, difference).numpy()
+            edges = [every[k] for k in wanted.targets]
+            part[list(wanted.targets)] = capture.edges.edge_effects(run, edges, difference).numpy()
         found = np.full((len(part), len(numbers)), np.nan) if found is None else found
         found[:, places] = part
-    if wanted.what == "circuits":
+    if wanted.step == "circuits":
         return CircuitPartial(numbers=numbers, kept=found)
-    return CircuitPartial(numbers=numbers, **{wanted.what: found})  # type: ignore[arg-type]
+    return CircuitPartial(numbers=numbers, **{wanted.step: found})  # type: ignore[arg-type]
 
 
 def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Difference":
-    """The logit difference that is traced in some pairs, as a function.
-
-    Args:
-        numbers: which of them the logits are of. *Shape:* (pair,), int.
-
-    Returns:
-        From logits (..., pair, choice) to m (..., pair): the answer's less the rival's; of a score, the score.
-    """
+    """Return the function from logits [..., pair, choice] to m [..., pair] for these pairs."""
     at, answer, rival = np.arange(len(numbers)), pairs.answer[numbers], pairs.rival[numbers]
 
     def difference(logits: "Tensor") -> "Tensor":
@@ -988,19 +932,11 @@ def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Differenc
     return difference
 
 
-def circuit_values(options: CircuitOptions, run: object, wanted: Wanted, difference: object) -> np.ndarray:
-    """m of every circuit of the curve.
-
-    Args:
-        run: the pairs, run once, as `capture.edges.run_pairs` gives them.
-        difference: as `differences` gives it.
-
-    Returns:
-        In the order of `circuits_of`. *Shape:* (circuit, pair), float64.
-    """
+def circuit_values(options: CircuitOptions, run: object, wanted: ExampleUnit, difference: object) -> np.ndarray:
+    """Return m of every circuit of `circuits_of` on pairs that were run once. *Shape:* (circuit, pair), float64."""
     import torch  # 1.3 s of start-up
 
     graph = run.graph  # type: ignore[attr-defined]
-    masks = masks_of(graph, wanted.edges, seed=options.seed)
+    masks = masks_of(graph, wanted.targets, seed=options.seed)
     logits = capture.edges.circuit_logits(run, torch.from_numpy(masks))  # type: ignore[arg-type]
     return difference(logits.double()).numpy()  # type: ignore[operator]

@@ -1,8 +1,6 @@
-"""Exact effects of named edges between heads, on pairs of a task's rows: what a reader loses with another row's part.
+"""Exact effects of named edges between heads, on pairs of a task's examples, as in `circuit` but without a search.
 
-As `circuit`, without a search: an edge is a head's contribution to the query, key or value of a later head; its effect
-is how far the logit difference of A falls when that one input is computed with the contribution from B. Beside each
-edge stand those from the other heads of its sender's layer to the same input.
+Each edge is compared with those from the other heads in its sender's layer to the same input.
 """
 
 from collections.abc import Sequence
@@ -17,23 +15,24 @@ from ...capture.edge_names import INPUTS, Graph, edge_name, ends_of
 from ...errors import InputError
 from ...scoring.few_inputs import mean_interval
 from ...store.rows import Row
-from ..ablation import disabling
-from ..ablation.disabling import RowOptions
+from ..ablation import setup
+from ..ablation.setup import ExampleOptions
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline, percent
 from ..options import Limit
 from ..provenance import provenance
+from ..units import ExampleUnit
 from . import circuit
-from .circuit import CircuitOptions, Wanted, measured
+from .circuit import CircuitOptions, measured
 from .records import EdgeEffect
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class EdgeEffectsOptions(RowOptions):
+class EdgeEffectsOptions(ExampleOptions):
     """Which edges of which checkpoint, on which pairs."""
 
     limit: Limit = 100
-    kind: Annotated[str, Flag(f"how B is found: {', '.join(circuit.KINDS)}")] = circuit.OTHER_ROW
+    kind: Annotated[str, Flag(f"how B is found: {', '.join(circuit.PAIR_KINDS)}")] = circuit.OTHER_ROW
     edges: Annotated[tuple[str, ...], Flag("an edge, as L1H2>L3H4.q; several times", name="--edge")] = ()
 
 
@@ -42,10 +41,9 @@ class EdgePartial:
     """Exact effects of edges on pairs.
 
     Attributes:
-        names: of the edges, such as "L1H2>L3H4.q".
-        effects: how far m falls, in logits. *Shape:* (edge, pair).
-        gap: m(A) - m(B). *Shape:* (pair,).
-        same: whether both have one answer. *Shape:* (pair,), bool.
+        names: such as "L1H2>L3H4.q".
+        effects: fall of m, in logits. *Shape:* (edge, pair).
+        gap: m(A) - m(B). same: whether both have the same answer. *Shape:* (pair,).
     """
 
     names: tuple[str, ...]
@@ -69,14 +67,14 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
     def units(self, options: EdgeEffectsOptions) -> list[Unit]:
         """All pairs at once; edges that cannot be are refused here."""
         if not options.edges:
-            raise InputError("At least one edge is needed, such as L1H2>L3H4.q; none was named.")
+            raise InputError("At least one edge must be named, such as L1H2>L3H4.q; got none. Name one.")
         for name in options.edges:
             ends_of(name)
-        return [Unit("pairs", size=len(disabling.rows_of(options)))]
+        return [Unit("pairs", size=len(setup.rows_of(options)))]
 
     def run(self, options: EdgeEffectsOptions, unit: Unit) -> Done[EdgePartial]:
         """Effects of the edges and of those beside them."""
-        opened = disabling.opened(options)
+        opened = setup.opened(options)
         about = {
             name: getattr(options, name) for name in ("checkpoint", "task", "data", "split", "limit", "seed", "kind")
         }
@@ -85,16 +83,12 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         graph = Graph(pairs.layers, pairs.heads)
         names = [name for edge in options.edges for name in _beside(edge, graph)]
         numbers = [_number(name, graph) for name in dict.fromkeys(names)]
-        wanted = Wanted("exact", tuple(range(len(pairs.firsts))), tuple(numbers))
+        wanted = ExampleUnit(tuple(range(len(pairs.firsts))), "exact", tuple(numbers))
         exact = measured(circuit_options, opened, pairs, wanted).exact
         assert exact is not None  # noqa: S101 - exact effects were wanted
         gap = pairs.first_m - pairs.second_m
         partial = EdgePartial(tuple(dict.fromkeys(names)), pairs.layers, pairs.heads, exact[numbers], gap, pairs.same)
-        return Done(partial, provenance(opened.checkpoint, [row.id for row in disabling.rows_of(options)]))
-
-    def merge(self, options: EdgeEffectsOptions, partials: Sequence[EdgePartial]) -> EdgePartial:
-        """The one partial result: all pairs are one unit."""
-        return partials[0]
+        return Done(partial, provenance(opened.checkpoint, [row.id for row in setup.rows_of(options)]))
 
     def results(self, options: EdgeEffectsOptions, merged: EdgePartial) -> list[EdgeEffect]:
         """A record an edge: its mean effect on pairs of different answers, and on those of the same."""
@@ -119,7 +113,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
             return Headline("No pair has different answers, so no edge has an effect on them.", 0, "pairs")
         most = max(edges, key=lambda edge: abs(edge.effect or 0))
         return Headline(
-            f"Of {len(edges)} edges {most.name} has the largest effect, {most.effect:+.3f} logits.",
+            f"{most.name} has the largest effect of {len(edges)} edges: {most.effect:+.3f} logits.",
             most.n,
             "pairs",
             percent(most.low, most.high, "{:+.3f}", 1),

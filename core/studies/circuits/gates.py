@@ -1,15 +1,14 @@
-"""Which heads a task needs, which stand in its way, and which do not matter: gates fitted on the task's loss.
+"""Causal head gating (arXiv 2505.13737): which heads the task needs, which interfere, and which are irrelevant.
 
-Causal head gating (arXiv 2505.13737): a gate in (0, 1) on every head, weights frozen, fitted twice, pushed up and
-pushed down by a price a head. High either way: facilitating; low either way: interfering; high only when pushed up:
-irrelevant. Fits repeat over bootstrap samples of train rows and random starts; a class is claimed where it comes in
-95 % of them. The price is the largest of a path at which gates pushed down add at most the margin to the loss. Beside
-it, on rows that fitted nothing: each head's effect when it is taken out, its gradient, and the check that the classes
-hold together: all irrelevant heads out at once should stay within the margin, all interfering ones lower the loss.
+A gate in (0, 1) on every head is fitted twice, with weights frozen, pushed up and pushed down by a price per head. High
+both times: facilitating; low both times: interfering; high only if pushed up: irrelevant. Fits are repeated over
+bootstrap samples and random starts, and a class holds if 95 % of them agree. The price is the largest at which gates
+pushed down add at most the margin to the loss. On held-out examples: each head's ablation effect and gradient, and
+whether ablating all irrelevant heads stays within the margin and ablating all interfering heads lowers the loss.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -23,15 +22,17 @@ from ...scoring.circuits import class_shares, classes_of
 from ...scoring.rank_agreement import rank_correlation
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of
-from ..ablation import disabling
-from ..ablation.disabling import RowOptions
+from ..ablation import setup
 from ..ablation.sequential_test import SHARE, constant_loss
+from ..ablation.setup import ExampleOptions
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline
+from ..merging import PerExampleFirst, Positions
 from ..options import Limit
 from ..outcomes import finite
 from ..provenance import provenance
 from ..records import Result
+from ..units import ExampleUnit
 from .records import GatedHead, PricePoint, RankingCorrelation, TogetherCheck, tables_beside
 
 PRICES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the margin: the path
@@ -41,7 +42,7 @@ TOGETHER = ("irrelevant", "interfering")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class GatesOptions(RowOptions):
+class GatesOptions(ExampleOptions):
     """Which checkpoint, fitted on which rows, judged on which."""
 
     limit: Limit = 200
@@ -54,21 +55,18 @@ class GatesOptions(RowOptions):
 
 @dataclass(frozen=True)
 class GatePartial:
-    """What units measured; None where a unit did not. Heads come layer by layer.
+    """Measurements; None if a unit did not make them. Heads are ordered by layer; gates are 0 to 1.
 
     Attributes:
         margin: in units of the task's loss.
-        path_gates: gates pushed down at each price, 0 to 1. *Shape:* (price, head).
-        path_losses: losses of the rows that fit under these gates, the untouched model's last. *Shape:* (price + 1,
-            row).
-        price: the chosen one, in units of the loss.
-        fits: numbers of the fits. *Shape:* (fit,), int.
-        up: gates pushed up, 0 to 1. *Shape:* (fit, head).
-        down: gates pushed down, 0 to 1. *Shape:* (fit, head).
-        effects: on the loss of rows that judge: without each head, then without the irrelevant together and as many
-            random heads RANDOM_SETS times, then the interfering likewise; NaN for an empty set. *Shape:* (variant,
-            row).
-        gradient: importance of each head on those rows. *Shape:* (head,).
+        path_gates: pushed down at each price. *Shape:* (price, head).
+        path_losses: under these gates, the unmodified model last. *Shape:* (price + 1, example).
+        price: the chosen price.
+        fits: their numbers. up, down: gates pushed up and down. *Shape:* (fit, head).
+        effects: on the loss of held-out examples: without each head, without all irrelevant heads, without as many
+            random heads RANDOM_SETS times, then the same for interfering heads; NaN for an empty set. *Shape:* (target,
+            example).
+        gradient: importance on these examples. *Shape:* (head,).
     """
 
     layers: int
@@ -77,29 +75,18 @@ class GatePartial:
     path_gates: np.ndarray | None = None
     path_losses: np.ndarray | None = None
     price: float | None = None
-    fits: np.ndarray | None = None
-    up: np.ndarray | None = None
-    down: np.ndarray | None = None
+    fits: Positions | None = None
+    up: PerExampleFirst | None = None
+    down: PerExampleFirst | None = None
     effects: np.ndarray | None = None
     gradient: np.ndarray | None = None
     attending: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Stage:
-    """What a unit does: "path", "fits" (numbers of the fits) or "judged" (after the classes are there)."""
-
-    name: str
-    fits: tuple[int, ...] = ()
-    price: float = 0.0
-    irrelevant: tuple[int, ...] = ()
-    interfering: tuple[int, ...] = ()
-
-
 class Gates(Study[GatesOptions, GatePartial]):
     """Fit a gate on every head, pushed up and pushed down: which heads does the task need, which stand in its way?"""
 
-    name, options, partial, arguments = "gates", GatesOptions, GatePartial, Stage
+    name, options, partial, arguments = "gates", GatesOptions, GatePartial, ExampleUnit
     question = "Which heads does the task need?"
     kinds = (GatedHead, TogetherCheck, PricePoint, RankingCorrelation)
     called = "Gates on the heads of {checkpoint}"
@@ -112,9 +99,9 @@ class Gates(Study[GatesOptions, GatePartial]):
             raise InputError(
                 f"A margin must be above 0, in units of the task's loss; seen {options.margin:g}: raise it."
             )
-        gold = np.array([row.label for row in disabling.rows_of(options)])
+        gold = np.array([row.label for row in setup.rows_of(options)])
         constant_loss(task_of(options.task), gold)
-        return [Unit("path", Stage("path"), len(PRICES))]
+        return [Unit("path", ExampleUnit((), "path"), len(PRICES))]
 
     def more(self, options: GatesOptions, partials: Sequence[GatePartial]) -> list[Unit]:
         """Then the fits at the price that was chosen; when the classes are there, the rows that judge them."""
@@ -122,39 +109,26 @@ class Gates(Study[GatesOptions, GatePartial]):
         if merged.up is None or merged.down is None:
             price, every = chosen_price(merged, PRICES), range(options.samples * options.starts)
             slices = [tuple(every[k : k + FITS_A_UNIT]) for k in range(0, len(every), FITS_A_UNIT)]
-            return [Unit(f"fits-{k}", Stage("fits", part, price), 2 * len(part)) for k, part in enumerate(slices)]
+            return [
+                Unit(f"fits-{k}", ExampleUnit((), "fits", part, price=price), 2 * len(part))
+                for k, part in enumerate(slices)
+            ]
         if merged.effects is None:
             classes = classes_of(class_shares(merged.up, merged.down))
-            together = [tuple(k for k, class_name in enumerate(classes) if class_name == name) for name in TOGETHER]
-            return [Unit("judged", Stage("judged", (), 0.0, *together), len(PRICES))]
+            together = tuple(tuple(k for k, claimed in enumerate(classes) if claimed == name) for name in TOGETHER)
+            return [Unit("judged", ExampleUnit((), "judged", groups=together), len(PRICES))]
         return []
 
     def run(self, options: GatesOptions, unit: Unit) -> Done[GatePartial]:
         """One stage."""
-        opened, stage = disabling.opened(options), unit.arguments
-        if stage.name == "judged":
-            rows = disabling.rows_of(options)
+        opened, stage = setup.opened(options), unit.arguments
+        if stage.step == "judged":
+            rows = setup.rows_of(options)
             partial = judged(options, opened, rows, stage)
         else:
-            rows = disabling.rows_of(options, split="train", limit=options.fit_rows)
-            partial = path(options, opened, rows) if stage.name == "path" else fits(options, opened, rows, stage)
+            rows = setup.rows_of(options, split="train", limit=options.fit_rows)
+            partial = path(options, opened, rows) if stage.step == "path" else fits(options, opened, rows, stage)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
-
-    def merge(self, options: GatesOptions, partials: Sequence[GatePartial]) -> GatePartial:
-        """All stages so far, fits in their order."""
-        whole = partials[0]
-        for part in partials[1:]:
-            fields = ("path_gates", "path_losses", "effects", "gradient", "price")
-            whole = replace(whole, **{name: getattr(part, name) for name in fields if getattr(part, name) is not None})
-            whole = replace(whole, margin=part.margin if part.path_gates is not None else whole.margin)
-        fitted = [part for part in partials if part.fits is not None]
-        if not fitted:
-            return whole
-        order = np.argsort(np.concatenate([part.fits for part in fitted]))
-        columns = {
-            name: np.concatenate([getattr(part, name) for part in fitted])[order] for name in ("fits", "up", "down")
-        }
-        return replace(whole, **columns)  # type: ignore[arg-type]
 
     def results(self, options: GatesOptions, merged: GatePartial) -> list[Result]:
         """The path, the heads, the classes together, and how the ways to rank heads agree; nothing while under way."""
@@ -187,7 +161,24 @@ class Gates(Study[GatesOptions, GatePartial]):
             agreement(first, second, ways, seed=options.seed)
             for first, second in (("gradient", "effect"), ("gradient", "gate"), ("gate", "effect"))
         ]
-        return [*_path(merged, PRICES), *heads, *_checks(merged, claimed), *agreements]
+        assert merged.path_gates is not None  # noqa: S101 - the first stage
+        assert merged.path_losses is not None  # noqa: S101
+        chosen, n = chosen_price(merged, PRICES), merged.path_losses.shape[1]
+        return [
+            *[
+                PricePoint(
+                    price=merged.margin * price,
+                    open_gates=int((gates > 0.5).sum()),
+                    added=float(added),
+                    chosen=bool(np.isclose(merged.margin * price, chosen)),
+                    n=n,
+                )
+                for price, gates, added in zip(PRICES, merged.path_gates, _added(merged), strict=True)
+            ],
+            *heads,
+            *_checks(merged, claimed),
+            *agreements,
+        ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads, checks = GatedHead.among(rows), {check.name: check for check in TogetherCheck.among(rows)}
@@ -218,48 +209,47 @@ STUDY = Gates()
 NAMED = 8  # needed heads that the headline names
 
 
-def fits(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow], stage: Stage) -> GatePartial:
+def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
     """Gates of some bootstrap samples and starts, pushed up and pushed down."""
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)
     counts, starts = [], []
-    for number in stage.fits:
+    for number in stage.targets:
         sample = np.random.default_rng([options.seed, number // options.starts])
         counts.append(np.bincount(sample.integers(len(rows), size=len(rows)), minlength=len(rows)))
         starts.append(np.random.default_rng([options.seed, 7, number]).normal(size=shape))
     both = [
         torch.tensor(np.concatenate([part, part]), dtype=torch.float32) for part in (np.array(counts), np.array(starts))
     ]
-    prices = torch.cat([torch.full((len(stage.fits),), -stage.price), torch.full((len(stage.fits),), stage.price)])
+    prices = torch.cat(
+        [torch.full((len(stage.targets),), -stage.price), torch.full((len(stage.targets),), stage.price)]
+    )
     gates = capture.gating.fit_gates(
         checkpoint, opened.encoded(rows), opened.outputs(rows), capture.gating.GateFits(both[0], both[1], prices),
         steps=options.steps,
     )[:, list(checkpoint.sets[0].numbers)].flatten(1).numpy()  # fmt: skip
-    up, down = gates[: len(stage.fits)], gates[len(stage.fits) :]
-    margin = margin_of(options, np.array([row.label for row in rows]))
-    fitted = {"fits": np.array(stage.fits), "up": up, "down": down}
+    up, down = gates[: len(stage.targets)], gates[len(stage.targets) :]
+    margin = margin_of(options)
+    fitted = {"fits": np.array(stage.targets), "up": up, "down": down}
     return GatePartial(*shape, margin, price=stage.price, attending=checkpoint.attending, **fitted)
 
 
-def margin_of(options: GatesOptions, gold: np.ndarray) -> float:
-    """The margin of a study of gates.
-
-    Args:
-        gold: labels or scores, for the default: 5 % of the loss of the best constant answer. *Shape:* (row,).
-
-    Returns:
-        In units of the task's loss, above 0.
-    """
-    return SHARE * constant_loss(task_of(options.task), gold) if options.margin is None else options.margin
+def margin_of(options: GatesOptions) -> float:
+    """The margin of a study, in units of the task's loss; by default 5 % of the best constant answer's loss on the rows
+    that gates are fitted on."""
+    if options.margin is not None:
+        return options.margin
+    rows = setup.rows_of(options, split="train", limit=options.fit_rows)
+    return SHARE * constant_loss(task_of(options.task), np.array([row.label for row in rows]))
 
 
-def path(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow]) -> GatePartial:
+def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -> GatePartial:
     """Gates pushed down at each price of the path, all rows counting once."""
     import torch  # 1.3 s of start-up
 
     checkpoint, labels, encodings = opened.checkpoint, opened.outputs(rows), opened.encoded(rows)
-    margin = margin_of(options, np.array([row.label for row in rows]))
+    margin = margin_of(options)
     fitted = capture.gating.GateFits(
         torch.ones(len(PRICES), len(rows)),
         torch.zeros(len(PRICES), checkpoint.layers, checkpoint.heads),
@@ -275,13 +265,13 @@ def path(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow
     )  # fmt: skip
 
 
-def judged(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow], stage: Stage) -> GatePartial:
+def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
     """Exact effects on the loss of rows that fitted nothing: every head, the classes together, random heads."""
     checkpoint = opened.checkpoint
     heads_of_all = checkpoint.all_heads
     encodings, labels = opened.encoded(rows), opened.outputs(rows)
     chosen = [set(range(k, k + 1)) for k in range(len(heads_of_all))]
-    for number, removed in enumerate((stage.irrelevant, stage.interfering)):
+    for number, removed in enumerate(stage.groups):
         generator = np.random.default_rng([options.seed, number])
         drawn = [set(generator.permutation(len(heads_of_all))[: len(removed)].tolist()) for _ in range(RANDOM_SETS)]
         chosen += [set(removed), *drawn]
@@ -293,7 +283,7 @@ def judged(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskR
     effects[~empty] = exact.numpy()
     sums = capture.importance.gradients(checkpoint, encodings, labels)
     gradient = capture.importance.importance(sums)[list(checkpoint.sets[0].numbers)].flatten().numpy()
-    margin = margin_of(options, np.array([row.label for row in rows]))
+    margin = margin_of(options)
     shape = (checkpoint.layers, checkpoint.heads)
     return GatePartial(*shape, margin, effects=effects, gradient=gradient, attending=checkpoint.attending)
 
@@ -309,14 +299,8 @@ def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
 
 
 def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int) -> RankingCorrelation:
-    """How two ways to rank heads agree: Spearman's rank correlation with its interval.
-
-    Args:
-        ways: what heads are ranked by, by name. *Shape:* (head,) each.
-
-    Returns:
-        The record; None where the correlation or an end of its interval is not defined.
-    """
+    """Return Spearman's correlation, with its interval, between two of the `ways` to rank heads; None if it is
+    undefined."""
     rho = rank_correlation(ways[first], ways[second], seed=seed)
     return RankingCorrelation(
         name=f"{first} and {second}", first=first, second=second, value=finite(rho.value), low=finite(rho.low),
@@ -328,22 +312,6 @@ def _added(partial: "GatePartial") -> np.ndarray:
     assert partial.path_losses is not None  # noqa: S101 - the first stage
     means = partial.path_losses.mean(1)
     return means[:-1] - means[-1]
-
-
-def _path(partial: "GatePartial", prices: Sequence[float]) -> list[Result]:
-    assert partial.path_gates is not None  # noqa: S101 - the first stage
-    assert partial.path_losses is not None  # noqa: S101
-    chosen, n = chosen_price(partial, prices), partial.path_losses.shape[1]
-    return [
-        PricePoint(
-            price=partial.margin * price,
-            open_gates=int((gates > 0.5).sum()),
-            added=float(added),
-            chosen=bool(np.isclose(partial.margin * price, chosen)),
-            n=n,
-        )
-        for price, gates, added in zip(prices, partial.path_gates, _added(partial), strict=True)
-    ]
 
 
 def _checks(partial: "GatePartial", claimed: Sequence[str]) -> list[Result]:

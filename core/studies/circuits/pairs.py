@@ -1,10 +1,9 @@
-"""Heads two by two: which stand in for each other, which work together, and which only add.
+"""Pairs of heads: which are redundant, which cooperate, and which only add.
 
-interaction(i, j) = effect of both out - effect(i) - effect(j), where an effect is how far the logit of the row's label,
-less that of its strongest rival, falls without the heads: exact, by row. Above 0 each stands in for the other
-(redundant: alone neither is missed); below 0 they work together. All pairs up to 48 heads; beyond that the pairs of the
---strongest heads, chosen by their effects on train rows, and --sample random others, which say what that choice misses.
-p is corrected over all pairs (max-T).
+interaction(i, j) = effect of ablating both - effect(i) - effect(j), where an effect is how far the logit of the gold
+label, minus that of its strongest rival, falls. Above 0, each head replaces the other (redundant); below 0, they
+cooperate. With more than 48 heads, only pairs of the --strongest heads, chosen on training examples, and --sample
+random others are measured. p is corrected over all pairs (max-T).
 """
 
 from collections.abc import Sequence
@@ -22,24 +21,26 @@ from ...scoring import effects
 from ...scoring.circuits import interactions
 from ...store.rows import Row
 from ...tasks.glue import TaskRow
-from ..ablation import disabling, references
+from ..ablation import references, setup
 from ..contract import Done, Flag, Need, Study, Unit
-from ..headline import SURE, Headline
+from ..headline import SIGNIFICANT, Headline
+from ..merging import PerExample, Positions
 from ..options import DrawnRows, Limit
-from ..outcomes import in_order
 from ..provenance import provenance
 from ..records import Result
+from ..units import ExampleUnit
 from .records import HeadPair, PairSample, tables_beside
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ..ablation.disabling import Opened
+    from ..ablation.setup import Opened
 
 
 SHOWN_PAIRS = 20  # of a terminal's table
 ALL_PAIRS = 48  # heads up to which every pair is measured
 CHOOSING_ROWS = 64
+CHOOSES = "choose"  # the step of the unit that chooses the strongest heads
 OPERATORS = ("zero", "mean")
 
 
@@ -55,52 +56,34 @@ class PairsOptions(references.ReferenceOptions):
 
 
 @dataclass(frozen=True)
-class PairRows:
-    """Some rows and the pairs that are measured on them.
-
-    Attributes:
-        rows: their places; in train where they choose the pairs.
-        chooses: whether they choose the pairs.
-        strongest: which heads are paired; none: all.
-    """
-
-    rows: tuple[int, ...]
-    chooses: bool = False
-    strongest: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
 class PairPartial:
-    """What ablating each head and each pair of heads changes on some rows. Heads are ordered by layer.
+    """Effects of ablating each head and each pair of heads. Heads are ordered by layer.
 
     Attributes:
-        rows: their places in the task. *Shape:* (row,), int.
-        chooses: whether the rows choose the pairs; they do not judge them then.
-        pairs: numbers of both heads. *Shape:* (pair, 2), int.
-        sampled: 1 of pairs that were drawn at random, else 0. *Shape:* (pair,).
-        alone: how far the logit difference falls without a head. *Shape:* (head, row).
-        together: how far it falls without both. *Shape:* (pair, row).
-        lost_alone: what the loss gains without a head. *Shape:* (head, row).
-        lost_together: what it gains without both. *Shape:* (pair, row).
+        alone, together: how far the logit difference falls. *Shape:* (head, example), (pair, example).
+        lost_alone, lost_together: how far the loss rises, in the same shapes.
+        pairs: numbers of both heads, None from the unit that chooses them. *Shape:* (pair, 2), int.
+        sampled: 1 for pairs drawn at random, otherwise 0. *Shape:* (pair,).
+        strongest: heads to be paired with each other, from the unit that chooses them; empty: all heads.
     """
 
-    rows: np.ndarray
+    rows: Positions
     layers: int
     heads: int
-    chooses: bool
-    pairs: np.ndarray
-    sampled: np.ndarray
-    alone: np.ndarray
-    together: np.ndarray
-    lost_alone: np.ndarray
-    lost_together: np.ndarray
+    alone: PerExample
+    together: PerExample
+    lost_alone: PerExample
+    lost_together: PerExample
+    pairs: np.ndarray | None = None
+    sampled: np.ndarray | None = None
+    strongest: tuple[int, ...] | None = None
     attending: tuple[int, ...] = ()
 
 
 class Pairs(Study[PairsOptions, PairPartial]):
     """Take heads out two by two: which stand in for each other, which work together?"""
 
-    name, options, partial, arguments = "pairs", PairsOptions, PairPartial, PairRows
+    name, options, partial, arguments = "pairs", PairsOptions, PairPartial, ExampleUnit
     question = "Which pairs of heads are redundant?"
     kinds = (HeadPair, PairSample)
     called = "Pairs of heads of {checkpoint}"
@@ -111,55 +94,75 @@ class Pairs(Study[PairsOptions, PairPartial]):
         """One unit that says how many heads there are, and chooses among more than 48."""
         check_operator(options.operator)
         references.check(options.operator, options)
-        disabling.rows_of(options)
-        return [Unit("choosing", PairRows((), chooses=True))]
+        setup.rows_of(options)
+        return [Unit("choosing", ExampleUnit((), CHOOSES))]
 
     def more(self, options: PairsOptions, partials: Sequence[PairPartial]) -> list[Unit]:
         """The rows that judge."""
         if len(partials) > 1:
             return []
-        chosen: tuple[int, ...] = ()
-        if len(partials[0].rows):
-            means = np.abs(partials[0].alone.mean(1))
-            chosen = tuple(sorted(int(k) for k in np.argsort(-means, kind="stable")[: options.strongest]))
-        return [
-            Unit(f"rows-{k}", PairRows(row_slice.rows, strongest=chosen), size)
-            for k, (row_slice, size) in enumerate(disabling.slices(options))
-        ]
+        return setup.units_of(options, targets=partials[0].strongest or ())
 
     def run(self, options: PairsOptions, unit: Unit) -> Done[PairPartial]:
         """Exact effects of these rows."""
-        opened, pair_rows = disabling.opened(options), unit.arguments
+        opened, pair_rows = setup.opened(options), unit.arguments
         count = len(opened.checkpoint.all_heads)
-        all_rows, numbers = disabling.rows_of(options), pair_rows.rows
-        if pair_rows.chooses:
-            all_rows = disabling.rows_of(options, split="train", limit=CHOOSING_ROWS) if count > ALL_PAIRS else []
-            numbers = tuple(range(len(all_rows)))
-        pairs, sampled = (
-            (np.zeros((0, 2), dtype=int), np.zeros(0)) if pair_rows.chooses else _pairs(options, count, pair_rows)
-        )
-        rows = [all_rows[k] for k in numbers]
-        partial = measured(options, opened, rows, pairs) if rows else _nothing(count)
-        alone, together, lost_alone, lost_together = partial
-        whole = PairPartial(
-            np.array(numbers, dtype=int), opened.checkpoint.layers, opened.checkpoint.heads, pair_rows.chooses, pairs,
-            sampled, alone, together, lost_alone, lost_together, opened.checkpoint.attending,
+        shape = {"layers": opened.checkpoint.layers, "heads": opened.checkpoint.heads}
+        if pair_rows.step == CHOOSES:
+            rows = setup.rows_of(options, split="train", limit=CHOOSING_ROWS) if count > ALL_PAIRS else []
+            strongest: tuple[int, ...] = ()
+            if rows:
+                means = np.abs(measured(options, opened, rows, np.zeros((0, 2), dtype=int))[0].mean(1))
+                strongest = tuple(sorted(np.argsort(-means, kind="stable")[: options.strongest].tolist()))
+            nothing = np.zeros((0, 0))
+            chosen = PairPartial(np.zeros(0, dtype=int), *shape.values(), nothing, nothing, nothing, nothing,
+                                 strongest=strongest, attending=opened.checkpoint.attending)  # fmt: skip
+            return Done(chosen, provenance(opened.checkpoint, [row.id for row in rows]))
+        all_rows = setup.rows_of(options)
+        rows = [all_rows[k] for k in pair_rows.positions]
+        pairs, sampled = _pairs(options, count, pair_rows)
+        effects_of_pairs = measured(options, opened, rows, pairs)
+        partial = PairPartial(
+            np.array(pair_rows.positions, dtype=int), *shape.values(), *effects_of_pairs, pairs, sampled,
+            attending=opened.checkpoint.attending,
         )  # fmt: skip
-        return Done(whole, provenance(opened.checkpoint, [row.id for row in rows]))
-
-    def merge(self, options: PairsOptions, partials: Sequence[PairPartial]) -> PairPartial:
-        """All rows that judge, in the task's order."""
-        judging = [part for part in partials if not part.chooses] or list(partials)
-        whole = in_order(judging, ("rows", "alone", "together", "lost_alone", "lost_together"))
-        first = judging[0]
-        return PairPartial(layers=first.layers, heads=first.heads, chooses=first.chooses, pairs=first.pairs,
-                           sampled=first.sampled, attending=first.attending, **whole)  # fmt: skip
+        return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: PairsOptions, merged: PairPartial) -> list[Result]:
-        """A record a pair, strongest first; what the choice missed."""
-        if merged.chooses or not len(merged.pairs):
+        """A record a pair, strongest first; then how many of the pairs drawn at random interact."""
+        if merged.pairs is None or merged.sampled is None or not len(merged.pairs):
             return []
-        return table(options, merged)
+        tested = interactions(merged.alone, merged.together, merged.pairs)
+        tested = np.where(np.abs(tested) < 1e-6, 0.0, tested)  # rounding
+        lost = interactions(merged.lost_alone, merged.lost_together, merged.pairs).mean(1)
+        nothing, n = np.zeros(tested.shape[1]), tested.shape[1]
+        p = effects.max_t(nothing, tested, seed=options.seed)
+        ends = effects.mean_intervals(nothing, tested, most=None)
+        alone, both = merged.alone.mean(1), merged.together.mean(1)
+        names = [str(head) for head in all_heads(merged.layers, merged.heads, merged.attending)]
+        records = []
+        for k, (a, b) in enumerate(merged.pairs.tolist()):
+            mean = float(tested[k].mean())
+            significant = p[k] < SIGNIFICANT and mean != 0
+            records.append(HeadPair(
+                name=f"{names[a]} and {names[b]}", first_head=names[a], second_head=names[b], interaction=mean,
+                low=ends[k].low, high=ends[k].high, p=float(p[k]),
+                verdict=("redundant" if mean > 0 else "cooperating") if significant else "open",
+                first=float(alone[a]), second=float(alone[b]), both=float(both[k]), loss_interaction=float(lost[k]),
+                sampled=bool(merged.sampled[k]), operator=options.operator, n=n,
+            ))  # fmt: skip
+        ordered = sorted(records, key=lambda pair: -abs(pair.interaction))
+        drawn = [pair for pair in records if pair.sampled]
+        if not drawn:
+            return [*ordered]
+        from scipy.stats import binomtest  # half a second of start-up
+
+        count = sum(pair.verdict != "open" for pair in drawn)
+        share = binomtest(count, len(drawn)).proportion_ci(0.95, "exact")
+        of_pairs = len(names) * (len(names) - 1) // 2 - (len(records) - len(drawn))
+        sample = PairSample(interacting=count, sampled=len(drawn), of_pairs=of_pairs, low=float(share.low),
+                            high=float(share.high))  # fmt: skip
+        return [*ordered, sample]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         pairs = HeadPair.among(rows)
@@ -186,21 +189,16 @@ STUDY = Pairs()
 def check_operator(operator: str) -> None:
     """Raises InputError for what cannot stand in for several heads at once here."""
     if operator not in OPERATORS:
-        raise InputError(f'Heads are taken out by {" or ".join(OPERATORS)}; "{operator}" is neither: choose one.')
+        raise InputError(
+            f"The ablation method of several heads must be {' or '.join(OPERATORS)}; got "
+            f'"{operator}". Choose one of them.'
+        )
 
 
 def measured(
-    options: PairsOptions, opened: disabling.Opened, rows: Sequence[TaskRow], pairs: np.ndarray
+    options: PairsOptions, opened: setup.Opened, rows: Sequence[TaskRow], pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """What rows lose without each head and each pair.
-
-    Args:
-        pairs: numbers of both heads. *Shape:* (pair, 2), int.
-
-    Returns:
-        How far the logit difference falls, *Shape:* (head, row) and (pair, row); then what the loss gains, in the same
-        shapes.
-    """
+    """Return how far the logit difference falls without each head and each pair, then how far the loss rises."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     variants = [frozenset({head}) for head in heads] + [frozenset({heads[a], heads[b]}) for a, b in pairs.tolist()]
@@ -213,57 +211,15 @@ def measured(
     return falls[:count], falls[count:], gains[:count], gains[count:]
 
 
-def _nothing(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    return np.zeros((count, 0)), np.zeros((0, 0)), np.zeros((count, 0)), np.zeros((0, 0))
-
-
-def _pairs(options: PairsOptions, count: int, pair_rows: PairRows) -> tuple[np.ndarray, np.ndarray]:
+def _pairs(options: PairsOptions, count: int, pair_rows: ExampleUnit) -> tuple[np.ndarray, np.ndarray]:
     """The pairs that are measured, and which of them were drawn at random."""
-    chosen = list(combinations(pair_rows.strongest or range(count), 2))
-    if not pair_rows.strongest:
+    chosen = list(combinations(pair_rows.targets or range(count), 2))
+    if not pair_rows.targets:
         return np.array(chosen), np.zeros(len(chosen))
     others = sorted(set(combinations(range(count), 2)) - set(chosen))
     drawn = np.random.default_rng([options.seed, count]).permutation(len(others))[: options.sample]
     sampled = [others[k] for k in sorted(drawn.tolist())]
     return np.array([*chosen, *sampled]), np.array([0.0] * len(chosen) + [1.0] * len(sampled))
-
-
-def table(options: PairsOptions, merged: PairPartial) -> list[Result]:
-    """A record a pair, strongest first; what the choice missed."""
-    tested = interactions(merged.alone, merged.together, merged.pairs)
-    tested = np.where(np.abs(tested) < 1e-6, 0.0, tested)  # rounding
-    lost = interactions(merged.lost_alone, merged.lost_together, merged.pairs).mean(1)
-    nothing, n = np.zeros(tested.shape[1]), tested.shape[1]
-    p = effects.max_t(nothing, tested, seed=options.seed)
-    ends = effects.mean_intervals(nothing, tested, most=None)
-    alone, both = merged.alone.mean(1), merged.together.mean(1)
-    names = [str(head) for head in all_heads(merged.layers, merged.heads, merged.attending)]
-    records = []
-    for k, (a, b) in enumerate(merged.pairs.tolist()):
-        mean = float(tested[k].mean())
-        sure = p[k] < SURE and mean != 0
-        records.append(HeadPair(
-            name=f"{names[a]} and {names[b]}", first_head=names[a], second_head=names[b], interaction=mean,
-            low=ends[k].low, high=ends[k].high, p=float(p[k]),
-            verdict=("redundant" if mean > 0 else "cooperating") if sure else "open",
-            first=float(alone[a]), second=float(alone[b]), both=float(both[k]), loss_interaction=float(lost[k]),
-            sampled=bool(merged.sampled[k]), operator=options.operator, n=n,
-        ))  # fmt: skip
-    return [*sorted(records, key=lambda pair: -abs(pair.interaction)), *_missed(records, len(names))]
-
-
-def _missed(records: Sequence[HeadPair], heads: int) -> list[Result]:
-    sampled = [pair for pair in records if pair.sampled]
-    if not sampled:
-        return []
-    from scipy.stats import binomtest  # half a second of start-up
-
-    count = sum(pair.verdict != "open" for pair in sampled)
-    ends = binomtest(count, len(sampled)).proportion_ci(0.95, "exact")
-    others = heads * (heads - 1) // 2 - (len(records) - len(sampled))
-    return [
-        PairSample(interacting=count, sampled=len(sampled), of_pairs=others, low=float(ends.low), high=float(ends.high))
-    ]
 
 
 # ---------------------------------------------------------------- what is measured of a row
@@ -272,16 +228,10 @@ def _missed(records: Sequence[HeadPair], heads: int) -> list[Result]:
 def label_differences(
     opened: "Opened", rows: "list[TaskRow]", plain: "Tensor", changed: "Tensor"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """m of every row: the logit of its label less that of its strongest rival; of a score, the score itself.
+    """Return m of every example [example] and under every ablation [target, example], float64, from logits.
 
-    The rival is the one that is strongest untouched, the same under every variant, so that m is linear in the logits.
-
-    Args:
-        plain: logits of the untouched model. *Shape:* (row, label).
-        changed: logits under every variant. *Shape:* (variant, row, label).
-
-    Returns:
-        m untouched, *Shape:* (row,), and under every variant, *Shape:* (variant, row); float64.
+    m is the logit of the gold label minus that of its strongest rival without ablation, so it is linear in the logits;
+    for a score, the score.
     """
     plain_logits, changed_logits = plain.double().numpy(), changed.double().numpy()
     if opened.task.is_score:

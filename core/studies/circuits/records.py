@@ -20,14 +20,13 @@ def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] |
 
 @dataclass(frozen=True, kw_only=True)
 class GatedHead(Result):
-    """A head's class by its gates.
+    """Class of a head by its gates.
 
     Attributes:
-        gate_class: claimed, or "undecided".
-        facilitating, interfering, irrelevant: shares of the fits that say so, 0 to 1.
-        up, down: its mean gate when pushed up and down, 0 to 1.
-        effect, low, high: what taking it out (zero) adds to the loss, with its 95 % interval.
-        n: rows that fitted nothing, which `effect` is over.
+        gate_class: "undecided" if no class holds.
+        facilitating, interfering, irrelevant: share of the fits in each class, 0 to 1.
+        up, down: mean gate pushed up and down, 0 to 1.
+        effect, low, high: what zeroing the head adds to the loss of n held-out examples, with a 95 % interval.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
@@ -51,14 +50,8 @@ class GatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TogetherCheck(Result):
-    """All heads of a class taken out together.
-
-    Attributes:
-        effect, low, high: what the loss gains, with its 95 % interval; None without heads.
-        margin: in units of the loss.
-        verdict: within the margin, beyond it, lowers the loss, open, or no heads.
-        random, random_low, random_high: mean, least and largest gain without as many heads drawn at random.
-    """
+    """Ablation of all heads of a class together. effect: rise of the loss, None without heads; random, random_low,
+    random_high: mean, least and largest rise without as many random heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("together",)
     name: str
@@ -105,14 +98,9 @@ class RankingCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadPair(Result):
-    """A pair of heads.
-
-    Attributes:
-        interaction, low, high: effect of both out less the effects of each, in logits, with its 95 % interval.
-        first, second, both: how far the logit difference falls without each, and without both.
-        loss_interaction: the interaction of the loss, in which heads that only add look redundant.
-        sampled: whether the pair was drawn at random instead of chosen.
-    """
+    """A pair of heads. interaction: in logits; first, second, both: fall of the logit difference without each and
+    without both; loss_interaction: of the loss, in which heads that only add look redundant; sampled: whether it was
+    drawn."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("pair",)
     FIGURE = Figure("interaction", "interaction of two heads")
@@ -148,12 +136,7 @@ class PairSample(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleyHead(Result):
-    """A head's Shapley value: what it adds to the logit difference, mean over orders and rows.
-
-    Attributes:
-        value, low, high: in logits, with its 95 % interval over orders and rows.
-        rank: 1 adds most.
-    """
+    """Shapley value of a head in logits, mean over orders and examples. rank: 1 adds most."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "Shapley value")
@@ -216,17 +199,15 @@ class CircuitEdge(Result):
     """An edge of a circuit.
 
     Attributes:
-        input: q, k or v; "" of blocks and the output.
-        sender_layer, receiver_layer: zero-based, -1 of the embeddings, the number of layers of the output.
+        input: q, k or v; "" for sublayers and the output.
+        sender_layer, receiver_layer: from 0; -1 for the embeddings, the number of layers for the output.
         estimator: what `effect` is.
-        effect, low, high: mean fall of the logit difference over n pairs, in logits, of which a pair counts up to the
-            clip; its interval, which holds for all edges together. None of edges that did not race.
-        verdict: where that interval lies.
-        attribution: the first-order estimate of the effect.
-        rank: from 1: edges that raced by the size of their mean effect before it is clipped, then the others by
-            |attribution|.
-        proposed: whether attribution named it; else it was drawn.
-        selection: share of half-samples in which its mean effect differs from 0, 0 to 1; 0 within the margin.
+        effect, low, high: mean fall of the logit difference over n pairs, in logits, each pair clipped; the interval
+            holds for all edges together. None for edges that were not tested.
+        attribution: first-order estimate of the effect.
+        rank: from 1: tested edges by |mean effect| before clipping, then the others by |attribution|.
+        proposed: whether attribution proposed it, rather than a random draw.
+        selection: share of half-samples in which its mean effect differs from 0; 0 within the margin.
         stable: whether `selection` reaches the threshold.
     """
 
@@ -254,14 +235,8 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """An edge's mean effect that is not clipped, of edges that were measured on all of these pairs.
-
-    Attributes:
-        pairs: "different answers" (those that decide) or "same answer" (the control).
-        estimator: what `effect` is.
-        effect, low, high: mean fall of the logit difference over n pairs, in logits, with the 95 % interval of this
-            edge alone.
-    """
+    """Mean effect of an edge in logits, not clipped, with its own 95 % interval. pairs: "different answers" or "same
+    answer"."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")
@@ -276,11 +251,7 @@ class EdgeMean(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeEffect(Result):
-    """A named edge.
-
-    Attributes:
-        effect, low, high: mean fall of the logit difference over n pairs of different answers, with its 95 % interval.
-    """
+    """A named edge: mean fall of the logit difference over n pairs with different answers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge effect",)
     FIGURE = Figure("effect", "effect of an edge")
@@ -303,11 +274,11 @@ class CircuitSummary(Result):
     Attributes:
         margin_share: of the difference that an edge must carry.
         margin, clip: in logits.
-        level: of the test of each edge in each half-sample; None of earlier versions, which ranked edges.
-        bound: how many stable edges are expected to have no effect, at most.
-        of_matter_proposed: how many of the edges that matter are among as many strongest by attribution.
-        missed, missed_low, missed_high: share of the edges that attribution did not propose which matter, from the
-            sample; None where all raced.
+        level: of the test of each edge in each half-sample; None in results of earlier versions.
+        bound: expected number of stable edges without an effect, at most.
+        of_matter_proposed: edges that matter and are among as many strongest by attribution.
+        missed, missed_low, missed_high: share of edges not proposed by attribution that matter; None if all were
+            tested.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("circuit",)

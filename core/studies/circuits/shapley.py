@@ -1,14 +1,13 @@
-"""What each head adds, all other heads on or off at random: Shapley values of the logit difference.
+"""Shapley values of heads: what each head adds to the logit difference, with other heads present or absent at random.
 
-"Switching off all possible combinations of heads is not feasible", and need not be: heads are taken out one after
-another in random orders, each order followed by its reverse, drawn anew for every row, so that the interval over rows
-is one over orders too. The values add up to the logit difference with all heads less that with none, exactly. Beside
-them each head's effect alone and its gradient; then heads are pruned in the order of each, on rows that made no order
-(Michel et al. 2019 prune by gradient): which order keeps more of the logit difference?
+Heads are removed one after another in random orders, each followed by its reverse, drawn anew for every example, so the
+interval over examples covers orders too. The values sum to the logit difference with all heads minus that with none.
+They are compared with each head's ablation effect and gradient. Heads are then pruned in the order of Shapley values
+and of gradients (Michel et al. 2019) on other examples: which order keeps more of the logit difference?
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -21,13 +20,14 @@ from ...scoring import effects
 from ...scoring.circuits import antithetic_orders, sets_along, shapley_values
 from ...store.rows import Row
 from ...tasks.glue import TaskRow
-from ..ablation import disabling, references
+from ..ablation import references, setup
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline
+from ..merging import PerExample, Positions, Summed
 from ..options import DrawnRows, Limit
-from ..outcomes import in_order
 from ..provenance import provenance
 from ..records import Result
+from ..units import ExampleUnit
 from .gates import agreement
 from .pairs import check_operator, label_differences
 from .records import (
@@ -55,36 +55,25 @@ class ShapleyOptions(references.ReferenceOptions):
 
 
 @dataclass(frozen=True)
-class ShapleyRows:
-    """Some rows; ranked: heads by Shapley value and by gradient, weakest first, where the rows compare orders."""
-
-    rows: tuple[int, ...]
-    ranked: tuple[tuple[int, ...], ...] = ()
-
-
-@dataclass(frozen=True)
 class ShapleyPartial:
-    """What heads add on some rows. Heads come layer by layer.
+    """Contributions of heads, in logits. Heads are ordered by layer.
 
     Attributes:
-        rows: their places in the task. *Shape:* (row,), int.
-        whole: the logit difference with all heads. *Shape:* (row,).
-        none: the logit difference with none. *Shape:* (row,).
-        values: Shapley values in logits; over heads they add up to `whole` less `none`. *Shape:* (head, row).
-        alone: how far the logit difference falls without each head. *Shape:* (head, row).
-        gradients: sums over the rows of |d loss / d gate|. *Shape:* (head,).
-        kept: the logit difference of rows that compare orders, step 0 with all heads; None of other rows. *Shape:*
-            (order, step, row).
+        whole, none: the logit difference with all heads and with none. *Shape:* (example,).
+        values, alone: Shapley values, and the fall without each head. *Shape:* (head, example).
+        gradients: sums over examples of |d loss / d gate|. *Shape:* (head,).
+        kept: logit difference along each pruning order, step 0 with all heads; None from other units. *Shape:* (order,
+            step, example).
     """
 
-    rows: np.ndarray
+    rows: Positions
     layers: int
     heads: int
-    whole: np.ndarray
-    none: np.ndarray
-    values: np.ndarray
-    alone: np.ndarray
-    gradients: np.ndarray
+    whole: PerExample
+    none: PerExample
+    values: PerExample
+    alone: PerExample
+    gradients: Summed[np.ndarray]
     kept: np.ndarray | None = None
     attending: tuple[int, ...] = ()
 
@@ -92,7 +81,7 @@ class ShapleyPartial:
 class Shapley(Study[ShapleyOptions, ShapleyPartial]):
     """What each head adds with the others on or off at random, and which order of pruning keeps more."""
 
-    name, options, partial, arguments = "shapley", ShapleyOptions, ShapleyPartial, ShapleyRows
+    name, options, partial, arguments = "shapley", ShapleyOptions, ShapleyPartial, ExampleUnit
     question = "How much does each head contribute to the prediction?"
     kinds = (ShapleyHead, ShapleySum, RankingCorrelation, OrderStep, OrderContrast)
     called = "Shapley values of the heads of {checkpoint}"
@@ -104,44 +93,29 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         references.check(options.operator, options)
         antithetic_orders(2, options.orders, np.random.default_rng(0))
         if options.judge_rows == 1:
-            raise InputError("Orders of pruning are compared on at least two rows; judge rows of 1 were asked for.")
-        all_rows = [row for row_slice, _ in disabling.slices(options) for row in row_slice.rows]
-        return [
-            Unit(f"rows-{k}", ShapleyRows(tuple(all_rows[k : k + ROWS_A_UNIT])), ROWS_A_UNIT)
-            for k in range(0, len(all_rows), ROWS_A_UNIT)
-        ]
+            raise InputError(
+                "Pruning orders must be compared on at least two examples; got 1. Raise --judge-rows, or set it to 0."
+            )
+        return setup.units_of(options, most=ROWS_A_UNIT)
 
     def more(self, options: ShapleyOptions, partials: Sequence[ShapleyPartial]) -> list[Unit]:
         """The rows that compare orders, once there are orders."""
         if not options.judge_rows or any(part.kept is not None for part in partials):
             return []
-        return [
-            Unit(
-                "orders",
-                ShapleyRows((), weakest_first(self.merge(options, partials))),
-                options.judge_rows,
-            )
-        ]
+        ranked = weakest_first(self.merge(options, partials))
+        return [Unit("orders", ExampleUnit((), groups=ranked), options.judge_rows)]
 
     def run(self, options: ShapleyOptions, unit: Unit) -> Done[ShapleyPartial]:
         """Values of these rows, or what is kept along the orders."""
-        opened, work = disabling.opened(options), unit.arguments
-        if work.ranked:
-            rows = disabling.rows_of(options, split="train", limit=options.judge_rows)
-            partial = along_orders(options, opened, rows, work.ranked)
+        opened, work = setup.opened(options), unit.arguments
+        if work.groups:
+            rows = setup.rows_of(options, split="train", limit=options.judge_rows)
+            partial = along_orders(options, opened, rows, work.groups)
         else:
-            all_rows = disabling.rows_of(options)
-            rows = [all_rows[k] for k in work.rows]
-            partial = values_of(options, opened, rows, work.rows)
+            all_rows = setup.rows_of(options)
+            rows = [all_rows[k] for k in work.positions]
+            partial = values_of(options, opened, rows, work.positions)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
-
-    def merge(self, options: ShapleyOptions, partials: Sequence[ShapleyPartial]) -> ShapleyPartial:
-        """All rows, in the task's order."""
-        valued = [part for part in partials if part.kept is None]
-        whole = in_order(valued, ("rows", "whole", "none", "values", "alone"))
-        ordered = sorted(valued, key=lambda part: part.rows.tolist())  # sums in floating point depend on the order
-        losses = next((part.kept for part in partials if part.kept is not None), None)
-        return replace(valued[0], **whole, gradients=np.sum([part.gradients for part in ordered], 0), kept=losses)  # type: ignore[arg-type]
 
     def results(self, options: ShapleyOptions, merged: ShapleyPartial) -> list[Result]:
         """The heads, their sum, ranks that agree, and the orders of pruning."""
@@ -192,7 +166,7 @@ STUDY = Shapley()
 
 
 def values_of(
-    options: ShapleyOptions, opened: disabling.Opened, rows: Sequence[TaskRow], places: Sequence[int]
+    options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], places: Sequence[int]
 ) -> ShapleyPartial:
     """Shapley values of every row, each along orders of its own."""
     checkpoint = opened.checkpoint
@@ -224,7 +198,7 @@ def values_of(
 
 
 def along_orders(
-    options: ShapleyOptions, opened: disabling.Opened, rows: Sequence[TaskRow], ranked: Sequence[Sequence[int]]
+    options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], ranked: Sequence[Sequence[int]]
 ) -> ShapleyPartial:
     """The logit difference of rows that made no order, heads taken out one after another in each order."""
     checkpoint = opened.checkpoint
@@ -269,7 +243,7 @@ def _orders(losses: np.ndarray) -> list[Result]:
         ]
     beyond = (losses[0] - losses[1]).mean(0)
     whole = effects.mean_intervals(np.zeros(n), beyond[None], most=None)[0]
-    verdict = "no difference beyond luck"
+    verdict = "no significant difference"
     if whole.low is not None and whole.high is not None and not whole.low <= 0 <= whole.high:
         verdict = f"the order by {ORDERS[0 if whole.low > 0 else 1]} keeps more"
     contrast = OrderContrast(value=float(beyond.mean()), low=whole.low, high=whole.high, verdict=verdict, n=n)

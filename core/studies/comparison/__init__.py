@@ -1,7 +1,4 @@
-"""Heads across checkpoints: which head of one is which of another, and how heads come about in training.
-
-Modules load when they are used: `from core import studies`, `studies.comparison.module.name` (docs/decisions/026).
-"""
+"""Heads across checkpoints: counterparts, and development in training. Modules load on first use (decision 026)."""
 
 import lazy_loader
 

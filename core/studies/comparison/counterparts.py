@@ -1,9 +1,8 @@
-"""Which head of one checkpoint is which of another, on common inputs.
+"""Counterparts: which head of one checkpoint corresponds to which head of another, on common inputs.
 
-Rows: one a head of the first checkpoint (kind "counterpart"): its match in the other, one to one, how similar the two
-are, the margin to the runner-up, whether both halves of the inputs agree, and p beside random weights of the other's
-shape that spread as much, corrected over heads; and one that sums up what was compared (kind "match"). Of several
-others both of each, and in how many of them each head is found again (kinds "recurrence", "recurring").
+Row kinds: "counterpart", the one-to-one match of a head, its similarity, the margin to the runner-up, whether both
+halves of the inputs agree, and p compared with random weights of equal entropy, corrected over heads; "match", the
+summary; with several other checkpoints "recurrence" and "recurring", how many of them have the head.
 """
 
 from collections.abc import Sequence
@@ -22,8 +21,10 @@ from ...tasks.glue import task_of
 from ..attention.inputs import PASTED, AttendingOptions, SourceText, sources
 from ..contract import Done, Flag, Study, Unit
 from ..headline import Headline
+from ..merging import MergedBy, Summed
 from ..options import Limit
 from ..records import Result
+from ..units import ChunkUnit
 from .records import Counterpart, CounterpartsSummary, Recurrence, RecurrenceSummary
 
 if TYPE_CHECKING:
@@ -60,30 +61,17 @@ class CounterpartsOptions(AttendingOptions):
 
 
 @dataclass(frozen=True)
-class CounterpartsChunk:
-    """A piece of the work: of the inputs or of the draws, from start to stop, beside the checkpoint `compare`."""
-
-    what: str
-    start: int
-    stop: int
-    compare: str
-
-
-@dataclass(frozen=True)
 class Compared:
-    """Both checkpoints on some inputs: sums as `core.scoring.counterparts.SimilaritySums`, and what was comparable.
+    """Both checkpoints on some inputs, as sums of `core.scoring.counterparts.SimilaritySums`.
 
     Attributes:
-        sums: of distances, by group of inputs. *Shape:* (group, head, other head).
-        inputs: how many, by group. *Shape:* (group,), int.
         keys: "tokens" or "words".
-        backward: whether keys behind the query are left out, because one of the two cannot see them.
-        layers: the layers with attention of the first checkpoint, from 0; (): all.
-        other_layers: the same of the other checkpoint.
+        backward: whether keys after the query are left out, because one checkpoint cannot see them.
+        layers, other_layers: layers with attention of either checkpoint, from 0; (): all.
     """
 
-    sums: np.ndarray
-    inputs: np.ndarray
+    sums: Summed[np.ndarray]
+    inputs: Summed[np.ndarray]
     heads: int
     others: int
     keys: str
@@ -107,11 +95,11 @@ class Compared:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The first checkpoint beside random weights of the other's shape.
+    """The first checkpoint compared with random weights of the other's shape.
 
     Attributes:
-        similarity: of all heads of both checkpoints on the inputs that random weights saw. *Shape:* (head, other head).
-        largest: of each head the largest similarity to any head of a draw. *Shape:* (draw, head).
+        similarity: between all heads of both checkpoints on the inputs used here. *Shape:* (head, other head).
+        largest: largest similarity of each head to any head of a draw. *Shape:* (draw, head).
     """
 
     similarity: np.ndarray
@@ -124,14 +112,14 @@ class Drawn:
 class CounterpartsPartial:
     """What pieces of the work gave."""
 
-    compared: tuple[Compared, ...] = ()
+    compared: Annotated[tuple[Compared, ...], MergedBy("compare")] = ()
     drawn: tuple[Drawn, ...] = ()
 
 
 class Match(Study[CounterpartsOptions, CounterpartsPartial]):
     """Which head of one checkpoint is which of another: matched one to one on common inputs, beside random weights."""
 
-    name, options, partial, arguments = "counterparts", CounterpartsOptions, CounterpartsPartial, CounterpartsChunk
+    name, options, partial, arguments = "counterparts", CounterpartsOptions, CounterpartsPartial, ChunkUnit
     question = "Which heads have a counterpart in another model?"
     kinds = (Counterpart, CounterpartsSummary, Recurrence, RecurrenceSummary)
 
@@ -147,16 +135,19 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
     def units(self, options: CounterpartsOptions) -> list[Unit]:
         """Inputs, then draws."""
         if not options.compare:
-            raise InputError("Heads are looked for in a second checkpoint; none was given: name one.")
+            raise InputError(
+                "A second checkpoint must be given; got none. Name the checkpoint where heads are looked for."
+            )
         if options.draws < LEAST_DRAWS:
             raise InputError(
-                f"A p beside random weights takes at least {LEAST_DRAWS} draws; {options.draws} were asked for."
+                f"A p compared with random weights must have at least {LEAST_DRAWS} draws; got "
+                f"{options.draws}. Raise it."
             )
         inputs = inputs_of(options)
         if len(inputs) < 2:
             raise InputError("A match is one in both halves of the inputs, so there must be at least 2: give more.")
         pieces = [
-            CounterpartsChunk(what, start, min(start + step, count), other)
+            ChunkUnit(other, what, start, min(start + step, count))
             for other in options.others
             for what, count, step in (
                 (INPUTS, len(inputs), INPUTS_A_UNIT),
@@ -165,29 +156,32 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
             for start in range(0, count, step)
         ]
         return [
-            Unit(f"{piece.what}|{piece.start}|{piece.compare}", piece, size=piece.stop - piece.start)
+            Unit(f"{piece.inputs}|{piece.start}|{piece.checkpoint}", piece, size=piece.stop - piece.start)
             for piece in pieces
         ]
 
     def run(self, options: CounterpartsOptions, unit: Unit) -> Done[CounterpartsPartial]:
         """Some inputs in both checkpoints, or some draws of random weights."""
-        piece: CounterpartsChunk = unit.arguments
+        piece: ChunkUnit = unit.arguments
         first, other = (
             studies.worker_cache.get_checkpoint(name, dtype=options.dtype)
-            for name in (options.checkpoint, piece.compare)
+            for name in (options.checkpoint, piece.checkpoint)
         )
         inputs = inputs_of(options)
         shared = studies.comparison.head_similarity.common_inputs(
             first, other, inputs, queries=options.queries or None, seed=options.seed
         )
-        if piece.what == RANDOM:
-            partial = CounterpartsPartial(drawn=(_drawn(options, first, other, shared, piece),))
+        if piece.inputs == RANDOM:
+            sample = shared.part(range(min(options.random_inputs, len(shared.numbers))))
+            seeds = [options.seed * options.draws + draw for draw in range(piece.start, piece.stop)]
+            similarity, largest = studies.comparison.head_similarity.beside_random(first, other, sample, seeds)
+            partial = CounterpartsPartial(drawn=(Drawn(similarity, largest, len(sample.numbers), piece.checkpoint),))
         else:
             places = [k for k, number in enumerate(shared.numbers) if piece.start <= number < piece.stop]
             partial = CounterpartsPartial(
                 compared=_compared(piece, first, other, shared.part(places)) if places else ()
             )
-        chosen = inputs[piece.start : piece.stop] if piece.what == INPUTS else ()
+        chosen = inputs[piece.start : piece.stop] if piece.inputs == INPUTS else ()
         provenance = Provenance(
             weights_hash=f"{first.weights_hash} and {other.weights_hash}",
             row_ids=tuple(source.row_id for source in chosen),
@@ -195,18 +189,6 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
             device=str(first.device),
         )
         return Done(partial, provenance)
-
-    def merge(self, options: CounterpartsOptions, partials: Sequence[CounterpartsPartial]) -> CounterpartsPartial:
-        """All pieces; those of inputs beside one checkpoint as one."""
-        wholes: dict[str, Compared] = {}
-        for piece in (piece for partial in partials for piece in partial.compared):
-            whole = wholes.setdefault(piece.compare, piece)
-            if whole is not piece:
-                sums = _sums(whole).merge(_sums(piece))
-                wholes[piece.compare] = replace(whole, sums=sums.sums, inputs=sums.inputs)
-        return CounterpartsPartial(
-            tuple(wholes.values()), tuple(piece for partial in partials for piece in partial.drawn)
-        )
 
     def results(self, options: CounterpartsOptions, merged: CounterpartsPartial) -> Sequence[Result]:
         """Of each other checkpoint a row a head and the summary; of several what recurs."""
@@ -226,12 +208,12 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
         for several in RecurrenceSummary.among(rows):
             return Headline(
                 f"{several.everywhere} of {several.heads} heads of {several.checkpoint} have a counterpart in all "
-                f"{several.runs} other checkpoints, {several.nowhere} in none; one of them has "
-                f"{100 * several.share:.0f} % again ({100 * several.low:.0f} to {100 * several.high:.0f} over them).",
+                f"{several.runs} other checkpoints, and {several.nowhere} in none. On average, another checkpoint has "
+                f"{100 * several.share:.0f} % of them (95 % CI {100 * several.low:.0f} to {100 * several.high:.0f}).",
                 several.n,
                 "inputs",
                 "",
-                "random weights of each one's shape that spread as much",
+                "random weights of the same shape and entropy",
             )
         for record in CounterpartsSummary.among(rows):
             names = f"heads of {record.checkpoint} have a counterpart in {record.compare}"
@@ -246,7 +228,7 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                 record.n,
                 "inputs",
                 "",
-                f"{record.draws} draws of random weights that spread as much",
+                f"{record.draws} draws of random weights of the same entropy",
             )
         return None
 
@@ -266,39 +248,22 @@ def inputs_of(options: CounterpartsOptions) -> list[SourceText]:
 
 
 def _compared(
-    piece: CounterpartsChunk, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs"
+    piece: ChunkUnit, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs"
 ) -> tuple[Compared, ...]:
     sums = studies.comparison.head_similarity.compared(first, other, shared)
     sets = first.sets[0], other.sets[0]
     return (
         Compared(
             sums.sums, sums.inputs, sets[0].heads, sets[1].heads, shared.keys, shared.backward,
-            first.weights_hash, other.weights_hash, piece.compare, tuple(sets[0].numbers), tuple(sets[1].numbers),
+            first.weights_hash, other.weights_hash, piece.checkpoint, tuple(sets[0].numbers), tuple(sets[1].numbers),
         ),
     )  # fmt: skip
-
-
-def _drawn(
-    options: CounterpartsOptions,
-    first: "Checkpoint",
-    other: "Checkpoint",
-    shared: "CommonInputs",
-    piece: CounterpartsChunk,
-) -> Drawn:
-    sample = shared.part(range(min(options.random_inputs, len(shared.numbers))))
-    seeds = [options.seed * options.draws + draw for draw in range(piece.start, piece.stop)]
-    similarity, largest = studies.comparison.head_similarity.beside_random(first, other, sample, seeds)
-    return Drawn(similarity, largest, len(sample.numbers), piece.compare)
-
-
-def _sums(piece: Compared) -> "scoring.counterparts.SimilaritySums":
-    return scoring.counterparts.SimilaritySums(piece.sums, piece.inputs)
 
 
 def counterparts(options: CounterpartsOptions, merged: CounterpartsPartial) -> list[Counterpart]:
     """A record a head of the first checkpoint."""
     whole = merged.compared[0]
-    sums = _sums(whole)
+    sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
     similarity, widths, matches = sums.similarity(), sums.half_widths(), scoring.counterparts.matching(sums)
     p = _p(merged, matches.match)
     to_match = np.where(matches.match >= 0, similarity[np.arange(len(similarity)), matches.match], np.nan)
@@ -360,11 +325,7 @@ def summary(
 
 
 def recurrences(heads: Sequence[Counterpart]) -> list[Recurrence | RecurrenceSummary]:
-    """A record a head, and one over all of them.
-
-    Args:
-        heads: counterparts of one checkpoint's heads, of every head in each of the others.
-    """
+    """Return a record per head and a summary, from one checkpoint's counterparts in each other checkpoint."""
     runs = list(dict.fromkeys(head.compare for head in heads))
     if len(runs) < LEAST_RUNS:
         return []

@@ -1,7 +1,7 @@
-"""Heads over training: scores of the maps on snapshots in order, when each role begins, and which role comes first.
+"""Heads over training: scores of maps on snapshots in order, when each role begins, and which role comes first.
 
-Rows: one a snapshot, score and head (kind "curve"); one a head that has a role in the end (kind "beginning"): between
-which two snapshots it began; one a role (kind "order"): how many heads, when, and how often it is the first.
+Row kinds: "curve", a score of a head at a snapshot; "beginning", the two snapshots between which a head took on its
+role; "order", for each role the number of heads, when they begin, and how often the role is first.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +22,12 @@ from ...tasks.glue import task_of
 from ..attention.inputs import PASTED, AttendingOptions, SourceText, sources
 from ..contract import Done, Flag, Study, Unit
 from ..headline import Headline
+from ..merging import SortedBy
 from ..options import Limit
-from ..prediction_changes import share_intervals
+from ..outcomes import share_intervals
 from ..provenance import provenance
 from ..records import Result
+from ..units import NamedUnit
 from .records import Beginning, CurvePoint, RoleBeginnings
 
 NAMES = ", ".join(STATISTICS)
@@ -55,26 +57,13 @@ class DevelopmentOptions(AttendingOptions):
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One snapshot. order: from 0; label: as it was named; name, last: what opens it, and the last one."""
-
-    order: int
-    label: str
-    name: str
-    last: str
-
-
-@dataclass(frozen=True)
 class StageScores:
     """Scores of a snapshot's heads.
 
     Attributes:
         order: of the snapshot, from 0.
-        value: means over inputs. *Shape:* (score, layer, head).
-        low: lower ends of their 95 % intervals. *Shape:* (score, layer, head).
-        high: upper ends. *Shape:* (score, layer, head).
-        at: of each head of the last snapshot, layer by layer, the number of the head here that it is. *Shape:* (head,),
-            int.
+        value, low, high: means over inputs with their 95 % intervals. *Shape:* (score, layer, head).
+        at: number of the head here that matches each head of the last snapshot. *Shape:* (head,), int.
     """
 
     order: int
@@ -92,13 +81,13 @@ class StageScores:
 class Stages:
     """Some snapshots."""
 
-    stages: tuple[StageScores, ...]
+    stages: Annotated[tuple[StageScores, ...], SortedBy("order")]
 
 
 class Development(Study[DevelopmentOptions, Stages]):
     """Heads over training: when heads begin to look where they look, on snapshots in order."""
 
-    name, options, partial, arguments = "development", DevelopmentOptions, Stages, Stage
+    name, options, partial, arguments = "development", DevelopmentOptions, Stages, NamedUnit
     question = "When in training do heads take on their roles?"
     kinds = (CurvePoint, Beginning, RoleBeginnings)
 
@@ -114,47 +103,44 @@ class Development(Study[DevelopmentOptions, Stages]):
         """One a snapshot; revisions are resolved here, once."""
         unknown = [score for score in options.scores if score not in STATISTICS]
         if unknown:
-            raise InputError(f"Scores over training are {NAMES}; {unknown[0][:60]!r} is none: choose one.")
+            raise InputError(
+                f"A score over training must be one of {NAMES}; got {unknown[0][:60]!r}. Choose one of them."
+            )
         snapshots = models.revisions.snapshots_of(options.checkpoints)
         return [
-            Unit(f"{order}|{snapshot.name}", Stage(order, snapshot.label, snapshot.name, snapshots[-1].name))
+            Unit(f"{order}|{snapshot.name}", NamedUnit(snapshot.name, snapshots[-1].name, snapshot.label, order))
             for order, snapshot in enumerate(snapshots)
         ]
 
     def run(self, options: DevelopmentOptions, unit: Unit) -> Done[Stages]:
         """Open a snapshot, score its heads, and let it go."""
-        stage: Stage = unit.arguments
+        stage: NamedUnit = unit.arguments
         checkpoint = models.opening.open_checkpoint(stage.name, dtype=options.dtype)
         inputs = sources(options, PASTED if options.texts else task_of(options.tasks[0]).key)
         scores, n = map_scores(checkpoint, inputs, options.scores or tuple(STATISTICS), seed=options.seed)
         scores |= class_shares(checkpoint, inputs, options.patterns) if options.patterns else {}
         value, low, high = (np.stack([ends[k] for ends in scores.values()]) for k in range(3))
         at = np.arange(checkpoint.layers * checkpoint.heads)
-        if options.follow and stage.name != stage.last:
-            last = models.opening.open_checkpoint(stage.last, dtype=options.dtype)
+        if options.follow and stage.name != stage.source:
+            last = models.opening.open_checkpoint(stage.source, dtype=options.dtype)
             room = studies.comparison.head_similarity
             common = room.common_inputs(last, checkpoint, inputs, queries=8, seed=options.seed)
             match = scoring.counterparts.matching(room.compared(last, checkpoint, common)).match
             numbers = np.array([head.layer * checkpoint.heads + head.head for head in checkpoint.all_heads])
             at[numbers] = numbers[match]
         measured = StageScores(
-            stage.order, stage.label, checkpoint.weights_hash, tuple(scores), value, low, high, at, n
+            stage.number, stage.label, checkpoint.weights_hash, tuple(scores), value, low, high, at, n
         )
         return Done(Stages((measured,)), provenance(checkpoint, [source.row_id for source in inputs]))
 
-    def merge(self, options: DevelopmentOptions, partials: Sequence[Stages]) -> Stages:
-        """All snapshots in order. Raises InputError where they are not of one design."""
-        stages = sorted((stage for partial in partials for stage in partial.stages), key=lambda stage: stage.order)
-        other = [stage for stage in stages if stage.value.shape != stages[-1].value.shape]
-        if other:
-            raise InputError(
-                f"Snapshots of a run have the same layers and heads; {other[0].label} has others than "
-                f"{stages[-1].label}: leave it out, or compare the two with `study counterparts`."
-            )
-        return Stages(tuple(stages))
-
     def results(self, options: DevelopmentOptions, merged: Stages) -> Sequence[Result]:
-        """Curves, beginnings, the order."""
+        """Curves, beginnings, the order. Raises InputError if snapshots differ in layers or heads."""
+        last = merged.stages[-1]
+        if other := next((stage for stage in merged.stages if stage.value.shape != last.value.shape), None):
+            raise InputError(
+                f"All snapshots must have the same layers and heads; {other.label} and {last.label} differ. Leave one "
+                "out, or compare them with `study counterparts`."
+            )
         points = [point for stage in merged.stages for point in curve_points(stage)]
         return [*points, *role_records(points, seed=options.seed)]
 
@@ -171,15 +157,7 @@ STUDY = Development()
 def map_scores(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], names: Sequence[str], *, seed: int
 ) -> tuple[dict[str, Ends], int]:
-    """Scores of a checkpoint's heads over inputs.
-
-    Args:
-        names: of `core.scoring.definitions.STATISTICS`.
-
-    Returns:
-        Of each score its mean and the ends of its 95 % interval over inputs, *Shape:* (layer, head) each; and how many
-        inputs.
-    """
+    """Return mean, low and high [layer, head] of each of the scores `names`, and the number of inputs."""
     measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=seed)
     studies.attention.passes.observe(checkpoint, None, inputs, [measure])
     whole, places = measure.statistics.means.result(), list(STATISTICS)
@@ -190,24 +168,16 @@ def map_scores(
 def class_shares(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], class_set: str
 ) -> dict[str, Ends]:
-    """The share of each head's maps of every pattern class, by the bundled classifier of a class set.
+    """Return the share of each head's maps in every pattern class, with Wilson intervals, by a bundled classifier.
 
-    Args:
-        inputs: those of up to three tokens have no pattern and are left out.
-        class_set: "bert" or "gpt2".
-
-    Returns:
-        Of "class NAME" its share with the ends of its 95 % Wilson interval over inputs, [layer, head] each.
-
-    Raises:
-        InputError: no input is large enough to have a pattern, or no classifier of the class set ships.
+    Inputs of up to three tokens have no pattern and are left out. Raises InputError if none is longer.
     """
     encodings = [checkpoint.encode(source.text, source.pair) for source in inputs]
     large = [encoding for encoding in encodings if len(encoding) > patterns.suggestions.TOO_SMALL]
     if not large:
         raise InputError(
-            f"A pattern takes maps of more than {patterns.suggestions.TOO_SMALL} tokens; all {len(encodings)} inputs "
-            "are shorter: take longer ones."
+            f"Inputs must have more than {patterns.suggestions.TOO_SMALL} tokens to have a "
+            f"pattern; all {len(encodings)} inputs are shorter. Take longer ones."
         )
     weights = patterns.classifier_registry.bundled_weights(class_set)
     maps = studies.patterns.map_classification.classified(checkpoint, large, weights, dtype="float32")
@@ -302,9 +272,9 @@ def _order_records(orders: "dict[str, scoring.development.RoleOrder]", labels: S
 def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
     """Which role came when, in one sentence; which pattern class in a second one where they were measured."""
     classes = [order for order in orders if order.score.startswith(CLASS_SHARE)]
-    places = _order_of([order for order in orders if order not in classes], "look mostly at one place")
+    places = _order_of([order for order in orders if order not in classes], "attend mostly to one position")
     of_classes = _order_of(classes, "have one class in most maps")
-    none = "No head looks mostly at the previous, next or first token or at separators in the last snapshot."
+    none = "No head attends mostly to the previous, next or first token or at separators in the last snapshot."
     return " ".join([places or none, *([of_classes] if of_classes else [])])
 
 
@@ -329,12 +299,8 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
 
 
 def bundled_curves(name: str) -> dict[str, list[CurvePoint]]:
-    """The curves of a bundled checkpoint: a record a snapshot, score and head.
-
-    Returns:
-        By run, "its own weights" or "seed 0": its records; those of its own weights have no intervals. Empty where the
-        checkpoint ships no curve.
-    """
+    """Return the curves of a bundled checkpoint by run ("its own weights", without intervals, or "seed 0"); empty if
+    none."""
     folder = config.BUNDLED_MODELS / name
     if name not in bundled_names():
         return {}
@@ -363,12 +329,7 @@ def _points(table: pd.DataFrame) -> Iterator[CurvePoint]:
 
 
 def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
-    """Whether runs from different seeds have the same roles in the same order.
-
-    Returns:
-        One sentence: the order of the roles that every run has, or that the runs differ in it; then how far apart the
-        runs are in when a role begins.
-    """
+    """Return whether runs from other seeds have the same roles in the same order, and how far apart they are."""
     medians = [{order.score: order.place for order in run if order.place is not None} for run in orders.values()]
     common = [score for score in medians[0] if all(score in run for run in medians)]
     if len(orders) < 2 or not common:
@@ -378,6 +339,6 @@ def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
     listed = ", ".join(score.removeprefix(CLASS_SHARE) for score in next(iter(ranked)))
     same = f"begin in the same order: {listed}" if len(ranked) == 1 else "do not begin in the same order"
     return (
-        f"In {len(orders)} runs from other seeds the medians of the {len(common)} roles that all have {same}; a role's "
-        f"median differs by at most {steps:g} snapshots between runs."
+        f"In {len(orders)} runs from other seeds, the {len(common)} roles that all runs have {same}. Their medians "
+        f"differ by at most {steps:g} snapshots between runs."
     )

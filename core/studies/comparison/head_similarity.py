@@ -39,12 +39,8 @@ MOST_UNKNOWN = 0.5  # share of a text's tokens that a vocabulary may lack
 
 @dataclass(frozen=True)
 class CommonInputs:
-    """What both checkpoints have of some inputs.
-
-    Attributes:
-        backward: whether keys behind the query are left out, because one of the two cannot see them.
-        numbers: of the inputs in the study. *Shape:* (input,), int.
-    """
+    """What both checkpoints share of some inputs. backward: whether keys after the query are left out, because one
+    checkpoint cannot see them; numbers: of the inputs in the study."""
 
     keys: str
     backward: bool
@@ -76,17 +72,10 @@ class CommonInputs:
 def common_inputs(
     first: Checkpoint, other: Checkpoint, sources: Sequence[SourceText], *, queries: int | None, seed: int
 ) -> CommonInputs:
-    """What two checkpoints both see of some inputs.
+    """Return the inputs that have at least LEAST_UNITS tokens or words in common for both checkpoints.
 
-    Args:
-        other: the one where they are looked for.
-        queries: how many tokens or words of an input are compared as queries, drawn; None for all.
-
-    Returns:
-        The inputs that have LEAST_UNITS tokens or words in common, or more.
-
-    Raises:
-        InputError: a vocabulary lacks most of the texts, or no input has words in common.
+    queries: how many tokens or words of an input are compared as queries; None for all. Raises InputError if a
+    vocabulary lacks most of the texts, or no input has words in common.
     """
     encodings = [(first.encode(source.text, source.pair), other.encode(source.text, source.pair)) for source in sources]
     for checkpoint, side in ((first, 0), (other, 1)):
@@ -97,8 +86,8 @@ def common_inputs(
     chosen = [k for k, shared in enumerate(common) if len(shared.first) >= LEAST_UNITS]
     if not chosen:
         raise InputError(
-            f"Heads are compared on words that both checkpoints see; {first.name} and {other.name} have none in common "
-            "in these inputs: choose inputs whose words are set apart by spaces."
+            f"Both checkpoints must have words in common; {first.name} and {other.name} have none "
+            "in these inputs. Choose inputs whose words are separated by spaces."
         )
     drawn = tuple(
         drawn_queries(
@@ -124,17 +113,15 @@ def _refuse_unknown(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> No
     share = float(np.mean([encoding.unknown for encoding in encodings]))
     if share > MOST_UNKNOWN:
         raise InputError(
-            f"Heads are compared on texts that both checkpoints can read; the vocabulary of {checkpoint.name} lacks "
-            f"{share:.0%} of these: choose inputs in its language, with --task or --text."
+            "Both checkpoints must be able to read the texts; the vocabulary of "
+            f"{checkpoint.name} lacks {share:.0%} of these. Choose inputs in its language, with "
+            "--task or --text."
         )
 
 
 def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarray:
-    """Mean distance of every two heads on each input: Jensen-Shannon, base 2, its square root.
-
-    Returns:
-        0 to 1. *Shape:* (input, head, other head), float32.
-    """
+    """Return the mean square root of the Jensen-Shannon divergence (base 2) of every two heads, (input, head, other
+    head)."""
     count = sum(len(set(block.inputs)) for block in first)
     means = np.zeros((count, len(first[0].rows), len(other[0].rows)), dtype=np.float32)
     with torch.no_grad():
@@ -154,18 +141,10 @@ def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> Simi
 def beside_random(
     first: Checkpoint, other: Checkpoint, inputs: CommonInputs, seeds: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How alike all heads are on some inputs, and how alike the nearest head of random weights is.
+    """Return the similarity of all heads, and the largest similarity of each head to random heads [draw, head].
 
-    Each random head's scores are scaled so that its rows have the mean entropy of the other checkpoint's head at its
-    place: as they are drawn, random heads spread nearly evenly, and would be no null for heads that do not.
-
-    Args:
-        other: the checkpoint where they are looked for.
-        seeds: one a draw of random weights of the other's shape.
-
-    Returns:
-        Similarities of all heads, *Shape:* (head, other head); and of each head the largest to any of a draw's,
-        *Shape:* (draw, head).
+    Random heads are scaled so that their rows have the mean entropy of the other checkpoint's head at that place,
+    because fresh weights attend nearly uniformly. seeds: one per draw.
     """
     mine, theirs = inputs.rows_of_first(first), inputs.rows_of_other(other)
     sums = similarity_sums(distances(mine, theirs), inputs.numbers).similarity()

@@ -11,15 +11,11 @@ class Counterpart(Result):
     """The head of another checkpoint that a head is matched with.
 
     Attributes:
-        match_layer, match_head: one to one; None where the other has fewer heads and none is left.
-        similarity: to the match; 1 - mean Jensen-Shannon distance of rows. Range 0 to 1.
-        low, high: its 95 % interval over n inputs.
-        best_layer, best_head, best: the most similar head, whichever other head has it too.
-        margin: similarity less the largest that either of the two has to another head of the other checkpoint;
-            negative where another is more alike.
-        margin_low, margin_high: its 95 % interval; None in rows of before it was asked for.
-        p: of being as similar to a head of random weights of the other's shape that spread as much, corrected over all
-            heads.
+        match_layer, match_head: one to one; None if the other checkpoint has no head left.
+        similarity: to the match, 1 - mean Jensen-Shannon distance of rows, 0 to 1.
+        best_layer, best_head, best: the most similar head, whether or not it is matched with another head.
+        margin: similarity minus the largest that either head has to another head; negative if another is more similar.
+        p: of being as similar to a head with random weights of equal entropy, corrected over all heads.
         agrees: whether both halves of the inputs give this match.
         matched: whether the match is a counterpart (`core.scoring.counterparts.counterparts`).
     """
@@ -62,11 +58,10 @@ class CounterpartsSummary(Result):
     """What was compared, and how many heads have a counterpart.
 
     Attributes:
-        keys: "tokens", or "words" where the two split texts into other tokens.
-        visible: "all", or "up to the query" where one of the two looks back only.
+        keys: "tokens", or "words" if the tokenizers differ.
+        visible: "all", or "up to the query" if one checkpoint is causal.
         identical: whether both have the same weights.
         same_place: matched with the head of the same layer and number.
-        weights_hash, compare_hash: of both checkpoints' weights.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("match",)
@@ -88,13 +83,7 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """In how many other checkpoints a head has a counterpart.
-
-    Attributes:
-        runs: the other checkpoints: seeds, say. found: those in which it is matched. same_place: at its own place.
-        share, low, high: found of runs, with its 95 % interval (Wilson).
-        similarity: mean over runs; None without any match.
-    """
+    """In how many other checkpoints (`runs`) a head has a counterpart, and at how many the same place."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str
@@ -112,12 +101,8 @@ class Recurrence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrenceSummary(Result):
-    """How many heads recur in all of the other checkpoints.
-
-    Attributes:
-        everywhere, nowhere: heads matched in all of the runs, in none.
-        share, low, high: mean share of heads that a run has again, with its 95 % t interval over runs.
-    """
+    """How many heads recur in all other checkpoints or in none. share: mean share of heads that a run has, with a t
+    interval."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurring",)
     checkpoint: str
@@ -136,11 +121,8 @@ class CurvePoint(Result):
     """A score of a head at one snapshot of training.
 
     Attributes:
-        snapshot: as it was named. order: from 0.
-        score: of `core.scoring.registry.MAP_SCORES`.
-        layer, head: of the last snapshot where heads are followed; else the place.
-        at_layer, at_head: whose score this is: the matched head, or the same place.
-        value, low, high: with its 95 % interval over n inputs; None where undefined or not measured.
+        layer, head: in the last snapshot if heads are followed, otherwise the place.
+        at_layer, at_head: the head that was measured: the matched one, or the same place.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("curve",)
@@ -161,13 +143,13 @@ class CurvePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning(Result):
-    """When a head began to look somewhere, and kept to it.
+    """When a head took on a role for good.
 
     Attributes:
-        score, bound: it looks there while the score is above the bound.
-        after, by: it began between these two snapshots; after is None where it did so in the first already.
-        earliest, latest: by which snapshot, with the upper and the lower end of the scores' intervals; latest is None
-            where the lower end is not above the bound in the end.
+        score, bound: it has the role while the score is above the bound.
+        after, by: it began between these snapshots; after is None if it began in the first one.
+        earliest, latest: by which snapshot, by the upper and lower ends of the intervals; latest is None if the lower
+            end is not above the bound at the end.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("beginning",)
@@ -187,8 +169,8 @@ class RoleBeginnings(Result):
     """When the heads of one role began.
 
     Attributes:
-        median, low, high: the first snapshot by which half of them have begun, by name, with its 95 % bootstrap
-            interval over heads.
+        median, low, high: the first snapshot by which half of the heads have begun, with a bootstrap interval over
+            heads.
         place: the median as a number, from 0.
         first: share of the draws over heads in which no other role is earlier.
     """

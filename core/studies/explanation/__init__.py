@@ -1,7 +1,4 @@
-"""Why heads look where they look: scores taken apart into what earlier components wrote.
-
-Modules load when they are used: `from core import studies`, `studies.explanation.module.name` (docs/decisions/026).
-"""
+"""Why heads attend where they do: scores decomposed by earlier components. Modules load on first use (decision 026)."""
 
 import lazy_loader
 

@@ -1,8 +1,4 @@
-"""One layer's scores on one input, taken apart for a person who asks of a cell: why there?
-
-`layer_scores` runs a model once, up to the layer. What it gives answers for any head and cell of the layer without
-another pass: the largest terms in words, and the map that one group of contributions alone would draw.
-"""
+"""Decomposition of one layer's scores on one input, after one pass by `layer_scores`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,13 +20,10 @@ BY_PLACE = "added by place alone"  # a bias of the scores themselves (T5)
 
 @dataclass(frozen=True)
 class CellTerm:
-    """One term of a cell's score, in the scores' own units (natural logarithms of odds between keys).
+    """A term of a cell's score, in natural logarithms of odds between keys, minus its mean over visible keys.
 
-    Attributes:
-        query_part: in words, such as "position 5".
-        key_part: likewise, such as "L1H4's output on 'teacher'".
-        value: its term less the term's mean over the keys that the query sees.
-        query_group: what the part is together with its like: "position", "heads of L1".
+    query_part, key_part: in words, such as "position 5" or "L1H4's output on 'teacher'". query_group: such as "heads of
+    L1".
     """
 
     query_part: str
@@ -42,12 +35,7 @@ class CellTerm:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a map, explained.
-
-    Attributes:
-        score: the score less the row's mean over visible keys, which the terms add up to.
-        weight: the attention weight. Range 0 to 1.
-    """
+    """An explained cell of a map. score: minus the row's mean over visible keys, equal to the sum of the terms."""
 
     score: float
     weight: float
@@ -64,9 +52,7 @@ class Cell:
 class LayerScores:
     """The scores of one layer's heads on one input, as contributions.
 
-    Attributes:
-        inputs: queries and keys of the layer, in a batch of one.
-        key_encoding: the tokens of the keys; another text for cross attention only.
+    key_encoding: the tokens of the keys, another text only for cross attention.
     """
 
     inputs: HeadInputs
@@ -74,16 +60,8 @@ class LayerScores:
     key_encoding: Encoding
 
     def cell(self, head: int, query: int, key: int) -> Cell:
-        """Why a query of a head looks at a key, or does not.
-
-        Args:
-            head: zero-based, in the layer.
-            query: position, zero-based.
-            key: position, zero-based.
-
-        Raises:
-            InputError: the layer has no such head, the input no such token, or the query does not see the key.
-        """
+        """Explain why a query attends to a key. Raises InputError for a head, token or key that does not exist or is
+        not visible."""
         self.check(head, query, key)
         visible = self._visible(head)[query]
         inputs = self.inputs
@@ -114,22 +92,13 @@ class LayerScores:
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 
     def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
-        """The map that one group of contributions on a side would give alone, with the whole other side.
-
-        Args:
-            head: zero-based, in the layer.
-            group: one of `groups(side)`.
-
-        Returns:
-            Rows sum to 1 over visible keys. *Range:* 0 to 1.
-
-        Raises:
-            InputError: the layer has no such head or group.
-        """
+        """Return the map that one of `groups(side)` would give alone, with the whole other side. Raises InputError if
+        unknown."""
         self.check(head, 0, 0)
         if group not in self.groups(side):
             raise InputError(
-                f'Contributions here are {", ".join(self.groups(side))}; "{group[:60]}" is none: choose one.'
+                f"A group of contributions must be one of {', '.join(self.groups(side))}; got "
+                f'"{group[:60]}". Choose one of them.'
             )
         inputs = self.inputs
         query, key = inputs.whole_query[0, head], inputs.whole_key[0, head]
@@ -150,7 +119,7 @@ class LayerScores:
         for name, number, size in zip(("head", "query", "key"), (head, query, key), sizes, strict=True):
             if not 0 <= number < size:
                 raise InputError(
-                    f"Layer {self.inputs.layer + 1} has {name} 1 to {size} here; {number + 1} was asked for."
+                    f"Layer {self.inputs.layer + 1} has {name} 1 to {size} here; got {number + 1}. Choose one of them."
                 )
 
 
@@ -176,23 +145,17 @@ def in_words(component: Component, encoding: Encoding, position: int) -> str:
 def layer_scores(
     checkpoint: Checkpoint, encoding: Encoding, layer: int, *, part: str = "", by_head: bool = True
 ) -> LayerScores:
-    """The scores of a layer on one input, from one pass up to it.
+    """Return the scores of a layer on one input.
 
-    Args:
-        layer: zero-based, in its set of heads.
-        part: which set of heads of an encoder-decoder; "" is the first.
-        by_head: whether each earlier head is a contribution of its own, or a layer's heads together.
-
-    Returns:
-        What answers for any head and cell of the layer.
-
-    Raises:
-        InputError: there is no such layer.
-        InterventionError: the family or its arithmetic cannot be taken apart exactly.
+    part: kind of heads in an encoder-decoder; "" for the first. by_head: whether each earlier head is a contribution,
+    or each layer. Raises InputError if there is no such layer, InterventionError if the model cannot be decomposed
+    exactly.
     """
     heads = checkpoint.head_set(part)
     if not 0 <= layer < heads.layers:
-        raise InputError(f"{checkpoint.name} has layers 1 to {heads.layers}; {layer + 1} was asked for: choose one.")
+        raise InputError(
+            f"The layer of {checkpoint.name} must be from 1 to {heads.layers}; got {layer + 1}. Choose one of them."
+        )
     layers: list[HeadInputs] = []
     take_head_inputs(
         checkpoint, [encoding], lambda inputs, _: layers.append(inputs), layers=[layer], part=part, by_head=by_head

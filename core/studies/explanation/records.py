@@ -11,15 +11,14 @@ from ..records import Figure, Result, stated
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreShare(Result):
-    """Which share of a head's scores a part has.
+    """Share of a part in a head's scores.
 
     Attributes:
         level: "pair" of groups, "query" or "key" (a group on this side, the other summed: "any"), "query head" or "key
             head" (a single earlier head), "sort" (mean of both sides; query_part names it).
-        weighting: "even", every visible key counts the same, or "attention", as much as its weight.
-        share: of the variance of the scores over keys; all of a level but single heads add up to 1; may be negative.
-        low, high: its 95 % interval over n inputs; None where there is none.
-        null: the same share in random weights, the mean over the layer's heads.
+        weighting: "even" (every visible key counts the same) or "attention" (by its weight).
+        share: of the variance of the scores over keys; a level without single heads sums to 1; may be negative.
+        null: the same share with random weights, mean over the layer's heads.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("score share",)
@@ -41,14 +40,13 @@ class ScoreShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalAgreement(Result):
-    """Whether taking contributions away changes a head's maps in the order that its terms foretell.
+    """Whether removing contributions changes a head's maps in the order that their terms predict.
 
     Attributes:
-        layer, head: of one head; None in the row of all, which is the median over heads.
-        scale: "held", or "recomputed": the LayerNorm's before the head; "held to recomputed": not what terms foretell
-            but what removal does with the scale held is compared with the scale recomputed.
-        agreement: Spearman's correlation over contributions on either side, -1 to 1.
-        low, high: 95 % interval of the median over heads (exact, by order statistics); None for one head.
+        layer, head: None in the row with the median over heads.
+        scale: of the LayerNorm before the head, "held" or "recomputed"; "held to recomputed" compares both.
+        agreement: Spearman's correlation over contributions.
+        low, high: exact interval of the median; None for one head.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("removal", "removal, median")
@@ -71,10 +69,8 @@ class SortScore(Result):
     """A score share as a head score of the atlas.
 
     Attributes:
-        statistic: "score share" of a sort of contributions, or "composition" with the earlier head that it reads most.
-        feature: "position", "token", "earlier heads" or "feed-forward"; of "composition" the earlier head and the side
-            that reads it: "L2H5 in the key".
-        value, low, high: its score share, even, with its 95 % interval over n inputs.
+        statistic: "score share" of a kind of contribution, or "composition" with the earlier head that it reads most.
+        feature: "position", "token", "earlier heads" or "feed-forward"; for "composition" such as "L2H5 in the key".
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head score",)
@@ -95,14 +91,13 @@ class SortScore(Result):
 
 @dataclass(frozen=True)
 class Removal:
-    """Mean distance of maps (0 to 1) when a contribution is taken from one side of a layer's heads.
+    """Mean distance of maps (0 to 1) if a contribution is removed from one side of a layer's heads.
 
     Attributes:
-        layer: zero-based.
-        names: the groups, each on the side of the query, then of the key.
-        foretold: from the scores less its terms. *Shape:* (part, head), likewise below.
-        held: replaced by its mean over inputs and positions, LayerNorm's scale held.
-        recomputed: likewise, the scale of the LayerNorm before the head computed again; NaN where there is none.
+        names: groups on the side of the query, then of the key.
+        foretold: from the scores minus its terms. *Shape:* (part, head), as the next two.
+        held: replaced by its mean over inputs and positions, with the LayerNorm's scale unchanged.
+        recomputed: likewise with the scale computed again; NaN without a LayerNorm.
     """
 
     layer: int

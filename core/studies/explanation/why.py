@@ -1,13 +1,10 @@
-"""Why heads look where they look: every score taken apart into pairs of contributions, exactly.
+"""Why heads attend where they do: an exact decomposition of scores into pairs of contributions (Elhage et al. 2021).
 
-On rows of tasks: a head's scores are sums of terms, one for each contribution to its query and each to its key
-(embeddings, earlier heads, feed-forward blocks, constants; LayerNorms' scales held). Rows: the share of the scores'
-variance over keys that a pair of groups has, and a group on either side, and a single earlier head on either side
-(--single-heads); every key counting the same ("even") or as much as its weight ("attention"); with a 95 % interval
-over inputs and, as null, the same share in a checkpoint of random weights (mean over the layer's heads). Pairs below
---least are left out. Then, on --removal rows, whether taking a contribution away changes maps in the order that its
-terms foretell: Spearman's correlation over contributions, by head, and the median over heads; and whether maps of
-held scale agree with those of recomputed scale. The split is that of Elhage et al. 2021.
+A score is a sum of terms, one per contribution to the query and to the key (embeddings, earlier heads, feed-forward
+sublayers, constants; LayerNorm scales unchanged). Rows: the share of the scores' variance over keys of each pair of
+groups, each group on one side, and each earlier head on one side (--single-heads), weighting keys evenly or by
+attention, next to the share with random weights. Pairs below --least are left out. On --removal examples: whether
+removing a contribution changes maps in the order that its terms predict, by Spearman's correlation over contributions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,16 +20,17 @@ from ... import capture, models, scoring, studies
 from ...capture.contributors import Component
 from ...errors import InputError
 from ...models.encoding import Encoding
-from ...scoring.ratio_moments import RatioMoments, Ratios
+from ...scoring.ratio_moments import RatioMoments
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
-from ..attention.inputs import AttendingOptions, InputChunk, chunks, sources
+from ..attention.inputs import AttendingOptions, chunks, sources
 from ..contract import Done, Flag, Study, Unit
-from ..head_facts import WORTH, Fact, HeadScores, each, number
-from ..headline import Headline
+from ..headline import WORTH, Fact, Headline, HeadScores, each, number
+from ..merging import MergedBy, Summed
 from ..options import Limit
 from ..provenance import provenance
 from ..records import Result
+from ..units import ChunkUnit
 from .records import Removal, RemovalAgreement, ScoreShare, SortScore
 
 if TYPE_CHECKING:
@@ -57,25 +55,20 @@ SIDES = ("query", "key")
 
 
 def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "") -> list[Removal]:
-    """What taking each group away does to every head's maps, two passes over the inputs.
+    """Measure how removing each group changes every head's maps, in two passes.
 
-    Args:
-        encodings: the inputs, at least one.
-        part: which set of heads of an encoder-decoder; "" is the first.
-
-    Raises:
-        InputError: positions are turned into the queries (rotary) or added to the scores, where a mean over positions
-            is no contribution; or there are no inputs.
-        InterventionError: as `take_head_inputs`.
+    Raises InputError if positions are not embeddings (rotary, or added to scores), because their mean is no
+    contribution, or if there are no inputs; InterventionError as `take_head_inputs`.
     """
     if not encodings:
-        raise InputError("Contributions are removed on inputs; none were given: name rows.")
+        raise InputError("Contributions must be removed on at least one input; got none. Name examples.")
     means = _Means()
     capture.contributions.take_head_inputs(checkpoint, encodings, means.take, part=part, norms=True)
     if not means.has_positions:
         raise InputError(
-            f"Contributions are replaced by their mean over positions where positions are embeddings; "
-            f"{checkpoint.family.model_type} puts them into the scores: its score shares stand without this check."
+            "Positions must be embeddings for contributions to be replaced by their mean; "
+            f"{checkpoint.family.model_type} puts positions into the scores. Set --removal to 0; "
+            "the score shares do not depend on this check."
         )
     sums = _RemovalSums(means)
     capture.contributions.take_head_inputs(checkpoint, encodings, sums.take, part=part, norms=True)
@@ -103,7 +96,7 @@ class LayerMoments:
     layer: int
     weighting: str
     names: tuple[tuple[str, str, str], ...]
-    moments: RatioMoments
+    moments: Summed[RatioMoments]
 
 
 @dataclass(frozen=True)
@@ -112,29 +105,21 @@ class ScoreSums:
 
     checkpoint: str
     task: str
-    layers: tuple[LayerMoments, ...]
+    layers: Annotated[tuple[LayerMoments, ...], MergedBy("model", "layer", "weighting")]
     removals: tuple[Removal, ...] = ()
-
-    def merge(self, other: "ScoreSums") -> "ScoreSums":
-        """Of the inputs of both."""
-        sums = {(part.model, part.layer, part.weighting): part for part in self.layers}
-        for part in other.layers:
-            before = sums[part.model, part.layer, part.weighting]
-            sums[part.model, part.layer, part.weighting] = replace(before, moments=before.moments.merge(part.moments))
-        return replace(self, layers=tuple(sums.values()), removals=self.removals + other.removals)
 
 
 @dataclass(frozen=True)
 class WhyPartial:
     """Sums by checkpoint and task."""
 
-    pieces: tuple[ScoreSums, ...]
+    pieces: Annotated[tuple[ScoreSums, ...], MergedBy("checkpoint", "task")]
 
 
 class Why(Study[WhyOptions, WhyPartial]):
     """Why heads look where they look: score shares of positions, words, earlier heads and feed-forward blocks."""
 
-    name, options, partial, arguments = "why", WhyOptions, WhyPartial, InputChunk
+    name, options, partial, arguments = "why", WhyOptions, WhyPartial, ChunkUnit
     question = "What decides where a head attends?"
     kinds = (ScoreShare, RemovalAgreement, SortScore)
     head_scores = (
@@ -151,14 +136,14 @@ class Why(Study[WhyOptions, WhyPartial]):
     def units(self, options: WhyOptions) -> list[Unit]:
         """Chunks of rows."""
         if not 0 <= options.least <= 1:
-            raise InputError(f"The smallest share that is a row lies between 0 and 1; {options.least:g} was given.")
+            raise InputError(f"The smallest share must be between 0 and 1; got {options.least:g}. Change it.")
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 
     def run(self, options: WhyOptions, unit: Unit) -> Done[WhyPartial]:
         """Score shares of these inputs, in the checkpoint and in random weights; removal in the first unit."""
-        chunk: InputChunk = unit.arguments
+        chunk: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
-        rows = sources(options, chunk.task)
+        rows = sources(options, chunk.inputs)
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows[: max(chunk.stop, options.removal)]]
         has_few = checkpoint.layers * checkpoint.heads <= MOST_SINGLE_HEADS
         by_head = has_few if options.single_heads is None else options.single_heads
@@ -170,17 +155,9 @@ class Why(Study[WhyOptions, WhyPartial]):
         )
         is_first = chunk.start == 0 and options.removal > 0
         removals = layer_removals(checkpoint, encodings[: options.removal]) if is_first else ()
-        sums = ScoreSums(chunk.checkpoint, chunk.task, layers, removals)
+        sums = ScoreSums(chunk.checkpoint, chunk.inputs, layers, removals)
         row_ids = [row.row_id for row in rows[chunk.start : chunk.stop]]
         return Done(WhyPartial((sums,)), provenance(checkpoint, row_ids))
-
-    def merge(self, options: WhyOptions, partials: Sequence[WhyPartial]) -> WhyPartial:
-        """The sums of each checkpoint and task."""
-        whole: dict[tuple[str, str], ScoreSums] = {}
-        for sums in (piece for partial in partials for piece in partial.pieces):
-            key = (sums.checkpoint, sums.task)
-            whole[key] = whole[key].merge(sums) if key in whole else sums
-        return WhyPartial(tuple(whole.values()))
 
     def results(self, options: WhyOptions, merged: WhyPartial) -> list[Result]:
         """Shares by layer and head, then what removal did."""
@@ -195,7 +172,9 @@ class Why(Study[WhyOptions, WhyPartial]):
         own, told = scores.own.sort_values("value", ascending=False), []
         for row in each(own[own["score"].str.startswith("score share/")].head(1)):
             chance = "" if row["baseline"] != row["baseline"] else f" (random weights {row['baseline']:.2f})"
-            told.append((f"looks there because of {row['score'].rpartition('/')[2]}: share {number(row)}{chance}", row))
+            told.append(
+                (f"attends there because of {row['score'].rpartition('/')[2]}: share {number(row)}{chance}", row)
+            )
         for row in each(own[own["score"].str.startswith("composition/") & (own["value"] >= WORTH) & (own["low"] > 0)]):
             earlier, _, side = row["score"].rpartition("/")[2].partition(" in the ")
             told.append((f"reads {earlier}'s output on the {side} side: share {number(row)}", row))
@@ -211,7 +190,8 @@ class Why(Study[WhyOptions, WhyPartial]):
         counts = {sort: sum(score.feature == sort for score in by_head.values()) for sort in ATLAS_SORTS}
         counted = ", ".join(f"{sort} {count}" for sort, count in counts.items() if count)
         return Headline(
-            f"What decides most where {len(by_head)} heads look: {counted}; the largest share is {largest.feature} in "
+            f"Largest contribution to the scores of {len(by_head)} heads: {counted}. The largest share is "
+            f"{largest.feature} in "
             f"L{largest.layer + 1}H{largest.head + 1}, {largest.value:.2f}.{_said_of_removal(rows)}",
             largest.n,
             "inputs",
@@ -229,12 +209,12 @@ class Why(Study[WhyOptions, WhyPartial]):
             for share in sorted(shares, key=lambda share: -share.share)[:SHOWN_PAIRS]
         ]
         removals = [record for record in RemovalAgreement.among(rows) if record.kind == "removal, median"]
-        conditions = {"held to recomputed": "with LayerNorms held as computed anew"}
+        conditions = {"held to recomputed": "with LayerNorms held as with LayerNorms recomputed"}
         return [
             table,
             *(
-                f"Taking contributions away changes maps {conditions.get(record.scale, 'as their terms foretell')}: "
-                f"rank agreement {record.agreement:.2f} ({record.low:.2f} to {record.high:.2f}), median of "
+                f"Removing contributions changes maps {conditions.get(record.scale, 'as their terms predict')}: "
+                f"rank correlation {record.agreement:.2f} ({record.low:.2f} to {record.high:.2f}), median of "
                 f"{record.heads} heads, scale {record.scale}."
                 for record in removals
                 if record.low is not None
@@ -283,7 +263,8 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
             level, query_part, key_part = name = part.names[sort]
             share = float(ratios.value[head, sort])
             if np.isfinite(share) and (level in ALWAYS or abs(share) >= least):
-                low, high = _interval(ratios, head, sort)
+                ends = float(ratios.low[head, sort]), float(ratios.high[head, sort])
+                low, high = ends if np.isfinite(ends).all() else (None, None)
                 yield ScoreShare(
                     checkpoint=sums.checkpoint, task=sums.task, layer=part.layer, head=head, level=level,
                     query_part=query_part, key_part=key_part, weighting=part.weighting, share=share, low=low,
@@ -312,20 +293,19 @@ def _score(share: ScoreShare, statistic: str, feature: str) -> SortScore:
     )  # fmt: skip
 
 
-def _interval(ratios: Ratios, head: int, sort: int) -> tuple[float | None, float | None]:
-    ends = float(ratios.low[head, sort]), float(ratios.high[head, sort])
-    return ends if np.isfinite(ends).all() else (None, None)
-
-
 def _said_of_removal(rows: Sequence[Row]) -> str:
     """How well terms foretell what removal does, and where it is below HOPED_FOR why that may be."""
     medians = [row for row in RemovalAgreement.among(rows) if row.kind == "removal, median" and row.scale == "held"]
     if not medians or medians[0].low is None or medians[0].high is None:
         return ""
     found = medians[0]
-    reason = "" if found.agreement >= HOPED_FOR else " (a contribution's own mean stays, which may say what it said)"
+    reason = (
+        ""
+        if found.agreement >= HOPED_FOR
+        else " (the mean of the contribution stays and may carry the same information)"
+    )
     return (
-        f" Maps change in the order that terms foretell when a contribution is taken away: rank agreement "
+        f" If a contribution is removed, maps change in the order that its terms predict: rank correlation "
         f"{found.agreement:.2f} ({found.low:.2f} to {found.high:.2f}), median over heads{reason}."
     )
 
@@ -368,9 +348,8 @@ def _agreements(sums: ScoreSums, layer: Removal, scale: str) -> Iterator[Removal
 class _Means:
     """Mean contributions over inputs and positions, by layer and side.
 
-    "scaled": as queries and keys have them, divided by the norm's spread at each position; "projected": not divided, so
-    that a contribution that is the same at every position before the norm is its own mean; "before": as the norm's
-    input has them.
+    "scaled": as in queries and keys, divided by the norm's spread; "projected": not divided; "before": in the norm's
+    input.
     """
 
     def __init__(self) -> None:
@@ -467,12 +446,7 @@ class _RemovalSums:
 
 @dataclass(frozen=True)
 class PartName:
-    """Which part of the scores a share is of.
-
-    Attributes:
-        level: "pair" of groups, "query" or "key" (a group on this side, whatever the other), "query head" or "key head"
-            (a single earlier head), "sort" (the mean of both sides).
-    """
+    """Which part of the scores a share is of. level: as `ScoreShare.level`."""
 
     level: str
     query_part: str
@@ -530,12 +504,8 @@ def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
 
 @dataclass(frozen=True)
 class _Collected:
-    """How pairs of contributions are added up to parts: pairs of groups first, then those of one side.
-
-    Attributes:
-        query_groups, key_groups: which contributions a group has. *Shape:* (contribution, group).
-        query, key: which parts of one side a contribution adds to. *Shape:* (contribution, part).
-    """
+    """How contributions add up to parts: groups [contribution, group] of pairs, and parts [contribution, part] of one
+    side."""
 
     names: tuple[PartName, ...]
     query_groups: np.ndarray

@@ -1,7 +1,4 @@
-"""Heads that carry a frame relation.
-
-Modules load when they are used: `from core import studies`, `studies.frames.module.name` (docs/decisions/026).
-"""
+"""Heads that attend along frame relations. Modules load on first use (decision 026)."""
 
 import lazy_loader
 

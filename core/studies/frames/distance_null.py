@@ -22,27 +22,18 @@ SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @dataclass(frozen=True)
 class DistanceNull:
-    """Maps of sentences at large, to move links about in.
-
-    Attributes:
-        sentences: of each its maps and the positions of its text's own pieces.
-    """
+    """Maps of general sentences, in which links are moved. sentences: each one's maps and the positions of its text's
+    tokens."""
 
     sentences: tuple[tuple[Float[np.ndarray, "layer head _ _"], tuple[int, ...]], ...]
 
     def at(
         self, links: Links, how: Mapping[str, Any], *, without_first: bool = False
     ) -> tuple[Float[np.ndarray, "layer head"], int]:
-        """Mean over all places of the links' pieces of the largest weight of their pairs, as the links' own score is.
+        """Return the mean over all positions, to which the links are moved together, of the links' score; and how many
+        there are.
 
-        The pieces are moved together, onto pieces of the text.
-
-        Args:
-            how: direction, pairing and causal, as `pairs_of` takes them.
-            without_first: leave position 0 out, as `without_key` does.
-
-        Returns:
-            The mean, and how many places it is of; NaN and 0 where the links fit nowhere.
+        NaN and 0 if the links fit nowhere. how: arguments of `pairs_of`. without_first: leave out position 0.
         """
         used = sorted({k for element, target in links for k in (*element, *target)})
         pairs = pairs_of(links, **how)

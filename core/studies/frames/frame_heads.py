@@ -1,8 +1,7 @@
-"""Which heads carry frame-semantic relations? (Kovaleva et al. 2019, section 4.2, Fig 3.)
+"""Which heads attend along frame-semantic relations (Kovaleva et al. 2019, section 4.2, Fig 3).
 
-For each head the mean over sentences of the largest weight between the pieces of a frame element and of its target;
-then whether that is more than the head's habits: four permutation nulls (the place, and which word looks), an interval,
-and a correction over heads.
+The score is the mean over sentences of the largest weight between the tokens of a frame element and of its target. Four
+permutation baselines (position, and which word attends) test whether it exceeds the head's habits.
 """
 
 from collections.abc import Sequence
@@ -40,10 +39,10 @@ from ...scoring.registry import link_score
 from ...store.rows import Row
 from ...store.runs import Provenance
 from ..contract import Done, Flag, Study, Unit
-from ..head_facts import SURE, Fact, HeadScores, each, number
-from ..headline import Headline, percent
+from ..headline import SIGNIFICANT, Fact, Headline, HeadScores, each, number, percent
 from ..options import Checkpoint, Seed
 from ..records import Result
+from ..units import ExampleUnit
 from .frame_partials import (
     HABITS,
     Draws,
@@ -66,10 +65,8 @@ SENTENCES_A_UNIT = 400  # so that most lengths have many sentences to exchange l
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FrameHeadsOptions:
-    """Which sentences, how they are scored, and the paper's selection (`core.frames.filters.Filter`; None: off).
-
-    rows: sentences as JSON lines instead of a file.
-    """
+    """Sentences, scoring, and the paper's selection (`core.frames.filters.Filter`; None: off). rows: sentences as JSON
+    lines."""
 
     checkpoint: Checkpoint = config.ENCODER
     sentences: Annotated[str | None, Flag("JSONL of ours, or the papers' JSON lists; default: the bundled 137")] = None
@@ -91,17 +88,10 @@ class FrameHeadsOptions:
     dtype: str = "float32"
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """Some of the sentences that pass, by their places."""
-
-    inputs: tuple[int, ...]
-
-
 class FrameHeads(Study[FrameHeadsOptions, Scores]):
     """Score every head on frame-semantic links and say which survive four permutation nulls (section 4.2, Fig 3)."""
 
-    name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, Inputs
+    name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, ExampleUnit
     question = "Which heads attend to frame elements?"
     kinds = (FrameSummary, FrameHead, FrameSentence)
     short_in = ("table", "csv", "latex")
@@ -116,12 +106,20 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
 
     def units(self, options: FrameHeadsOptions) -> list[Unit]:
         """Slices of the sentences that pass, similar lengths together."""
-        _check(options)
+        if options.average not in ("sentences", "links"):
+            raise InputError(
+                f'The average must be over "sentences" or "links"; got {options.average!r}. Choose one of them.'
+            )
+        if options.draws is not None and options.draws < 1:
+            raise InputError(
+                f"A null must have at least one draw; got {options.draws}. Leave it empty for enough draws."
+            )
+        pairs_of((), direction=options.direction, pairing=options.pairing)
         links = chosen(options)[0].kept
         order = sorted(range(len(links)), key=lambda k: (len(links[k].text.split()), k))
         slices = [tuple(order[k : k + SENTENCES_A_UNIT]) for k in range(0, len(order), SENTENCES_A_UNIT)]
         return [
-            Unit(f"sentences-{number}", Inputs(part), size=sum(len(links[k].text.split()) for k in part))
+            Unit(f"sentences-{number}", ExampleUnit(part), size=sum(len(links[k].text.split()) for k in part))
             for number, part in enumerate(slices)
         ]
 
@@ -129,7 +127,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         """Scores of these sentences, and the sums of both nulls."""
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
         links = chosen(options)[0].kept
-        sentences = [links[k] for k in unit.arguments.inputs]
+        sentences = [links[k] for k in unit.arguments.positions]
         provenance = Provenance(
             weights_hash=checkpoint.weights_hash,
             device=str(checkpoint.device),
@@ -141,8 +139,9 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         """All heads together, each head (best score first), each scored sentence or link."""
         if not merged.draws:
             raise InputError(
-                "No link can be scored: in a decoder a query never sees a later key, so choose the direction "
-                "later_to_earlier or target_to_element, or sentences with elements on the other side."
+                "At least one link must be visible; in a decoder, a query never attends to a "
+                "later key. Choose the direction later_to_earlier or target_to_element, or "
+                "sentences with elements on the other side."
             )
         scores = np.array([scored.scores for scored in merged.sentences])
         distance, exchange, query, share = (
@@ -158,9 +157,9 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         some = scores.own[scores.own["score"].str.startswith("frames") & scores.own["q"].notna()]
-        said = {True: "survives its nulls", False: "does not survive its nulls"}
+        said = {True: "exceeds its baselines", False: "does not exceed its baselines"}
         return [
-            Fact("frames", f"frame score {number(row)}, {said[bool(row['q'] < SURE)]}", row["source"])
+            Fact("frames", f"frame score {number(row)}, {said[bool(row['q'] < SIGNIFICANT)]}", row["source"])
             for row in each(some)
         ]
 
@@ -198,12 +197,12 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         summary = FrameSummary.of(rows[0])
         read = f"{summary.read} sentences read, {summary.kept} pass the filter; lines skipped: {summary.skipped}."
         tested = [
-            f"{summary.n} {summary.average} scored; survive all four nulls: "
+            f"{summary.n} {summary.average} scored. Above all four baselines: "
             f"{', '.join(summary.survivors) or 'no head'}.",
-            "Beat the two place nulls alone (any word may look there): "
+            "Above the two position baselines only (any word may attend there): "
             f"{', '.join(summary.beat_places or ()) or 'no head'}.",
         ]
-        few = [f"{summary.n} {summary.average} scored: too few to test heads on, which takes {FEWEST}."]
+        few = [f"{summary.n} {summary.average} scored; a test needs {FEWEST}."]
         table = [head.columns(*names) for head in FrameHead.among(rows)]
         return [table, read, *(few if summary.n < FEWEST else tested)]
 
@@ -216,10 +215,7 @@ STUDY = FrameHeads()
 
 
 def read(options: FrameHeadsOptions) -> FrameReading:
-    """The sentences that the options name: JSON lines given as text, a file, or the bundled ones.
-
-    A .json file is one of the papers' lists. Raises InputError.
-    """
+    """Read the sentences: JSON lines given as text, a file (.json: one of the papers' lists), or the bundled ones."""
     if options.rows:
         return parse_rows(options.rows)
     file = config.inside(options.sentences or BUNDLED)
@@ -242,14 +238,6 @@ def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
             f"At least one sentence must pass the filter; of {len(reading.sentences)} none does ({reasons}): relax it."
         )
     return selection, reading
-
-
-def _check(options: FrameHeadsOptions) -> None:
-    if options.average not in ("sentences", "links"):
-        raise InputError(f'The average is over "sentences" or "links"; seen {options.average!r}: choose one.')
-    if options.draws is not None and options.draws < 1:
-        raise InputError(f"A null needs at least one draw; seen {options.draws}: leave it empty for enough.")
-    pairs_of((), direction=options.direction, pairing=options.pairing)
 
 
 def _sentence(scored: Scored) -> FrameSentence:

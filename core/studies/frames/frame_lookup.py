@@ -1,7 +1,4 @@
-"""One sentence: which targets and elements it may have, and how each head attends between two of its places.
-
-Proposals join a lexicon of frames with a parser's words; everything they say can be changed by hand.
-"""
+"""One sentence: its possible targets and frame elements, and how each head attends between two of its positions."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -39,10 +36,7 @@ class Target(NamedTuple):
 
 
 def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
-    """Every word that is a form of a lexical unit, with its frames; those of the word's part of speech come first.
-
-    tagged: a TaggedSentence. Predicates come before other words, these before "be" and the like.
-    """
+    """Return every word that is a form of a lexical unit, with its frames; predicates first, "be" and the like last."""
     targets = []
     for number, word in enumerate(tagged.words):
         frames = [pair for lemma in lemmas(word.text) for pair in lexicon.frames(lemma, word.pos)]
@@ -107,17 +101,15 @@ def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:
 
 @dataclass(frozen=True)
 class LinkPicture:
-    """How the heads of a checkpoint attend along the links of one sentence, in one direction.
+    """How heads attend along the links of one sentence, in one direction of `pairs_of`.
 
     Attributes:
-        direction: "element_to_target" or another of `pairs_of`.
-        score: max over the links' pieces; NaN everywhere where a decoder cannot look that way, and in layers of hybrids
-            without attention.
-        others: mean of the same over all other places of the sentence at the same distances; NaN without another place.
-        place_rank: 1 where no other place scores higher.
-        visible: whether the checkpoint can look that way.
-        borrowed: places of the bundled sentences that `others` is of, because this sentence has no other place; 0 where
-            it has.
+        score: maximum over the links' tokens; NaN if a causal model cannot attend that way, and in layers without
+            attention.
+        others: mean of the same at all other positions with the same distances; NaN without any.
+        place_rank: 1 if no other position scores higher.
+        visible: whether the checkpoint can attend that way.
+        borrowed: number of positions in bundled sentences that `others` is from; 0 if this sentence has some.
     """
 
     direction: str
@@ -131,14 +123,7 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """What heads are ranked by.
-
-        Args:
-            by: "score", or "difference" from what stands beside it.
-
-        Returns:
-            Scores, or differences where anything stands beside them.
-        """
+        """Return what heads are ranked by: the score, or with "difference" the score minus `others`."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
@@ -182,11 +167,11 @@ def picture(
 ) -> LinkPicture:
     """Score the links of one captured sentence in one direction. Raises InputError without a link.
 
-    null: asked for what heads do at that distance at large, where this sentence has no other place at it.
+    null: gives the attention at that distance in other sentences if this sentence has no other position.
     """
     if not links:
         raise InputError(
-            "A link needs a target and an element with pieces of the text; mark both, apart from each other."
+            "A link must have a target and an element with tokens of the text. Mark both, apart from each other."
         )
     weights = without_key(maps.weights, 0) if reading.without_first else maps.weights
     how: dict[str, Any] = {"direction": reading.direction, "pairing": reading.pairing, "causal": maps.causal}
@@ -229,22 +214,22 @@ def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) ->
 
 
 def headline(links: LinkPicture, element: str, target: str, by: str = "difference") -> str:
-    """What the first head does, beside the other places: "L2H1 looks from “he” to “gave”: 0.76, against 0.06 ..."."""
+    """Return how the first head attends between the words, and how it attends elsewhere at the same distance."""
     rows = links.rows(by)
     row = rows[0]
     ends = (element, target) if links.direction == "element_to_target" else (target, element)
-    sentence = f"{row['name']} looks from “{ends[0]}” to “{ends[1]}”: {row['score']:.2f}"
+    sentence = f"{row['name']} attends from “{ends[0]}” to “{ends[1]}” (weight {row['score']:.2f})"
     if links.borrowed:
         return (
-            f"{sentence}, against {row['same_distance']:.2f} on average at the same distance in the bundled sentences "
-            f"({links.borrowed:,} places), because this sentence has no other place at it; first of "
-            f"{len(rows)} heads."
+            f"{sentence}. At the same distance in the bundled sentences ({links.borrowed:,} pairs of tokens), the mean "
+            f"weight is {row['same_distance']:.2f}; this sentence has no other pair at that distance. The head is the "
+            f"first of {len(rows)}."
         )
     if links.places == 1:
-        return f"{sentence}; this sentence has no other place at the same distance to compare it with."
+        return f"{sentence}. The sentence has no other pair of tokens at the same distance for comparison."
     return (
-        f"{sentence}, against {row['same_distance']:.2f} on average at the same distance elsewhere in this sentence; "
-        f"this place is number {row['place_rank']:.0f} of {row['places']} for that head."
+        f"{sentence}. At the same distance elsewhere in the sentence, the mean weight is {row['same_distance']:.2f}. "
+        f"This pair of tokens ranks {row['place_rank']:.0f} of {row['places']} for that head."
     )
 
 
@@ -252,7 +237,7 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
     """The links of a sentence that a person marked, checked. Raises InputError."""
     check_apart(sentence)
     if not sentence.elements:
-        raise InputError("A link needs an element; mark the words that belong to the target.")
+        raise InputError("A link must have an element. Mark the words that belong to the target.")
     for name, spans in (("target", sentence.target), *((element.name, element.spans) for element in sentence.elements)):
         if not positions(encoding, spans):
             raise InputError(
@@ -262,15 +247,10 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
 
 
 def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list[dict[str, Any]]:
-    """Three distributions over the positions for one head (Fig 3's strip), long form.
+    """Return three distributions over the positions for one head (Fig 3), in long form.
 
-    Args:
-        head: zero-based.
-
-    Returns:
-        A row a line and position: line, position, token, weight, mark. Lines "from the element" and "from the target":
-        rows of the map, mean over the place's pieces; "to the target": its column, summed over its pieces. Marks:
-        "element", "target", "sink" (position 0) or "".
+    Rows have line, position, token, weight and mark ("element", "target", "sink" or ""). "from the element" and "from
+    the target" are mean map rows of the tokens; "to the target" is the sum of its columns.
     """
     weights = maps.of(head)
     elements = sorted({k for element, _ in links for k in element})

@@ -16,12 +16,7 @@ HABITS = ("previous", "next", "first")
 
 @dataclass(frozen=True)
 class Scored:
-    """A sentence, or one of its links.
-
-    Attributes:
-        frame: name of the frame; None where nobody said.
-        scores: of each head, layer by layer. *Shape:* (head,).
-    """
+    """A sentence, or one of its links. frame: None if unknown; scores: of each head, layer by layer."""
 
     id: str
     text: str
@@ -35,18 +30,14 @@ class Scored:
 
 @dataclass(frozen=True)
 class Draws:
-    """Sums over n sentences or links, true and in the draws of each null. Heads come layer by layer.
+    """Sums over n sentences or links, observed and in the draws of each null. Heads are ordered by layer.
 
     Attributes:
-        causal: whether queries see only keys up to their own.
-        habits: sums of what each head gives to the previous, next and first place. *Shape:* (head,) each.
-        distance: sums of scores in every draw of the null of places, as `packed` writes them.
-        query_observed: true sums of the largest residual weight at the links' own queries. *Shape:* (head,).
-        query: the same sums in every draw of the null of queries, as `packed` writes them.
-        share_observed: `query_observed` of shares of weight. *Shape:* (head,).
-        share: `query` of shares of weight.
-        contrasts: mean contrast of each one's links; NaN where none can be drawn, None of an earlier run. *Shape:*
-            (sentence, head).
+        habits: attention of each head to the previous, next and first position. *Shape:* (head,) each.
+        distance, query, share: sums in every draw, as `packed` writes them, of scores moved to other positions, and of
+            the largest residual weight (or share of weight) at other queries.
+        query_observed, share_observed: the observed sums. *Shape:* (head,).
+        contrasts: mean contrast of each sentence's links; NaN if none can be drawn. *Shape:* (sentence, head).
     """
 
     n: int
@@ -77,39 +68,18 @@ class Scores:
 
 
 def contrasts_of(draws: Sequence[Draws]) -> np.ndarray | None:
-    """The contrasts of all units.
-
-    Args:
-        draws: of each unit.
-
-    Returns:
-        One after another; None where none were measured (an earlier run). *Shape:* (sentence, head).
-    """
+    """Return the contrasts of all units [sentence, head], or None if they were not measured."""
     parts_drawn = [part.contrasts for part in draws if part.contrasts is not None]
     return np.concatenate(parts_drawn) if parts_drawn else None
 
 
 def packed(values: np.ndarray) -> str:
-    """Numbers as text: float32, compressed, in base64; a third of its size.
-
-    Args:
-        values: written row by row. *Shape:* (draw, head).
-
-    Returns:
-        What `unpacked` reads.
-    """
+    """Return numbers [draw, head] as float32, compressed, in base64."""
     return base64.b64encode(zlib.compress(values.astype("<f4").tobytes(), 1)).decode()
 
 
 def unpacked(text: str, draws: int) -> np.ndarray:
-    """Read what `packed` wrote.
-
-    Args:
-        text: in base64.
-
-    Returns:
-        *Shape:* (draw, head), float64.
-    """
+    """Read what `packed` wrote, as float64 [draw, head]."""
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<f4").reshape(draws, -1).astype(np.float64)
 
 

@@ -1,8 +1,4 @@
-"""Index a FrameNet release: read all its annotations once, as a job, so that a search takes milliseconds.
-
-Workers read slices of the lexical units and the full texts; what they leave has the sentences as compressed JSON lines,
-which `keep` writes into the store when the job is done.
-"""
+"""Index a FrameNet release: read all annotations once, as a job, so that a search takes milliseconds."""
 
 import base64
 import json
@@ -23,6 +19,7 @@ from ...store import frames
 from ...store.database import Database
 from ...store.rows import Row
 from ..contract import Done, Finished, Flag, Study, Unit
+from ..units import ChunkUnit
 from .records import NAMED_LINES, IndexedSlice
 
 UNITS_A_SLICE = 400  # lexical units; about a minute of NLTK's reader
@@ -34,14 +31,6 @@ class IndexFramesOptions:
     """Which release is indexed."""
 
     data: Annotated[str | None, Flag("unpacked fndata-1.x; default: ATLAS_FRAMENET", argument=True)] = None
-
-
-@dataclass(frozen=True)
-class Slice:
-    """Lexical units ("lu") or full texts ("text") from `start` on."""
-
-    kind: str
-    start: int
 
 
 @dataclass(frozen=True)
@@ -75,7 +64,7 @@ class Slices:
 class IndexFrames(Study[IndexFramesOptions, Slices]):
     """Read all annotation sets of a FrameNet release once and store them, searchable by frame, unit and element."""
 
-    name, options, partial, arguments = "index-frames", IndexFramesOptions, Slices, Slice
+    name, options, partial, arguments = "index-frames", IndexFramesOptions, Slices, ChunkUnit
     kinds = (IndexedSlice,)
     short_in = ("table", "json", "csv", "latex")
     called = "Index of FrameNet"
@@ -86,11 +75,13 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         release = _release(options)
         count = len(release.lexical_units) if (release.folder / "lu").is_dir() else 0
         lexical = [
-            Unit(f"lu-{start}", Slice("lu", start), size=min(UNITS_A_SLICE, count - start))
+            Unit(
+                f"lu-{start}", ChunkUnit("", "lu", start, start + UNITS_A_SLICE), size=min(UNITS_A_SLICE, count - start)
+            )
             for start in range(0, count, UNITS_A_SLICE)
         ]
         return lexical + [
-            Unit(f"text-{start}", Slice("text", start), size=10 * DOCUMENTS_A_SLICE)
+            Unit(f"text-{start}", ChunkUnit("", "text", start, start + DOCUMENTS_A_SLICE), size=10 * DOCUMENTS_A_SLICE)
             for start in range(0, len(release.documents), DOCUMENTS_A_SLICE)
         ]
 
@@ -123,8 +114,8 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         slices = [piece for part in run.partials() for piece in part.slices]
         if not slices:
             raise InputError(
-                "An index does not travel in a file of rows; index the release again while no other process holds the "
-                "database."
+                "An index cannot be imported from a file of rows. Index the release again while "
+                "no other process holds the database."
             )
         for release in dict.fromkeys(piece.release for piece in slices):
             pieces = [piece for piece in slices if piece.release == release]
@@ -155,14 +146,14 @@ STUDY = IndexFrames()
 def _release(options: IndexFramesOptions) -> Release:
     folder = options.data or settings().framenet
     if folder is None:
-        raise InputError("An index needs a FrameNet release folder; none is given: name one, or set ATLAS_FRAMENET.")
+        raise InputError("An index must have a FrameNet release folder; got none. Name one, or set ATLAS_FRAMENET.")
     return open_release(folder)
 
 
-def _readings(release: Release, some: Slice) -> Iterator[FrameReading]:
-    if some.kind == "lu":
-        for unit in release.lexical_units[some.start : some.start + UNITS_A_SLICE]:
+def _readings(release: Release, some: ChunkUnit) -> Iterator[FrameReading]:
+    if some.inputs == "lu":
+        for unit in release.lexical_units[some.start : some.stop]:
             yield release.exemplars(unit)
     else:
-        for document in release.documents[some.start : some.start + DOCUMENTS_A_SLICE]:
+        for document in release.documents[some.start : some.stop]:
             yield release.full_text(document)

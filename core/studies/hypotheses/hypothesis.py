@@ -10,7 +10,7 @@ import json
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -30,10 +30,12 @@ from ...tasks.own import absolute
 from ..contract import Done, Finished, Study, Unit
 from ..headline import Headline
 from ..lookup import find_study
+from ..merging import SortedBy
 from ..options import LARGEST_SEED, Checkpoint, Pipeline
 from ..records import Result
 from ..stored_runs import hashes_of
 from ..transport import decode, encode
+from ..units import NamedUnit
 from .measure_heads import keep_as_run, said_of, where_from
 from .predicates import Hypothesis, checked, counterpart_of, predicate_of
 from .readings import Evidence, Reading, evidence_of, needed_reading, random_effect
@@ -77,10 +79,11 @@ class RowChoice:
             or not seed.isdecimal()
         ):
             raise InputError(
-                f'Rows are named by task, split, limit and seed, such as mrpc:dev:200:0; "{text[:60]}" is not so.'
+                "Examples must be named by task, split, limit and seed, such as mrpc:dev:200:0; "
+                f'got "{text[:60]}". Correct it.'
             )
         if int(seed) > LARGEST_SEED:
-            raise InputError(f"A seed is at most {LARGEST_SEED}; {seed[:30]} was given.")
+            raise InputError(f"A seed must be at most {LARGEST_SEED}; got {seed[:30]}. Lower it.")
         return cls(task if task == FRAMES else absolute(task_of(task).key), split, int(limit) or None, int(seed), data)
 
     def __str__(self) -> str:
@@ -98,7 +101,9 @@ class RowChoice:
 
     def _sentences(self) -> list[AnnotatedSentence]:
         if self.split not in ("dev", "train"):
-            raise InputError(f'Sentences with frames are split into dev and train; "{self.split[:40]}" is neither.')
+            raise InputError(
+                f'The split of sentences with frames must be dev or train; got "{self.split[:40]}". Choose one of them.'
+            )
         found = list(frame_rows(FRAME_SENTENCES).sentences[self.split == "train" :: 2])
         if self.limit is not None and self.limit < len(found):
             drawn = np.random.default_rng(self.seed).choice(len(found), self.limit, replace=False)
@@ -131,14 +136,6 @@ class HypothesisOptions:
 
 
 @dataclass(frozen=True)
-class RunUnit:
-    """A unit of one of the batch's runs. run: its number; unit: the key of the unit."""
-
-    run: int
-    unit: str
-
-
-@dataclass(frozen=True)
 class RunPart:
     """What a unit of a run gave, and where from, as JSON. order: of the unit within its run."""
 
@@ -152,13 +149,13 @@ class RunPart:
 class HypothesisPartial:
     """Parts of the batch's runs."""
 
-    parts: tuple[RunPart, ...]
+    parts: Annotated[tuple[RunPart, ...], SortedBy("run", "order")]
 
 
 class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
     """Test a registered batch of hypotheses about heads: which of seven criteria each meets."""
 
-    name, options, partial, arguments = "hypothesis", HypothesisOptions, HypothesisPartial, RunUnit
+    name, options, partial, arguments = "hypothesis", HypothesisOptions, HypothesisPartial, NamedUnit
     typed_after = None
     kinds = (Criterion, CriteriaMet)
     section = "hypotheses"
@@ -182,22 +179,22 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
     def units(self, options: HypothesisOptions) -> list[Unit]:
         """Those of every run; hypotheses that cannot be tested are refused here."""
         if not options.hypotheses:
-            raise InputError("A test needs at least one hypothesis that was not withdrawn; register one.")
+            raise InputError("A test must have at least one hypothesis that was not withdrawn; got none. Register one.")
         for hypothesis in options.hypotheses:
             checked(hypothesis.predicate, {name: value for name, value in hypothesis.parameters if value})
         check_apart(options.thought, options.judged, studies.worker_cache.get_checkpoint(options.checkpoint))
         return [
-            Unit(f"{run.source} {unit.key}", RunUnit(number, unit.key), unit.size)
+            Unit(f"{run.source} {unit.key}", NamedUnit(unit.key, number=number), unit.size)
             for number, run in enumerate(runs_of(options))
             for unit in _units(run)
         ]
 
     def run(self, options: HypothesisOptions, unit: Unit) -> Done[HypothesisPartial]:
         """One unit of one run."""
-        piece: RunUnit = unit.arguments
-        run = runs_of(options)[piece.run]
+        piece: NamedUnit = unit.arguments
+        run = runs_of(options)[piece.number]
         divided = _units(run)
-        order = next(k for k, unit_number in enumerate(divided) if unit_number.key == piece.unit)
+        order = next(k for k, unit_number in enumerate(divided) if unit_number.key == piece.name)
         done = run.does.run(run.options, divided[order])
         _check_weights(options, run, done.provenance)
         packed = json.dumps(encode(done.partial))
@@ -206,13 +203,8 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
             and not run.is_random
             and len(hashes_of(done.provenance.weights_hash)) == 1
         )
-        part = RunPart(piece.run, order, packed, said_of(done.provenance))
+        part = RunPart(piece.number, order, packed, said_of(done.provenance))
         return Done(HypothesisPartial((part,)), done.provenance if is_own else Provenance())
-
-    def merge(self, options: HypothesisOptions, partials: Sequence[HypothesisPartial]) -> HypothesisPartial:
-        """All parts, run by run."""
-        parts = [part for partial in partials for part in partial.parts]
-        return HypothesisPartial(tuple(sorted(parts, key=lambda part: (part.run, part.order))))
 
     def results(self, options: HypothesisOptions, merged: HypothesisPartial) -> list[Result]:
         """Criteria of every hypothesis, then what is known of every head."""
@@ -229,7 +221,8 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         n = max((criterion.n or 0 for criterion in criteria), default=0)
         count = f"{len(ids)} hypothes{'is' if len(ids) == 1 else 'es'}"
         return Headline(
-            f"Of {count} {met['held out']} held on rows fixed before, and {met['causal']} are causal too.",
+            f"{met['held out']} of {count} held on examples that were fixed before, and {met['causal']} are also "
+            "causal.",
             n,
             "inputs",
             "",
@@ -322,8 +315,9 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
             marks = input_marks(row, checkpoint)
             if twin := next((own[mark] for mark in marks if mark in own), None):
                 raise InputError(
-                    f"A test counts each input once, but rows {twin} and {row.id} of {choice} are the same input "
-                    f"(letters or tokens are equal): remove repeated rows, or draw others."
+                    f"A test must count each input once; rows {twin} and {row.id} of {choice} are "
+                    "the same input (their letters or tokens are equal). Remove repeated "
+                    "examples, or draw others."
                 )
             own |= dict.fromkeys(marks, row.id)
             if choice is judged and before.intersection(marks):
@@ -331,9 +325,9 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
         second, before = own, before | set(own)
     if both:
         raise InputError(
-            f"A hypothesis is judged on rows that it was not thought of on, but {len(both)} of the "
-            f"{len(set(second.values()))} rows of {judged} are among those of {thought} ({both[0]} is the first): "
-            "choose another task or split."
+            f"A hypothesis must be judged on examples that it was not thought of on; {len(both)} "
+            f"of the {len(set(second.values()))} examples of {judged} are among those of "
+            f"{thought} (the first is {both[0]}). Choose another task or split."
         )
 
 
@@ -623,8 +617,9 @@ def _check_weights(options: HypothesisOptions, run: StudyRun, about: Provenance)
         and options.weights not in hashes_of(about.weights_hash)
     ):
         raise InputError(
-            f"These hypotheses are about {options.checkpoint} with the weights {options.weights[:12]}, and it has "
-            f"others now ({(about.weights_hash or '')[:12]}): they stay as they are; register them anew for these."
+            f"The weights of {options.checkpoint} must be those of the hypotheses, "
+            f"{options.weights[:12]}; they are {(about.weights_hash or '')[:12]} now. Register "
+            "the hypotheses again for these weights."
         )
 
 

@@ -1,6 +1,6 @@
-"""Several studies of one checkpoint's heads as one job: each becomes a run of its own, as if it had been asked alone.
+"""Several studies of one checkpoint's heads as one job; each becomes a run, as if it had been started alone.
 
-A study that this checkpoint cannot have (no values, no classifier) is left out with its sentence, unless all are.
+A study that the checkpoint does not support is left out with the reason, unless no study is left.
 """
 
 import json
@@ -19,11 +19,13 @@ from ...store.runs import Provenance, record_run, store_rows
 from ..contract import Done, Finished, Flag, Study, Unit, as_json
 from ..headline import Headline
 from ..lookup import find_study
+from ..merging import SortedBy
 from ..options import Checkpoint
 from ..preflight import check_runnable
 from ..provenance import provenance_of_run
 from ..records import Result, stated
 from ..transport import decode, encode
+from ..units import NamedUnit
 
 # what a row took of the bundled classifier, 22.9 s of units together: 2 cores that others used too, 24 November 2026
 ROW_SECONDS: Mapping[str, float] = MappingProxyType({
@@ -70,14 +72,6 @@ class MeasureHeadsOptions:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A unit of one of the studies. number: of the study; unit: the key of the unit."""
-
-    number: int
-    unit: str
-
-
-@dataclass(frozen=True)
 class UnitPart:
     """What a unit of a study gave, as JSON, and where from. error: why it gave nothing, "" where it did."""
 
@@ -92,7 +86,7 @@ class UnitPart:
 class Parts:
     """Parts of all the studies."""
 
-    parts: tuple[UnitPart, ...]
+    parts: Annotated[tuple[UnitPart, ...], SortedBy("number", "order")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +104,7 @@ class MeasuredStudy(Result):
 class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
     """Measure several scores of a checkpoint's heads as one job; each study's rows become a run of its own."""
 
-    name, options, partial, arguments = "measure-heads", MeasureHeadsOptions, Parts, Piece
+    name, options, partial, arguments = "measure-heads", MeasureHeadsOptions, Parts, NamedUnit
     typed_after = None
     kinds = (MeasuredStudy,)
 
@@ -129,35 +123,33 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         for number, planned in enumerate(options.studies):
             if planned.does.in_rounds or planned.study == self.name:
                 raise InputError(
-                    f"{planned.study} goes in rounds, so it is a job of its own: leave it out of this one."
+                    f"A study in a joint job must have a single round; {planned.study} has "
+                    "several. Leave it out and start it alone."
                 )
             try:
                 units = planned.does.units(planned.options)
             except AtlasError as error:
                 refused = refused or error
                 continue
-            divided += [Unit(f"{planned.study} {unit.key}", Piece(number, unit.key), unit.size) for unit in units]
+            divided += [
+                Unit(f"{planned.study} {unit.key}", NamedUnit(unit.key, number=number), unit.size) for unit in units
+            ]
         if refused and not divided:
             raise refused
         return divided
 
     def run(self, options: MeasureHeadsOptions, unit: Unit) -> Done[Parts]:
         """One unit of one study; why it cannot be, where it cannot."""
-        piece: Piece = unit.arguments
+        piece: NamedUnit = unit.arguments
         planned = options.studies[piece.number]
         divided = planned.does.units(planned.options)
-        order = next(k for k, unit_number in enumerate(divided) if unit_number.key == piece.unit)
+        order = next(k for k, unit_number in enumerate(divided) if unit_number.key == piece.name)
         try:
             done = planned.does.run(planned.options, divided[order])
         except AtlasError as error:
             return Done(Parts((UnitPart(piece.number, order, "", "{}", str(error)),)))
         part = UnitPart(piece.number, order, json.dumps(encode(done.partial)), said_of(done.provenance))
         return Done(Parts((part,)), Provenance(weights_hash=done.provenance.weights_hash))
-
-    def merge(self, options: MeasureHeadsOptions, partials: Sequence[Parts]) -> Parts:
-        """All parts, study by study."""
-        parts = [part for partial in partials for part in partial.parts]
-        return Parts(tuple(sorted(parts, key=lambda part: (part.number, part.order))))
 
     def results(self, options: MeasureHeadsOptions, merged: Parts) -> list[MeasuredStudy]:
         """One record a study, with the rows that it will keep."""
@@ -174,7 +166,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         measured = MeasuredStudy.among(rows)
         names = [result.study for result in measured if result.kept]
         scores = sum(result.scores for result in measured)
-        return Headline(f"Measured {', '.join(names)}; each is a result of its own.", scores, "scores of heads")
+        return Headline(f"Measured {', '.join(names)}. Each is stored as a separate result.", scores, "scores of heads")
 
     def keep(self, db: Database, run: Finished[MeasureHeadsOptions, Parts]) -> None:
         """Each study's rows as a run of its own."""
@@ -214,14 +206,9 @@ def _measured(planned: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
 def missing(
     checkpoint: str, task: str | None, *, measured: Set[str], class_set: str, data: str | None = None
 ) -> list[Asked]:
-    """Studies of which nothing is stored or ships, each with its options; none that this checkpoint cannot have.
+    """Return the studies without stored or bundled results that this checkpoint supports, with options.
 
-    Args:
-        task: whose rows are used; None for SST-2.
-        data: the folder of the rows; None for the bundled samples.
-
-    Returns:
-        What one job is to do, in the order of LOOKING, CLASSES, WHY, EFFECTS.
+    task: whose examples are used; None for SST-2. data: folder of the examples; None for the bundled samples.
     """
     names = [name for name in (*LOOKING, CLASSES, WHY, *EFFECTS) if name not in measured]
     if "disable" in measured and "operators" in names:
@@ -267,14 +254,7 @@ def said_of(provenance: Provenance) -> str:
 
 
 def where_from(units: Sequence[str]) -> dict[str, Any]:
-    """The provenance of a run whose units said these: what all say, and the ids of all rows, each once.
-
-    Args:
-        units: of each unit what `said_of` gave, at least one.
-
-    Returns:
-        Fields of `Provenance` by name.
-    """
+    """Return the provenance of a run from that of its units (`said_of`): common fields, and every row ID once."""
     said = [json.loads(unit) for unit in units]
     about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
     ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())
@@ -285,13 +265,7 @@ def keep_as_run(
     db: Database, study: Study[Any, Any], options: Any, said: Mapping[str, Any], rows: Sequence[Row], *,
     scores: bool = True,
 ) -> str:  # fmt: skip
-    """Keep a study's rows as a run of its own, as if it had been asked alone.
-
-    Args:
-        db: where it is kept.
-        said: fields of `Provenance` that its units said (`where_from`).
-        scores: whether scores of heads among them are the atlas's too.
-    """
+    """Store a study's rows as a run and return its ID. scores: whether its head scores are added to the atlas."""
     given = as_json(options)
     run = record_run(db, study.name, given, provenance_of_run(given, said), title=study.title(options))
     store_rows(db, run, rows, scores=scores)

@@ -1,7 +1,4 @@
-"""What may be said of a head: a closed list of predicates, each with typed parameters.
-
-The report has its *claims*; here it is *hypotheses*. Each predicate names the study that measures it on rows.
-"""
+"""The predicates of hypotheses about heads, with typed parameters. Each names the study that measures it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -55,7 +52,7 @@ class Predicate:
 def _among(names: tuple[str, ...]) -> Callable[[str], object]:
     def check(value: str) -> None:
         if value not in names:
-            raise InputError(f'It is one of {", ".join(names)}; "{value[:60]}" is none of them: choose one.')
+            raise InputError(f'The value must be one of {", ".join(names)}; got "{value[:60]}". Choose one of them.')
 
     return check
 
@@ -66,7 +63,9 @@ def _margin(value: str) -> None:
     except ValueError:
         fits = False
     if not fits:
-        raise InputError(f'A margin is a number of nats above 0, such as {MARGIN}; "{value[:60]}" is not: correct it.')
+        raise InputError(
+            f'A margin must be a number of nats above 0, such as {MARGIN}; got "{value[:60]}". Correct it.'
+        )
 
 
 def _share(value: str) -> None:
@@ -75,7 +74,7 @@ def _share(value: str) -> None:
     except ValueError:
         fits = False
     if not fits:
-        raise InputError(f'A share lies between 0 and 1; "{value[:60]}" does not: correct it.')
+        raise InputError(f'A share must be between 0 and 1; got "{value[:60]}". Correct it.')
 
 
 def counterpart_of(value: str) -> tuple[str, Head]:
@@ -83,7 +82,8 @@ def counterpart_of(value: str) -> tuple[str, Head]:
     checkpoint, colon, name = value.rpartition(":")
     if not colon or not checkpoint.strip():
         raise InputError(
-            f'A counterpart is a checkpoint and a head, such as atlas-encoder-sst2:L2H3; "{value[:60]}" is not.'
+            "A counterpart must be a checkpoint and a head, such as atlas-encoder-sst2:L2H3; got "
+            f'"{value[:60]}". Correct it.'
         )
     return checkpoint.strip(), Head.parse(name.strip())
 
@@ -166,30 +166,29 @@ PREDICATES: Mapping[str, Predicate] = MappingProxyType({predicate.key: predicate
 def predicate_of(key: str) -> Predicate:
     """A predicate by its key. Raises InputError naming all."""
     if key not in PREDICATES:
-        raise InputError(f'A predicate is one of {", ".join(PREDICATES)}; "{key[:60]}" is none of them: choose one.')
+        raise InputError(f'A predicate must be one of {", ".join(PREDICATES)}; got "{key[:60]}". Choose one of them.')
     return PREDICATES[key]
 
 
 def checked(key: str, values: Mapping[str, str]) -> Parameters:
-    """All parameters of a predicate, in its order.
+    """Return all parameters of a predicate in order, with defaults for those left out.
 
-    Args:
-        values: parameters by name; those left out have their defaults.
-
-    Raises:
-        InputError: there is no such predicate or parameter, one is missing, or one cannot have its value.
+    Raises InputError for an unknown predicate or parameter, a missing one, or a wrong value.
     """
     predicate = predicate_of(key)
     names = [parameter.name for parameter in predicate.parameters]
     for name in values:
         if name not in names:
-            raise InputError(f'The predicate {key} has the parameters {", ".join(names)}; "{name[:60]}" is none.')
+            raise InputError(
+                f'A parameter of {key} must be one of {", ".join(names)}; got "{name[:60]}". Correct its name.'
+            )
     whole = []
     for parameter in predicate.parameters:
         value = values.get(parameter.name, parameter.default)
         if value is None or (parameter.default is None and not value.strip()):
             raise InputError(
-                f"The predicate {key} needs its parameter {parameter.name} ({parameter.meaning}): give it."
+                f"The predicate {key} must have its parameter {parameter.name} "
+                f"({parameter.meaning}); it is missing. Give it."
             )
         if value:
             parameter.check(value)
@@ -199,8 +198,9 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
         for name in filter(None, (parameters["class"], parameters["control"])):
             if name not in CLASSES[parameters["set"]]:
                 raise InputError(
-                    f"The classes of {parameters['set']} are {', '.join(CLASSES[parameters['set']])}; {name} is none "
-                    "of them: choose one, or the other set."
+                    f"A class of {parameters['set']} must be one of "
+                    f"{', '.join(CLASSES[parameters['set']])}; got {name}. Choose one of them, or "
+                    "the other set."
                 )
     named = ("feature", "offset", "relation", "component", "class")
     if parameters.get("control") and parameters["control"] in (parameters.get(name) for name in named):

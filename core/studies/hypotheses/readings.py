@@ -25,19 +25,17 @@ from ...scoring.roles import ROLES, TIMES
 from ...tasks.features import feature_of
 from ...tasks.relations import relation_of
 from ..frames.frame_partials import contrasts_of, unpacked
-from ..prediction_changes import share_interval
+from ..outcomes import share_interval
 from .predicates import DIRECTIONS, Hypothesis, counterpart_of
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A number of one head.
+    """A measured value of one head with its 95 % interval; None if it is undefined.
 
     Attributes:
-        value, low, high: with its 95 % interval; None where it is undefined.
-        p: one-sided, that it is not beyond `least`; None where there is no test.
-        least: what it must be beyond.
-        baseline: what was taken off, or what it is beside, for the reader.
+        p: one-sided, that the value is not above `least`; None without a test.
+        baseline: what was subtracted, or what the value is compared with.
     """
 
     measure: str
@@ -57,11 +55,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one run says of a hypothesis; a text says why there is no number.
-
-    Attributes:
-        causal: where the run itself intervenes; else None.
-    """
+    """What one run shows about a hypothesis; a text explains a missing value. causal: only if the run itself
+    intervenes."""
 
     effect: Reading | str
     explained: Reading | str
@@ -244,27 +239,15 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def effect_estimate(changes: np.ndarray) -> Means:
-    """Changes of the loss of one head by row as an accumulator, so that they have the interval and p of all means.
-
-    Args:
-        changes: loss without the head less loss with it. *Shape:* (row,).
-    """
+    """Return changes of the loss without one head [example] as an accumulator, for the same interval and p as other
+    means."""
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
     return means
 
 
 def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Reading | str:
-    """How far the loss rises under an operator on a head, beside a margin.
-
-    Args:
-        partial: merged, of the study `operators`.
-        head: zero-based.
-        margin: of the loss, in nats.
-
-    Returns:
-        The reading, or why there is none.
-    """
+    """Return how far the loss (nats) rises if a head is ablated, compared with a margin, or why it is undefined."""
     head.within(partial.layers, partial.heads)
     changes = partial.changes[partial.operators.index(operator), head.layer * partial.heads + head.head]
     whole = reading("rise of the loss in nats", effect_estimate(changes - margin).result(), Head(0, 0))
@@ -308,21 +291,17 @@ MAP_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = Mapping
 
 
 def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float = 0.0) -> Evidence:
-    """What a run's merged partial result says.
-
-    Args:
-        random: the effect that random weights have; an effect must be beyond it and beyond the hypothesis' least.
-    """
+    """Return what a run's merged partial result shows. random: effect of random weights, which the effect must exceed
+    too."""
     beyond = hypothesis.with_least(max(hypothesis.least, random))
     every = {**MAP_READERS, **SHARE_READERS, **INTERVENTION_READERS}
     return every[hypothesis.predicate](beyond, partial, head)
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """The largest effect of all heads of the hypothesis' layer in runs of random weights; 0 without any.
+    """Return the largest effect of all heads of the hypothesis' layer in runs of random weights; 0 without any.
 
-    Heads of a layer with random weights are exchangeable, so an untrained head has a larger effect than all k of them
-    with probability 1 / (k + 1).
+    Random heads of a layer are exchangeable, so an untrained head exceeds all k of them with probability 1 / (k + 1).
     """
     effects = [effect for partial in partials for effect in _effects(hypothesis, partial)]
     return max(effects, default=0.0)
@@ -454,16 +433,8 @@ def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
 
 
 def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
-    """A share with Wilson's 95 % interval, and p of a binomial test that it is at most `least`.
-
-    Args:
-        measure: what the share is of, in words.
-        hits: whether each map counts. *Shape:* (map,), bool.
-        least: what the share must be beyond, 0 to 1.
-
-    Returns:
-        The reading; without any map its value is None and its p is 1.
-    """
+    """Return a share of maps with a Wilson interval, and p of a binomial test that it is at most `least`; p is 1
+    without maps."""
     if not len(hits):
         return Reading(measure, None, None, None, 0, 1.0, least, least)
     p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))

@@ -13,13 +13,12 @@ LEVELLED = ("held out", "explained")  # whose p are corrected within the batch a
 
 @dataclass(frozen=True, kw_only=True)
 class Criterion(Result):
-    """Whether a hypothesis meets one criterion.
+    """Whether a hypothesis meets one of CRITERIA.
 
     Attributes:
-        hypothesis: its id. subject: the head as L1H2. criterion: one of CRITERIA. state: met, not met, not tested, or
-        measure: what the value is. low, high: its 95 % interval. least: what it must be beyond, at least as much as
-        n: inputs (or links) it rests on. p: one-sided; adjusted: by Holm within the batch; level: of the batch.
-        measured_by: study and rows. run: the stored run of that, where it was tested here.
+        subject: the head, such as L1H2. measure: what the value is. least: what it must exceed.
+        n: inputs (or links). p: one-sided; adjusted: by Holm within the batch; level: of the batch.
+        measured_by: study and examples. run: the stored run, if it was tested here.
         note: why it is not tested, or what else must be known.
     """
 

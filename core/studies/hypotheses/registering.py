@@ -1,7 +1,7 @@
-"""Registering hypotheses before they are tested, and what a test of a registered batch is asked.
+"""Registration of hypotheses before they are tested, and the options of the test.
 
-The level is spent over all batches about the same weights that share a judging input; withdrawn ones count. Runs of
-these weights that were stored before are looked at: what they measured on judging inputs was seen before registration.
+The level is divided over all batches about the same weights that share an evaluation input, including withdrawn ones.
+Earlier runs of these weights are searched for evaluation inputs, because their results were known before registration.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +64,10 @@ class Proposal:
     def hypothesis(self) -> Hypothesis:
         """The hypothesis that is proposed, checked, without an id. Raises InputError."""
         if self.head.part:
-            raise InputError(f"Hypotheses are about models with one set of heads; {self.head} is of one of three sets.")
+            raise InputError(
+                f"A hypothesis must be about a model with one kind of heads; {self.head} is of "
+                "one of three. Choose another head."
+            )
         return Hypothesis("", *self.head, self.predicate, checked(self.predicate, self.parameters))
 
 
@@ -72,25 +75,18 @@ def register(
     db: Database, checkpoint: str, proposals: Sequence[Proposal], *, thought: RowChoice, judged: RowChoice,
     annotator: str = "",
 ) -> tuple[str, list[str]]:  # fmt: skip
-    """Store a batch of hypotheses before it is tested.
+    """Store a batch of hypotheses before it is tested; return its ID and those of its hypotheses.
 
-    Args:
-        db: where it is stored.
-        judged: the rows that are to judge them; none of those they were thought of on.
-
-    Returns:
-        The batch's id, and those of its hypotheses, in the proposals' order.
-
-    Raises:
-        InputError: judged on rows that it was thought of on; parameters that are missing or wrong; a head that the
-            checkpoint does not have; the same hypothesis twice; a checkpoint that cannot be judged on these rows.
-        CheckpointError: there is no such checkpoint.
+    judged: examples for evaluation, none of which may be among `thought`. Raises InputError for shared or repeated
+    inputs, wrong parameters or heads, or a repeated hypothesis; CheckpointError for an unknown checkpoint.
     """
     if not 0 < len(proposals) <= MOST_HYPOTHESES:
-        raise InputError(f"A batch has 1 to {MOST_HYPOTHESES} hypotheses; {len(proposals)} were given.")
+        raise InputError(
+            f"A batch must have 1 to {MOST_HYPOTHESES} hypotheses; got {len(proposals)}. Change their number."
+        )
     whole = [proposal.hypothesis for proposal in proposals]
     if len(set(whole)) < len(whole):
-        raise InputError("A batch says each thing once, and one hypothesis is given twice: leave one out.")
+        raise InputError("The hypotheses of a batch must differ; one is given twice. Leave one out.")
     opened = studies.worker_cache.get_checkpoint(checkpoint)
     check_apart(thought, judged, opened)
     for hypothesis in whole:
@@ -119,15 +115,10 @@ def register(
 
 
 def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[Row]:
-    """Runs of these weights that are stored here or ship, with how many judging inputs each has.
+    """Return the stored and bundled runs of these weights, and unfinished jobs, with the number of evaluation inputs in
+    each.
 
-    Args:
-        db: whose runs; jobs too whose units are stored, with or without a run.
-        judged: the judging rows, with what their inputs are known by.
-
-    Returns:
-        One row a run: run, study, title, created, code_version, source, and inputs, how many judging inputs it has;
-        the rows of a run that cannot be read any more are known by their ids.
+    If the examples of a run can no longer be read, they are compared by ID.
     """
     wanted, ids = {mark for _, _, *marks in judged for mark in marks}, {row_id for row_id, *_ in judged}
     rows_of: dict[tuple[str, str, str | None], dict[str, TaskRow]] = {}
@@ -191,8 +182,9 @@ def _check_rows(hypotheses: Sequence[Hypothesis], thought: RowChoice, judged: Ro
         for choice in (thought, judged):
             if (choice.task == FRAMES) != (hypothesis.predicate == "frame-link"):
                 raise InputError(
-                    f'"{hypothesis.sentence}" cannot be judged on {choice}: frame links take rows of {FRAMES} '
-                    f"({FRAMES}:train and {FRAMES}:dev), and everything else takes rows of a task."
+                    f'"{hypothesis.sentence}" cannot be judged on {choice}: frame links must have '
+                    f"examples of {FRAMES} ({FRAMES}:train and {FRAMES}:dev), and other "
+                    "hypotheses examples of a task. Choose other examples."
                 )
 
 
@@ -210,33 +202,37 @@ def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesi
         named = every[-1].batch
     batch = next((one for one in batches(db) if one.batch == named), None)
     if batch is None:
-        raise StoreError(f'A hypothesis or batch is named by its id, and "{name[:60]}" is none; see `hypothesis list`.')
+        raise StoreError(
+            f'A hypothesis or batch must be named by its ID; "{name[:60]}" is unknown. See `hypothesis list`.'
+        )
     return batch, [one for one in every if one.batch == named]
 
 
 def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> HypothesisOptions:
-    """What a test of a batch is asked: those of its hypotheses that were not withdrawn.
+    """Return the options for testing the hypotheses of a batch that were not withdrawn.
 
-    Raises:
-        InputError: the checkpoint has other weights now, rows have changed, or all were withdrawn.
+    Raises InputError if the checkpoint's weights or the examples have changed, or all hypotheses were withdrawn.
     """
     now = present_weights(batch.checkpoint)
     if now and now != batch.weights_hash:
         raise InputError(
-            f"These hypotheses are about {batch.checkpoint} with the weights {batch.weights_hash[:12]}, and it has "
-            f"others now ({now[:12]}): they stay as they are; register them anew for these weights."
+            f"The weights of {batch.checkpoint} must be those of the hypotheses, "
+            f"{batch.weights_hash[:12]}; they are {now[:12]} now. Register the hypotheses again "
+            "for these weights."
         )
     thought, judged = RowChoice(**batch.thought), RowChoice(**batch.judged)
     for choice, before in ((thought, batch.thought_rows), (judged, batch.judged_rows)):
         changed = changed_row(choice, before)
         if changed:
             raise InputError(
-                f"The rows of {choice} are not those that were registered: {changed} has changed; bring back the file, "
-                "or register the hypotheses anew."
+                f"The examples of {choice} must be those that were registered; {changed} has "
+                "changed. Restore the file, or register the hypotheses again."
             )
     standing = tuple(hypothesis_of(member) for member in members if member.withdrawn is None)
     if not standing:
-        raise InputError(f"All hypotheses of the batch {batch.batch} were withdrawn: register others.")
+        raise InputError(
+            f"A batch must have a hypothesis that was not withdrawn; all of {batch.batch} were. Register others."
+        )
     return HypothesisOptions(
         checkpoint=batch.checkpoint, hypotheses=standing, thought=thought, judged=judged, batch=batch.batch,
         level=batch.level, registered=len(members), weights=batch.weights_hash,

@@ -1,7 +1,4 @@
-"""Pattern classes of maps: drawing, training, classifying.
-
-Modules load when they are used: `from core import studies`, `studies.patterns.module.name` (docs/decisions/026).
-"""
+"""Pattern classes of maps: drawing, training, classifying. Modules load on first use (decision 026)."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""Draw attention maps to label: few of each input, all heads alike, with the seed that drew them.
+"""Draw attention maps to label, at random by a seed, with every head equally often.
 
-Kovaleva et al. drew about 400 maps at random from inputs of several tasks. At most four maps of an input are
-drawn by default, because maps of one input are alike and labels should cover many inputs.
+Kovaleva et al. drew about 400 maps from inputs of several tasks. By default at most four maps per input are drawn,
+because maps of one input are similar.
 """
 
 import hashlib
@@ -19,10 +19,11 @@ from ...errors import InputError
 from ...store import labels
 from ...store.database import Database
 from ...store.rows import Row
-from ...tasks.glue import TaskRow, read_rows, task_of
+from ...tasks.glue import read_rows, task_of
 from ..attention.inputs import Tasks
 from ..contract import Done, Finished, Study, Unit
 from ..options import Checkpoint, Data, InputSplit, Seed
+from ..units import ExampleUnit
 from .records import DrawnMaps
 
 PASTED = "text"  # the "task" of sentences a person typed
@@ -46,25 +47,9 @@ class DrawMapsOptions:
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """Numbers of inputs, in the order they are drawn from."""
-
-    inputs: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class DrawnMap:
-    """A map as the store keeps it.
-
-    Attributes:
-        map_id: as `map_id` makes it.
-        task: whose row it is of; PASTED for a text that a person typed.
-        layer: zero-based.
-        head: zero-based, in the layer.
-        causal: whether queries see only keys up to their own.
-        maximum: as `largest` reads it, to four digits.
-        weights: attention weights, little-endian float16. *Shape:* (query, key).
-    """
+    """A map as it is stored. task: PASTED for a typed text; maximum: `largest`, to four digits; weights: float16
+    [query, key]."""
 
     map_id: str
     checkpoint: str
@@ -97,7 +82,7 @@ class MapBatch:
 class DrawMaps(Study[DrawMapsOptions, MapBatch]):
     """Draw attention maps to label."""
 
-    name, options, partial, arguments = "draw-maps", DrawMapsOptions, MapBatch, Inputs
+    name, options, partial, arguments = "draw-maps", DrawMapsOptions, MapBatch, ExampleUnit
     typed_after = None
     kinds = (DrawnMaps,)
     counts = "inputs"
@@ -117,12 +102,12 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
         turns = [deck[k] for k in range(max(map(len, decks))) for deck in decks if k < len(deck)]
         needed = -(-options.count // options.per_input)
         chosen = turns[: 2 * needed + ROWS_A_UNIT]  # some are too long and are passed over
-        return [Unit("all", Inputs(tuple(chosen)), size=needed)]
+        return [Unit("all", ExampleUnit(tuple(chosen)), size=needed)]
 
     def run(self, options: DrawMapsOptions, unit: Unit) -> Done[MapBatch]:
         """Draw and capture."""
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
-        return Done(MapBatch(tuple(drawn(checkpoint, options, unit.arguments.inputs))))
+        return Done(MapBatch(tuple(drawn(checkpoint, options, unit.arguments.positions))))
 
     def results(self, options: DrawMapsOptions, merged: MapBatch) -> list[DrawnMaps]:
         """How many maps of how many inputs were drawn, by task."""
@@ -138,7 +123,8 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
         partials = list(run.partials())
         if not partials:
             raise InputError(
-                "Drawn maps do not travel in a file of rows; draw them again while no other process holds the database."
+                "Drawn maps cannot be imported from a file of rows. Draw them again while no "
+                "other process holds the database."
             )
         for part in partials:
             labels.store_maps(db, [drawn_map.row() for drawn_map in part.maps])
@@ -163,15 +149,16 @@ def sources(options: DrawMapsOptions) -> list[MapInput]:
     if options.texts:
         return [MapInput(PASTED, "", _digest(text), text, None) for text in options.texts]
     return [
-        MapInput(task_of(task).key, options.split, _named(row, options.data), row.text, row.pair)
+        MapInput(
+            task_of(task).key,
+            options.split,
+            (row.id if options.data is None else f"{row.id}-{_digest(row.text, row.pair or '')}"),
+            row.text,
+            row.pair,
+        )
         for task in options.tasks
         for row in read_rows(task, options.split, folder=options.data)
     ]
-
-
-def _named(row: TaskRow, folder: str | None) -> str:
-    """A row of a folder is told by its text from the row of the samples (or of another folder) at the same place."""
-    return row.id if folder is None else f"{row.id}-{_digest(row.text, row.pair or '')}"
 
 
 def _digest(*texts: str) -> str:
@@ -181,9 +168,10 @@ def _digest(*texts: str) -> str:
 def plan(
     inputs: Sequence[int], heads: Sequence[Head], *, count: int, per_input: int, seed: int
 ) -> list[tuple[int, Head]]:
-    """`count` pairs (input, head): inputs in random order, `per_input` heads each; every head is used equally often.
+    """Return `count` different pairs (input, head): inputs in random order, `per_input` heads each, every head equally
+    often.
 
-    Fewer when inputs times `per_input` do not suffice. No pair comes twice.
+    Fewer if there are not enough inputs.
     """
     chance = random.Random(seed)  # noqa: S311
     order = chance.sample(list(inputs), len(inputs))
@@ -212,8 +200,8 @@ def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> I
     fitting = [k for k in inputs if not encodings[k].cut and len(encodings[k]) <= options.longest][:needed]
     if not fitting:
         raise InputError(
-            f"Maps are drawn from inputs of at most {options.longest} word pieces; none of "
-            f"{len(encodings)} is that short: raise the limit or choose another task."
+            f"Maps must be drawn from inputs of at most {options.longest} tokens; all "
+            f"{len(encodings)} inputs are longer. Raise the limit or choose another task."
         )
     heads = checkpoint.all_heads
     chosen: dict[int, list[Head]] = {}
@@ -247,13 +235,5 @@ def _map(checkpoint: Any, source: MapInput, encoding: Any, head: Head, weights: 
 
 
 def largest(weights: np.ndarray, *, causal: bool) -> float:
-    """The largest weight of a map; of a causal one without query 0, whose only weight is 1.
-
-    Args:
-        weights: attention weights. *Shape:* (query, key).
-        causal: whether queries see only keys up to their own.
-
-    Returns:
-        0 to 1.
-    """
+    """Return the largest weight of a map [query, key], without query 0 in causal maps, whose only weight is 1."""
     return float(weights[1:].max() if causal and len(weights) > 1 else weights.max())

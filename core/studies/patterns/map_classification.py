@@ -38,10 +38,9 @@ class Classified:
     """Pattern classes of all maps of some inputs.
 
     Attributes:
-        size: pieces beyond which a map is cropped; None where none is.
-        classes: numbers of classes. *Shape:* (input, layer, head), int16.
-        unsure: how many maps of an input the classifier was unsure of. *Shape:* (input,), int.
-        outside: how many lie outside what it was trained on. *Shape:* (input,), int.
+        size: tokens beyond which a map is cropped; None if maps are not cropped.
+        classes: class numbers. *Shape:* (input, layer, head), int16.
+        unsure, outside: number of an input's maps with an uncertain class, and outside the training distribution.
     """
 
     names: tuple[str, ...]

@@ -1,13 +1,13 @@
-"""Classify every head's map on rows of a task, and count: the shares of Fig 2 and each head's majority class.
+"""Pattern classes of every head's maps on a task: the shares of Fig 2 and each head's majority class.
 
-Kovaleva et al. section 4.1 (up to 1000 dev rows a task, all heads); the GPT-2 replication used 200. Maps are
-classified as they are computed and dropped; what is kept is a count by input, class, layer and head.
+Kovaleva et al. 2019, section 4.1 (up to 1,000 dev examples per task); the GPT-2 replication used 200. Maps are
+classified as they are computed and are not stored.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -19,11 +19,12 @@ from ...store.rows import Row
 from ...store.runs import Provenance
 from ...tasks.glue import TaskRow, read_rows, task_of
 from ..contract import Done, Study, Unit
-from ..head_facts import Fact, HeadScores, each
-from ..headline import Headline, percent
+from ..headline import Fact, Headline, HeadScores, each, percent
+from ..merging import AllOf, MergedBy, PerExampleFirst, Summed
 from ..options import Data, InputSplit, Limit, Seed, TaskName
-from ..prediction_changes import share_interval
+from ..outcomes import share_interval
 from ..records import picked
+from ..units import ChunkUnit
 from .records import ClassNote, ClassRow, ClassShare, HeadClass, HeadClassShare, MovedShare
 
 ROWS_A_UNIT = 50
@@ -49,48 +50,38 @@ class PatternSharesOptions:
 
 
 @dataclass(frozen=True)
-class MapChunk:
-    """ROWS_A_UNIT rows from `start` on, on a checkpoint."""
-
-    checkpoint: str
-    start: int
-
-
-@dataclass(frozen=True)
 class ClassifiedChunk:
-    """Pattern classes of all maps of some inputs of a checkpoint.
+    """Pattern classes of all maps of some inputs of a checkpoint. Arrays are [input, ...].
 
     Attributes:
-        classes: numbers of classes. *Shape:* (input, layer, head), int.
-        unsure: how many of an input's maps the classifier was unsure of. *Shape:* (input,), int.
-        outside: how many lie outside what it was trained on. *Shape:* (input,), int.
-        cut: how many tokens of the input were cut. *Shape:* (input,), int.
-        cropped: whether its maps were cropped for the classifier. *Shape:* (input,), bool.
-        small: how many inputs are too small to have a pattern and are left out.
+        classes: class numbers. *Shape:* (input, layer, head), int.
+        unsure, outside: number of maps with an uncertain class, and outside the training distribution.
+        cut: number of truncated tokens. cropped: whether the maps were cropped.
+        small: number of inputs that are too short to have a pattern.
     """
 
     checkpoint: str
-    row_ids: tuple[str, ...]
+    row_ids: AllOf[str]
     names: tuple[str, ...]
-    classes: np.ndarray
-    unsure: np.ndarray
-    outside: np.ndarray
-    cut: np.ndarray
-    cropped: np.ndarray
-    small: int = 0
+    classes: PerExampleFirst
+    unsure: PerExampleFirst
+    outside: PerExampleFirst
+    cut: PerExampleFirst
+    cropped: PerExampleFirst
+    small: Summed[int] = 0
 
 
 @dataclass(frozen=True)
 class Counts:
     """Classes of the maps of each checkpoint."""
 
-    pieces: tuple[ClassifiedChunk, ...]
+    pieces: Annotated[tuple[ClassifiedChunk, ...], MergedBy("checkpoint")]
 
 
 class PatternShares(Study[PatternSharesOptions, Counts]):
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
 
-    name, options, partial, arguments = "pattern-shares", PatternSharesOptions, Counts, MapChunk
+    name, options, partial, arguments = "pattern-shares", PatternSharesOptions, Counts, ChunkUnit
     question = "Which attention patterns are most frequent?"
     typed_after = None
     looks_at_maps = True
@@ -118,12 +109,14 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
     def units(self, options: PatternSharesOptions) -> list[Unit]:
         """Rows of the task in pieces, for each checkpoint."""
         if not options.classifier:
-            raise InputError("Shares need a trained classifier; none was given: train one on the Classifier page.")
+            raise InputError(
+                "Pattern shares must have a trained classifier; got none. Train one on the Classifier page."
+            )
         count = len(_rows(options))
         return [
             Unit(
                 f"{checkpoint} rows {start + 1}-{min(start + ROWS_A_UNIT, count)}",
-                MapChunk(checkpoint, start),
+                ChunkUnit(checkpoint, options.task, start, min(start + ROWS_A_UNIT, count)),
                 min(ROWS_A_UNIT, count - start),
             )
             for checkpoint in options.checkpoints
@@ -132,9 +125,11 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
 
     def run(self, options: PatternSharesOptions, unit: Unit) -> Done[Counts]:
         """Class number of every layer and head for each of some rows of the task."""
-        of: MapChunk = unit.arguments
+        of: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(of.checkpoint)
-        rows, encodings, small = _large_enough(checkpoint, _rows(options)[of.start : of.start + ROWS_A_UNIT])
+        both = [(row, checkpoint.encode(row.text, row.pair)) for row in _rows(options)[of.start : of.stop]]
+        large = [(row, encoding) for row, encoding in both if len(encoding) > patterns.suggestions.TOO_SMALL]
+        rows, encodings, small = [row for row, _ in large], [encoding for _, encoding in large], len(both) - len(large)
         maps = studies.patterns.map_classification.classified(
             checkpoint, encodings, _bytes(options.classifier), dtype=options.dtype
         )
@@ -169,16 +164,6 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
             provenance,
         )
 
-    def merge(self, options: PatternSharesOptions, partials: Sequence[Counts]) -> Counts:
-        """The inputs of each checkpoint, one after another."""
-        pieces = [piece for part in partials for piece in part.pieces]
-        return Counts(
-            tuple(
-                _together([piece for piece in pieces if piece.checkpoint == checkpoint])
-                for checkpoint in dict.fromkeys(piece.checkpoint for piece in pieces)
-            )
-        )
-
     def results(self, options: PatternSharesOptions, merged: Counts) -> list[ClassRow]:
         """By checkpoint the share of each class, as counted and corrected, and the class of each head; then the change
         of each class from the first checkpoint to the second, paired by input."""
@@ -186,8 +171,9 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         for piece in merged.pieces:
             if not len(piece.classes):
                 raise InputError(
-                    f"A pattern takes maps of more than {patterns.suggestions.TOO_SMALL} tokens; all {piece.small} "
-                    f"inputs of {options.task} are shorter, too small to have one: take longer ones."
+                    f"Inputs must have more than {patterns.suggestions.TOO_SMALL} tokens to have "
+                    f"a pattern; all {piece.small} inputs of {options.task} are shorter. Take "
+                    "longer ones."
                 )
             about = _about(options, piece)
             results += _shares(options, piece, about)
@@ -232,31 +218,13 @@ def _rows(options: PatternSharesOptions) -> list[TaskRow]:
     return read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
 
 
-def _large_enough(checkpoint: Any, rows: Sequence[TaskRow]) -> tuple[list[TaskRow], list[Any], int]:
-    """Rows whose maps can have a pattern, their encodings, and how many have none."""
-    both = [(row, checkpoint.encode(row.text, row.pair)) for row in rows]
-    large = [(row, encoding) for row, encoding in both if len(encoding) > patterns.suggestions.TOO_SMALL]
-    return [row for row, _ in large], [encoding for _, encoding in large], len(both) - len(large)
-
-
 def _bytes(file: str) -> bytes:
     try:
         return config.inside(file).read_bytes()
     except OSError as error:
         raise InputError(
-            f"A classifying job reads its classifier from {Path(file).name}, which is gone: start the job anew."
+            f"The classifier {Path(file).name} must be readable; it is gone. Start the job again."
         ) from error
-
-
-def _together(pieces: Sequence[ClassifiedChunk]) -> ClassifiedChunk:
-    def whole(name: str) -> np.ndarray:
-        return np.concatenate([getattr(piece, name) for piece in pieces])
-
-    row_ids = tuple(row_id for piece in pieces for row_id in piece.row_ids)
-    return ClassifiedChunk(
-        pieces[0].checkpoint, row_ids, pieces[0].names, whole("classes"), whole("unsure"), whole("outside"),
-        whole("cut"), whole("cropped"), sum(piece.small for piece in pieces),
-    )  # fmt: skip
 
 
 def _about(options: PatternSharesOptions, piece: ClassifiedChunk) -> Any:

@@ -126,15 +126,14 @@ class MovedShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutScore(Result):
-    """How good a classifier is on maps it did not see.
+    """Scores of a classifier on held-out maps.
 
     Attributes:
-        part: "scores", of the headline or beside it, or "checkpoint", of one that was left out.
-        macro_f1, low, high: over classes of at least ten maps, with its 95 % interval.
-        accuracy: share of maps that are right.
-        identity_f1, identity_low, identity_high: macro F1 of what knows the head only.
+        part: "scores", or "checkpoint" for one that was left out.
+        macro_f1, low, high: over classes with at least ten maps.
+        identity_f1, identity_low, identity_high: macro F1 of a baseline that knows only the head.
         unsure, outside, sure_errors: shares of maps.
-        macro_f1_all: over every class; None in rows of earlier versions, whose macro_f1 is that.
+        macro_f1_all: over all classes; None in results of earlier versions, whose macro_f1 is over all classes.
     """
 
     BY: ClassVar[str] = "part"
@@ -215,11 +214,10 @@ class HeldOutMap(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutAnswers(Result):
-    """What classifiers that did not see them said of all scored maps, in columns.
+    """Predictions for all scored maps by classifiers that did not see them, in columns.
 
-    Attributes:
-        answers: by what was left out (unseen checkpoints, heads, inputs), "predicted" (numbers of classes) and
-            "probability"; None where a map was in no such part.
+    answers: by what was left out (checkpoints, heads, inputs), then "predicted" and "probability"; None without a
+    prediction.
     """
 
     BY: ClassVar[str] = "part"

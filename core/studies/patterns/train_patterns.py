@@ -1,9 +1,8 @@
-"""Train a pattern classifier on labelled maps and say how good it is on inputs it never saw.
+"""Train a pattern classifier on labelled maps and evaluate it on inputs it never saw.
 
-Kovaleva et al. section 4.1 report F1 0.86 on their annotated maps; how those were split is not said. Here the
-headline is macro F1 on checkpoints the classifier never saw, one left out at a time; with labels of one checkpoint
-only, over grouped cross-validation: no input is in both parts, because the maps of one input are alike. Only maps
-drawn at random and labelled without a suggestion are scored; all are trained on.
+Kovaleva et al. 2019, section 4.1, report F1 0.86 without stating the split. Here the main score is macro F1 on held-out
+checkpoints, or, with labels of one checkpoint only, cross-validation grouped by input. Only maps drawn at random and
+labelled without a suggestion are scored; all are used for training.
 """
 
 import base64
@@ -25,6 +24,7 @@ from ...store.rows import Row
 from ..contract import Done, Finished, Study, Unit
 from ..options import Seed
 from ..records import Result
+from ..units import TrainingUnit
 from .records import (
     Calibration,
     ClassScore,
@@ -47,34 +47,17 @@ CURVE_FOLDS = 2
 
 
 @dataclass(frozen=True)
-class Fold:
-    """What is fitted.
-
-    Attributes:
-        part: fold, heads, checkpoints, curve or final.
-        share: of the training inputs; None for all.
-    """
-
-    part: str
-    split: str = ""
-    fold: int = 0
-    share: float | None = None
-
-
-@dataclass(frozen=True)
 class Predictions:
     """Held-out predictions of one fold.
 
     Attributes:
-        cropped: how many of the held-out maps are too long for the classifier.
-        truth: numbers of their classes. *Shape:* (map,), int.
-        probabilities: rows sum to 1. *Shape:* (map, class).
-        identity: the class that the map's head alone makes one guess, a baseline that looks at no map. *Shape:* (map,),
-            int.
-        outside: whether the map lies beyond what the fit was trained on. *Shape:* (map,), bool.
+        cropped: number of held-out maps that are too long for the classifier.
+        truth: class numbers. probabilities: *Shape:* (map, class).
+        identity: class predicted from the map's head alone, a baseline.
+        outside: whether the map is outside the training distribution.
     """
 
-    of: Fold
+    of: TrainingUnit
     trained_on: int
     cropped: int
     map_ids: tuple[str, ...]
@@ -96,8 +79,8 @@ class Predictions:
 
 def curve(folds: Sequence[Predictions], snapshot: Snapshot) -> list[LearningPoint]:
     """Macro F1 of the same folds at each number of labels, the full number last."""
-    parts = [fold for fold in folds if fold.of.part == "curve"]
-    whole = [fold for fold in folds if fold.of.part == "fold"]
+    parts = [fold for fold in folds if fold.of.kind == "curve"]
+    whole = [fold for fold in folds if fold.of.kind == "fold"]
     numbers = {fold.of.fold for fold in parts}
     points = []
     for share in [*sorted({fold.of.share for fold in parts if fold.of.share}), *([1.0] if numbers else [])]:
@@ -127,10 +110,8 @@ def curve(folds: Sequence[Predictions], snapshot: Snapshot) -> list[LearningPoin
 class TrainPatternsOptions:
     """The labels, the recipe of the classifier, and what is measured.
 
-    Attributes:
-        log: folder where the loss is told.
-        curve: whether a learning curve is measured.
-        beside: whether unseen checkpoints of every kind are, too.
+    log: folder for the loss. curve: whether to measure a learning curve. beside: whether to hold out checkpoints for
+    every kind of classifier.
     """
 
     snapshot: str = ""
@@ -173,7 +154,7 @@ class Trained:
 class TrainPatterns(Study[TrainPatternsOptions, Trained]):
     """Train a pattern classifier on labelled maps; macro F1 is of inputs it never saw."""
 
-    name, options, partial, arguments = "train-patterns", TrainPatternsOptions, Trained, Fold
+    name, options, partial, arguments = "train-patterns", TrainPatternsOptions, Trained, TrainingUnit
     typed_after = None
     kinds = (
         HeldOutScore,
@@ -193,18 +174,37 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         patterns.training.check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
         if not any(kept.column("headline")):
             raise InputError(
-                "Scores need maps drawn at random and labelled without a suggestion; none of the "
-                f"{len(kept.maps)} labelled maps is such: label some with suggestions off, in random order."
+                "Scores must have maps that were drawn at random and labelled without a "
+                f"suggestion; none of the {len(kept.maps)} labelled maps was. Label some with "
+                "suggestions off, in random order."
             )
         maps = len(kept.maps)
-        units = [Unit(f"fold {k}", Fold("fold", "group", k), maps) for k in range(options.folds)]
-        units.append(Unit("final", Fold("final"), maps))
+        units = [
+            Unit(f"fold {k}", TrainingUnit(kind="fold", split="group", fold=k), maps) for k in range(options.folds)
+        ]
+        units.append(Unit("final", TrainingUnit(kind="final"), maps))
         if options.beside or options.kind == QUICK:
-            units += _unseen_checkpoints(kept)
-        units += _unseen_heads(kept, options.folds)
+            checkpoints = sorted(set(kept.column("checkpoint")))
+            units += [
+                Unit(
+                    f"unseen checkpoint {k + 1}",
+                    TrainingUnit(kind="checkpoints", split="checkpoint", fold=k),
+                    len(kept.maps),
+                )
+                for k in range(len(checkpoints) if len(checkpoints) > 1 else 0)
+            ]
+        heads = len(set(zip(kept.column("layer"), kept.column("head"), strict=True)))
+        units += [
+            Unit(f"unseen heads {k}", TrainingUnit(kind="heads", split="heads", fold=k), len(kept.maps))
+            for k in range(options.folds if heads >= options.folds else 0)
+        ]
         if options.curve:
             units += [
-                Unit(f"{share:.0%} of the labels, fold {k}", Fold("curve", "group", k, share), int(maps * share) or 1)
+                Unit(
+                    f"{share:.0%} of the labels, fold {k}",
+                    TrainingUnit(kind="curve", split="group", fold=k, share=share),
+                    int(maps * share) or 1,
+                )
                 for k in range(min(CURVE_FOLDS, options.folds))
                 for share in CURVE
             ]
@@ -212,7 +212,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
 
     def run(self, options: TrainPatternsOptions, unit: Unit) -> Done[Trained]:
         """Fit one classifier: held-out predictions, or the weights that are kept."""
-        fold: Fold = unit.arguments
+        fold: TrainingUnit = unit.arguments
         kept = read(config.inside(options.snapshot))
         train, test = split_of(kept, options, fold)
         labels, checkpoints, heads = kept.column("class"), kept.column("checkpoint"), kept.heads
@@ -233,7 +233,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         )
         if state:
             state.unlink(missing_ok=True)
-        if fold.part == "final":
+        if fold.kind == "final":
             weights = base64.b64encode(classifier.as_bytes()).decode()
             return Done(Trained(finals=(Final(weights, classifier.size, classifier.cropped),)))
         return Done(Trained((_predictions(kept, classifier, fold, train, test, measured),)))
@@ -244,11 +244,11 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         kept = read(config.inside(options.snapshot))
         results: list[Result] = []
         folds = [fold for fold in merged.folds if fold.map_ids]
-        parts = {part: [fold for fold in folds if fold.of.part == part] for part in ON}
+        parts = {part: [fold for fold in folds if fold.of.kind == part] for part in ON}
         measured = [part for part in ON if parts[part]]
         for part in measured:
             results.append(scored(part, parts[part], kept, kind=options.kind, seed=options.seed))
-        results += of_checkpoints([fold for fold in folds if fold.of.part == "checkpoints"], kept)
+        results += of_checkpoints([fold for fold in folds if fold.of.kind == "checkpoints"], kept)
         results += details(parts[measured[0]], kept, seed=options.seed) if measured else []
         results += [answers_of({ON[part]: parts[part] for part in measured})] if measured else []
         results += curve(folds, kept)
@@ -277,27 +277,10 @@ def _measured(snapshot: str) -> np.ndarray:
     return patterns.shapes.shapes(read(config.inside(snapshot)).maps)
 
 
-def _unseen_heads(kept: Snapshot, folds: int) -> list[Unit]:
-    heads = len(set(zip(kept.column("layer"), kept.column("head"), strict=True)))
-    return [
-        Unit(f"unseen heads {k}", Fold("heads", "heads", k), len(kept.maps))
-        for k in range(folds if heads >= folds else 0)
-    ]
-
-
-def _unseen_checkpoints(kept: Snapshot) -> list[Unit]:
-    """One unit a checkpoint to leave out, where there are several."""
-    checkpoints = sorted(set(kept.column("checkpoint")))
-    return [
-        Unit(f"unseen checkpoint {k + 1}", Fold("checkpoints", "checkpoint", k), len(kept.maps))
-        for k in range(len(checkpoints) if len(checkpoints) > 1 else 0)
-    ]
-
-
-def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: Fold) -> tuple[list[int], list[int]]:
+def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: TrainingUnit) -> tuple[list[int], list[int]]:
     """The (train, test) maps of a fit; no input, head or checkpoint of the split is in both."""
     everything = list(range(len(snapshot.maps)))
-    if fold.part == "final":
+    if fold.kind == "final":
         return everything, []
     if fold.split == "checkpoint":
         checkpoints, inputs = snapshot.column("checkpoint"), snapshot.column("group")
@@ -349,7 +332,7 @@ def _told(log: Path | None, key: str) -> Callable[[Any], bool] | None:
 
 
 def _predictions(
-    kept: Snapshot, classifier: Any, fold: Fold, train: list[int], test: list[int], measured: np.ndarray | None
+    kept: Snapshot, classifier: Any, fold: TrainingUnit, train: list[int], test: list[int], measured: np.ndarray | None
 ) -> Predictions:
     names = ("map_id", "group", "checkpoint", "class", "layer", "head", "headline")
     map_ids, groups, checkpoints, labels, layers, numbers, headline = (kept.column(name) for name in names)

@@ -21,14 +21,12 @@ SCORES = ("scores", "checkpoint", "class", "confusion", "calibration", "curve")
 def keep_classifier(
     db: Database, rows: list[Row], recipe: Row, snapshot: Snapshot, *, name: str, annotator: str = ""
 ) -> str:
-    """Store the classifier of a finished training under `name`; saying it twice keeps one. Returns the name.
-
-    rows: of the training; recipe: how it was fitted (RECIPE). Raises InputError when the training kept no weights.
-    """
+    """Store the classifier of a finished training under `name`, once. Raises InputError if the training kept no
+    weights."""
     final = FinalClassifier.among(rows)
     if not final:
         raise InputError(
-            "A classifier is kept once it is trained on all labels; this training did not come so far: resume it."
+            "A classifier must be trained on all labels before it is stored; this training stopped earlier. Resume it."
         )
     best, answers = headline(rows), HeldOutAnswers.among(rows)
     scores: Row = {
@@ -71,7 +69,7 @@ def headline(rows: Iterable[Row]) -> HeldOutScore:
     for name in ON.values():
         if name in scored:
             return scored[name]
-    raise InputError("No fold of the cross-validation is done yet: wait for the first one.")
+    raise InputError("At least one fold of the cross-validation must be done; none is. Wait for the first one.")
 
 
 def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:

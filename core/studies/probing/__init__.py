@@ -1,7 +1,4 @@
-"""What layers know, and which weights are needed.
-
-Modules load when they are used: `from core import studies`, `studies.probing.module.name` (docs/decisions/026).
-"""
+"""What layers encode, and which weights are needed. Modules load on first use (decision 026)."""
 
 import lazy_loader
 

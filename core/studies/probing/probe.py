@@ -1,14 +1,10 @@
-"""What each layer's vectors know of words: linear probes and probes with one hidden layer, by property.
+"""Probes of each layer's word vectors, linear and with one hidden layer, by property.
 
-Part of speech, dependency relation and word order come from a treebank; subject number and main auxiliary from
-sentences by templates, learnt where a linear and a hierarchical rule agree, tested where they agree and where they
-part (Lin et al. 2019). Beside every accuracy: the same probe's on a control task (labels drawn per word type; the
-difference is selectivity, Hewitt and Liang 2019), on the same architecture with random weights, the word alone
-without a vector, and the most frequent class. Mixing weights over layers and their centre of gravity follow Tenney
-et al. 2019.
-
-Rows: "probe" (one a property, probe, layer; layer 0 is the embeddings' output), "mixing" (one a property and layer)
-and "centre" (the centre of gravity, its interval by fitting again on sentences drawn with replacement).
+Part of speech, dependency relation and word order come from a treebank. Subject number and main auxiliary come from
+templates, learned where a linear and a hierarchical rule agree and tested also where they differ (Lin et al. 2019).
+Each accuracy is compared with a control task (labels per word type; the difference is selectivity, Hewitt and Liang
+2019), random weights, the word alone, and the most frequent class. Mixing weights and their centre of gravity follow
+Tenney et al. 2019. Row kinds: "probe", "mixing" and "centre"; layer 0 is the embeddings' output.
 """
 
 from collections.abc import Sequence
@@ -30,6 +26,7 @@ from ..headline import Headline, defined, percent
 from ..options import Checkpoint, Seed
 from ..provenance import provenance
 from ..records import Result
+from ..units import NamedUnit
 from .records import MixingWeight, ProbedLayer
 from .syntax import RANDOM, TRAINED, Treebank, TreeLimit
 
@@ -61,25 +58,13 @@ class ProbeOptions:
 
 
 @dataclass(frozen=True)
-class Question:
-    """One property, of the trained weights or of random ones."""
-
-    source: str
-    property: str
-
-
-@dataclass(frozen=True)
 class Answered:
-    """A probe on a test.
+    """A probe on a test. Arrays count words by sentence; layer 0 is the embeddings' output.
 
     Attributes:
-        property: its name; of a test with a name of its own that one.
-        right: words it has right; layer 0 is the embeddings' output. *Shape:* (layer, sentence), int.
-        control: words it has right of the control task. *Shape:* (layer, sentence), int.
-        words: of each sentence. *Shape:* (sentence,), int.
-        majority: share of the words of the test that are of train's most frequent class, 0 to 1.
-        alone: share that is right by the word without a vector, 0 to 1.
-        linear: share that is right by the linear rule; None where there is none.
+        right, control: correct words, of the property and of the control task. *Shape:* (layer, sentence), int.
+        majority: share of the test's words in the most frequent class of train, 0 to 1.
+        alone, linear: accuracy by the word without a vector, and by the linear rule (None without one).
     """
 
     property: str
@@ -96,11 +81,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Mixing weights over layers.
-
-    Attributes:
-        weights: of all sentences first, then of sentences drawn again; rows sum to 1. *Shape:* (fit, layer).
-    """
+    """Mixing weights over layers, from all sentences, then from resampled ones. *Shape:* (fit, layer)."""
 
     property: str
     weights: np.ndarray
@@ -117,7 +98,7 @@ class Probed:
 class ProbeStudy(Study[ProbeOptions, Probed]):
     """Probe every layer for part of speech, relation, word order, subject number, main auxiliary; with controls."""
 
-    name, options, partial, arguments = "probe", ProbeOptions, Probed, Question
+    name, options, partial, arguments = "probe", ProbeOptions, Probed, NamedUnit
     question = "Which linguistic properties can be read from each layer?"
     kinds = (ProbedLayer, MixingWeight)
     called = "What the layers of {checkpoint} know"
@@ -126,34 +107,34 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
     def units(self, options: ProbeOptions) -> list[Unit]:
         """One a property and source; properties and treebanks that cannot be are refused here."""
         if unknown := [name for name in options.properties if name not in PROPERTIES]:
-            raise InputError(f"A property is one of {', '.join(PROPERTIES)}; {unknown[0][:60]!r} is none: choose one.")
-        if not options.properties:
             raise InputError(
-                f"At least one property is asked for, of {', '.join(PROPERTIES)}; there is none: name one."
+                f"A property must be one of {', '.join(PROPERTIES)}; got {unknown[0][:60]!r}. Choose one of them."
             )
+        if not options.properties:
+            raise InputError(f"At least one property must be given, of {', '.join(PROPERTIES)}; got none. Name one.")
         sizes = dict.fromkeys(PROPERTIES, 6000)
         if set(options.properties) & set(PROPERTIES[:3]):
             parts = [read_part(options.treebank, part, options.limit) for part in ("train", "test")]
             words = sum(len(sentence.words) for part in parts for sentence in part.sentences)
             sizes |= dict.fromkeys(PROPERTIES[:3], words)
         return [
-            Unit(f"{source}|{name}", Question(source, name), sizes[name])
+            Unit(f"{source}|{name}", NamedUnit(name, source), sizes[name])
             for name in dict.fromkeys(options.properties)
             for source in (TRAINED, RANDOM)
         ]
 
     def run(self, options: ProbeOptions, unit: Unit) -> Done[Probed]:
         """Both probes of one property on every layer, with its control task."""
-        of: Question = unit.arguments
+        of: NamedUnit = unit.arguments
         checkpoint = studies.probing.probe_features.open_source(
             options.checkpoint, random=of.source == RANDOM, seed=options.seed
         )
-        question = word_property(checkpoint, of.property, options.treebank, options.limit, seed=options.seed)
+        question = word_property(checkpoint, of.name, options.treebank, options.limit, seed=options.seed)
         answered = answers(question, of.source, seed=options.seed)
         mixed: tuple[Mixed, ...] = ()
         if of.source == TRAINED:
             weights = probing.layers.mixing_refits(question.train, len(question.classes), seed=options.seed)
-            mixed = (Mixed(of.property, weights),)
+            mixed = (Mixed(of.name, weights),)
         ids = [f"{name}-{k}" for name, test in question.tests for k in np.unique(test.groups).tolist()]
         return Done(Probed(tuple(answered), mixed), provenance(checkpoint, ids, split="test"))
 
@@ -166,15 +147,40 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         for answered in trained:
             results += _probed(answered, fresh.get((answered.property, answered.probe)), options.seed)
         for mixed in merged.mixed:
-            results += _mixing(mixed)
+            layers = mixed.weights.shape[1]
+            weights = [
+                MixingWeight(
+                    kind="mixing",
+                    property=mixed.property,
+                    layer=layer,
+                    name=f"{mixed.property}, layer {layer}",
+                    value=float(weight),
+                    uniform=1 / layers,
+                )
+                for layer, weight in enumerate(mixed.weights[0])
+            ]
+            centres = mixed.weights @ np.arange(layers)
+            centre = MixingWeight(
+                kind="centre",
+                property=mixed.property,
+                name=f"{mixed.property}, centre of gravity",
+                value=float(centres[0]),
+                uniform=(layers - 1) / 2,
+                n=len(centres) - 1,
+            )
+            if len(centres) > 2:
+                reach = scipy.special.stdtrit(len(centres) - 2, 0.975) * centres[1:].std(ddof=1)
+                centre = replace(centre, low=float(centres[0] - reach), high=float(centres[0] + reach))
+            results += [*weights, centre]
         return results
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         layers = [layer for layer in ProbedLayer.defined(rows) if layer.selectivity is not None]
         best = max(layers, key=lambda layer: defined(layer.selectivity))
         return Headline(
-            f"Of {len(layers)} properties and layers, {best.property} in layer {best.layer} is furthest above its "
-            f"control task: accuracy {best.value:.2f} against {best.control:.2f}.",
+            f"{best.property.capitalize()} in layer {best.layer} exceeds its control task most, of {len(layers)} "
+            "properties "
+            f"and layers: accuracy {best.value:.2f} against {best.control:.2f}.",
             best.n,
             "words",
             percent(best.low, best.high, "{:.2f}", 1),
@@ -208,15 +214,7 @@ def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answere
 
 
 def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Words that are right, counted by sentence.
-
-    Args:
-        right: whether each word is. *Shape:* (layer, word), bool.
-        groups: the sentence that each word is of, from 0. *Shape:* (word,), int.
-
-    Returns:
-        *Shape:* (layer, sentence), int32.
-    """
+    """Count correct words [layer, word] by sentence, int32 [layer, sentence]. groups: sentence of each word, from 0."""
     counts = np.zeros((len(right), int(groups.max()) + 1), dtype=np.int32)
     for layer, row in enumerate(right):
         np.add.at(counts[layer], groups, row.astype(np.int32))
@@ -246,35 +244,6 @@ def _probed(of: Answered, fresh: Answered | None, seed: int) -> list[ProbedLayer
             )
         results.append(probed)
     return results
-
-
-def _mixing(mixed: Mixed) -> list[MixingWeight]:
-    """Weights of all layers, then their centre of gravity: the layer at which they balance."""
-    layers = mixed.weights.shape[1]
-    weights = [
-        MixingWeight(
-            kind="mixing",
-            property=mixed.property,
-            layer=layer,
-            name=f"{mixed.property}, layer {layer}",
-            value=float(weight),
-            uniform=1 / layers,
-        )
-        for layer, weight in enumerate(mixed.weights[0])
-    ]
-    centres = mixed.weights @ np.arange(layers)
-    centre = MixingWeight(
-        kind="centre",
-        property=mixed.property,
-        name=f"{mixed.property}, centre of gravity",
-        value=float(centres[0]),
-        uniform=(layers - 1) / 2,
-        n=len(centres) - 1,
-    )
-    if len(centres) > 2:
-        reach = scipy.special.stdtrit(len(centres) - 2, 0.975) * centres[1:].std(ddof=1)
-        centre = replace(centre, low=float(centres[0] - reach), high=float(centres[0] + reach))
-    return [*weights, centre]
 
 
 # ---------------------------------------------------------------- properties of words
@@ -320,7 +289,10 @@ def _diagnostic(checkpoint: "models.checkpoint.Checkpoint", name: str, seed: int
         every = diagnostic.diagnostics(name, split, seed=seed)
         some = studies.probing.probe_features.readable(checkpoint, f"{name} {split}", [case.sentence for case in every])
         if len(some.sentences) < len(every):
-            raise InputError(f"The sentences of {name} are short, but {checkpoint.name} cannot read them all whole.")
+            raise InputError(
+                f"The sentences of {name} must fit the checkpoint; {checkpoint.name} truncates "
+                "some. Choose another checkpoint."
+            )
         parts.append((some, [[(place, spelled[label]) for place, label in case.read] for case in every]))
     rule = [diagnostic.linear_rule(name, case.sentence, place) == label for case in every for place, label in case.read]
     return _asked(checkpoint, name, parts, (name, name + PARTED), linear=float(np.mean(rule)))
@@ -337,8 +309,8 @@ def _asked(
     for (some, _), own in zip(parts, seen, strict=True):
         if len(own) < 2:
             raise InputError(
-                f"A probe tells at least two classes apart; all words of {some.part} have the {name} "
-                f"{next(iter(own), 'none')!r}: raise the limit or give other sentences."
+                f"A probe must have at least two classes; all words of {some.part} have the "
+                f"{name} {next(iter(own), 'none')!r}. Raise the limit or give other sentences."
             )
     classes = tuple(sorted(seen[0], key=lambda label: (len(label), label) if name == ORDER else (0, label)))
     examples = [_examples(checkpoint, some, labels, classes) for some, labels in parts]

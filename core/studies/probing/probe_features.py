@@ -1,7 +1,6 @@
-"""What probes learn from, computed once: words' attention and layers' outputs of a treebank's sentences, on disk.
+"""Features for probes, computed once and stored on disk: attention between words and outputs of layers.
 
-Features lie in float16 beside the database, in runs/features, under a name that follows from the weights and the
-sentences: the next probe of the same finds them. The oldest sets are removed when there are more than KEPT.
+They are float16 files in runs/features, named by weights and sentences; only the newest KEPT sets remain.
 """
 
 import hashlib
@@ -32,11 +31,8 @@ TOO_LONG = "longer than the checkpoint reads"
 
 @dataclass(frozen=True)
 class Readable:
-    """The sentences of a part that a checkpoint reads whole.
-
-    Attributes:
-        pieces: the share that each piece has in each word, by characters, one array a sentence. *Shape:* (piece, word).
-    """
+    """The sentences of a split that fit the checkpoint. pieces: share of each token in each word [token, word], by
+    sentence."""
 
     part: str
     sentences: tuple[GoldSentence, ...]

@@ -12,13 +12,13 @@ from ..records import Figure, Result, Valued, column
 
 @dataclass(frozen=True, kw_only=True)
 class Subnetwork(Valued):
-    """What is left of a checkpoint, fine-tuned.
+    """A pruned checkpoint after fine-tuning.
 
     Attributes:
-        kind: "curve", a point of one by magnitude; "subnetwork" (full, good, bad, random); "difference", what one has
-            more than another; "baseline", the constant predictor.
-        share: of the weights that went, 0 to 1.
-        change, change_low, change_high: against nothing pruned, with its 95 % interval.
+        kind: "curve", a point of magnitude pruning; "subnetwork" (full, good, bad, random); "difference" between two;
+            "baseline", the constant predictor.
+        share: of the pruned weights, 0 to 1.
+        change, change_low, change_high: compared with the unpruned model.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("curve", "subnetwork", "difference", "baseline")
@@ -66,13 +66,8 @@ class SurvivorClass(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbedLayer(Valued):
-    """How well a probe reads a property off a layer, over n words.
-
-    Attributes:
-        property, probe, layer: which; layer 0 is the embeddings' output.
-        selectivity, selectivity_low, selectivity_high: what it has more than that, with its 95 % interval.
-        gain, gain_low, gain_high: what it has more than that, with its 95 % interval.
-    """
+    """Accuracy of a probe on a layer (0: the embeddings' output), over n words. selectivity: minus the control task's
+    accuracy; gain: minus the accuracy with random weights."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe",)
     FIGURE = Figure("value", "{probe} probe of {property}")
@@ -116,12 +111,8 @@ class MixingWeight(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedScore(Valued):
-    """UAS of a probe or a baseline over n words, and of the undirected tree.
-
-    Attributes:
-        undirected, undirected_low, undirected_high: with its 95 % interval.
-        whole_trees: share of sentences without an error.
-    """
+    """UAS of a probe or a baseline over n words. undirected: of the undirected tree; whole_trees: share without an
+    error."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe", "baseline")
     FIGURE = Figure("value", "UAS|{kind}")

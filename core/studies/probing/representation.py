@@ -1,9 +1,8 @@
-"""How alike tokens' vectors are by layer (Ethayarajh 2019), and how spread attention is beside it.
+"""Similarity of token vectors by layer (Ethayarajh 2019), and entropy of attention.
 
-On rows of a task. Rows, one a layer and statistic: mean cosine of random pairs (anisotropy), of one word in
-different inputs and of tokens with their input's mean vector, the latter two also less the random pairs (paired by
-input); and the entropy of attention over that of uniform attention, mean over heads and queries. Layer 0 is the
-embeddings' output; it has no attention. Intervals are over inputs.
+Mean cosine of random pairs (anisotropy), of one word in different inputs, and of tokens with their input's mean vector,
+the latter two also minus the random pairs; entropy of attention divided by that of uniform attention. Layer 0 is the
+embeddings' output. Intervals are over inputs.
 """
 
 from collections.abc import Sequence
@@ -43,12 +42,12 @@ class RepresentationOptions:
 
 @dataclass(frozen=True)
 class Alike:
-    """How alike vectors are, and how spread attention is; NaN where an input has none.
+    """Similarity of vectors and entropy of attention; NaN if an input has none.
 
     Attributes:
-        similarity: mean cosines, -1 to 1, of each of `core.scoring.similarity.KINDS`; layer 0 is the embeddings'
-            output. *Shape:* (kind, input, layer).
-        entropy: of attention over that of uniform attention, 0 to 1. *Shape:* (input, layer).
+        similarity: mean cosines of `core.scoring.similarity.KINDS`; layer 0 is embeddings. *Shape:* (kind, input,
+            layer).
+        entropy: divided by that of uniform attention, 0 to 1. *Shape:* (input, layer).
     """
 
     similarity: np.ndarray
@@ -67,7 +66,7 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
         """All rows together: pairs are drawn across them."""
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
         if len(rows) < 2:
-            raise InputError(f"Vectors of different inputs are compared; there is {len(rows)} row: raise the limit.")
+            raise InputError(f"At least two inputs must be compared; got {len(rows)}. Raise the limit.")
         return [Unit("rows", size=max(1, sum(len(row.text) + len(row.pair or "") for row in rows) // 4))]
 
     def run(self, options: RepresentationOptions, unit: Unit) -> Done[Alike]:

@@ -1,18 +1,11 @@
 """How much of a model a task needs: weights pruned by magnitude, and good, bad and random subnetworks retrained.
 
-Magnitude (Gordon et al. 2020): the weights nearest to 0 go, of all layers together ("global") or of each ("layer");
-"before": from the pre-trained weights, which are then fine-tuned with the gaps; "after": from the fine-tuned ones,
-which are measured as they are. Structured (Prasanna et al. 2020): heads and feed-forward blocks go together, least
-important first, a tenth of the heads and one block in ten at a time, as long as the score stays at 90 % of the full
-one; what survives is the *good* subnetwork. *Bad* ones have as many components, of those that went (topped up with
-the least important survivors where too few went), *random* ones as many at random. Each is retrained from the pre-
-trained weights with everything else masked. The order comes from train rows; how far pruning goes is judged on the
-dev rows, as in the paper.
-
-Rows: "baseline" (the constant predictor), "curve" (scope, moment and share), "subnetwork" (good, bad, random beside
-the full model), "difference" (good less bad, good less random, full less good), "component" (a head or block: in
-how many seeds it survived), "survivor class" (maps of surviving heads by pattern class). Means over seeds;
-intervals are over rows and seeds.
+Magnitude (Gordon et al. 2020): the smallest weights are pruned, over all layers ("global") or within each ("layer"),
+"before" or "after" fine-tuning. Structured (Prasanna et al. 2020): heads and feed-forward sublayers are pruned, least
+important first, a tenth at a time, while the score stays at 90 % of the full score; the rest is the *good* subnetwork.
+*Bad* subnetworks have as many of the pruned components, *random* ones as many at random. Each is retrained from the
+pre-trained weights. The order comes from training examples; the dev set decides how far pruning goes, as in the paper.
+Means are over seeds, intervals over examples and seeds.
 """
 
 import hashlib
@@ -36,12 +29,14 @@ from ...store.rows import Row
 from ...tasks.glue import task_of
 from ...tasks.metrics import majority, metrics
 from ...tuning.recipe import Recipe
+from ...tuning.recipe import Seeds as RunSeeds
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline, defined, percent, points_more
 from ..options import Checkpoint, Data, Preset, Seeds, Settings, TaskName
 from ..outcomes import metrics_of
 from ..provenance import provenance
 from ..records import Result
+from ..units import TrainingUnit
 from .records import Subnetwork, SubnetworkComponent, SurvivorClass
 
 if TYPE_CHECKING:
@@ -51,7 +46,7 @@ if TYPE_CHECKING:
 
 SCOPES, MOMENTS = ("global", "layer"), ("before", "after")
 FULL, GOOD, BAD, RANDOM = "full", "good", "bad", "random"
-KINDS = (GOOD, BAD, RANDOM)
+SUBNETWORKS = (GOOD, BAD, RANDOM)
 CURVE, AFTER, STRUCTURE = "curve", "after", "structure"
 SHORT = {"train_limit": 2000, "dev_limit": 500, "epochs": 2}  # many runs, so short ones
 KEPT_SHARE = 0.9  # of the full model's score
@@ -86,31 +81,14 @@ class SubnetworksOptions:
 
 
 @dataclass(frozen=True)
-class SubnetworkTask:
-    """A piece of work.
-
-    Attributes:
-        what: CURVE (one share, before fine-tuning), AFTER (all shares of one fine-tuned model), STRUCTURE (full model,
-            order, good subnetwork), or one of KINDS to retrain.
-    """
-
-    what: str
-    seed: int
-    scope: str = ""
-    share: float = 0.0
-    kept: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Pruned:
-    """What a model with parts removed says of the dev rows.
+    """Predictions of a pruned model for the dev examples.
 
     Attributes:
-        scope: "global" or "layer" of weights; "" of components.
-        moment: "before" or "after" fine-tuning; "" of the full model.
-        share: of the weights (or components) that are gone, 0 to 1.
-        predicted: labels as the task numbers them, or scores. *Shape:* (dev row,).
-        components: that stay; empty of weights.
+        scope: "global" or "layer" for weights; "" for components.
+        moment: "before" or "after" fine-tuning; "" for the full model.
+        share: of the pruned weights or components, 0 to 1.
+        components: that remain; empty for weights.
     """
 
     what: str
@@ -124,12 +102,8 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Order:
-    """What structured pruning of one seed found.
-
-    Attributes:
-        classes: of the full model's maps; empty where no pattern classifier knows them. *Shape:* (input, layer, head),
-            int.
-    """
+    """Structured pruning of one seed. classes: of the full model's maps, empty without a classifier (input, layer,
+    head)."""
 
     seed: int
     order: tuple[str, ...]
@@ -140,12 +114,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Subnetworks:
-    """All that was measured.
-
-    Attributes:
-        gold: labels of the dev rows as the task numbers them, or scores. *Shape:* (dev row,).
-        baseline: the constant predictor's score; None where it is not defined.
-    """
+    """All measurements. baseline: score of the constant predictor, None if it is undefined."""
 
     gold: np.ndarray
     constant: str
@@ -158,7 +127,7 @@ class Subnetworks:
 class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
     """Prune weights by magnitude, before and after fine-tuning; retrain good, bad and random subnetworks."""
 
-    name, options, partial, arguments = "subnetworks", SubnetworksOptions, Subnetworks, SubnetworkTask
+    name, options, partial, arguments = "subnetworks", SubnetworksOptions, Subnetworks, TrainingUnit
     question = "How many weights does the task need?"
     kinds = (Subnetwork, SubnetworkComponent, SurvivorClass)
     short_in = ("table", "latex")
@@ -174,13 +143,19 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         for seed in dict.fromkeys(options.seeds):
             for scope in dict.fromkeys(options.scopes) if "before" in options.moments else ():
                 every += [
-                    Unit(f"{CURVE}|{scope}|{share:g}|{seed}", SubnetworkTask(CURVE, seed, scope, share), size)
+                    Unit(
+                        f"{CURVE}|{scope}|{share:g}|{seed}",
+                        TrainingUnit(kind=CURVE, seeds=RunSeeds.all(seed), split=scope, share=share),
+                        size,
+                    )
                     for share in dict.fromkeys(options.shares)
                 ]
             if "after" in options.moments:
-                every.append(Unit(f"{AFTER}|{seed}", SubnetworkTask(AFTER, seed), size))
+                every.append(Unit(f"{AFTER}|{seed}", TrainingUnit(kind=AFTER, seeds=RunSeeds.all(seed)), size))
             if options.structured:
-                every.append(Unit(f"{STRUCTURE}|{seed}", SubnetworkTask(STRUCTURE, seed), 2 * size))
+                every.append(
+                    Unit(f"{STRUCTURE}|{seed}", TrainingUnit(kind=STRUCTURE, seeds=RunSeeds.all(seed)), 2 * size)
+                )
         return every
 
     def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
@@ -188,7 +163,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [
-            Unit(f"{kind}|{order.seed}", SubnetworkTask(kind, order.seed, kept=kept), size)
+            Unit(f"{kind}|{order.seed}", TrainingUnit(kind=kind, seeds=RunSeeds.all(order.seed), kept=kept), size)
             for order in (order for part in partials for order in part.orders)
             for kind, kept in subnetworks(order).items()
             if (kind, order.seed) not in known
@@ -196,29 +171,35 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
 
     def run(self, options: SubnetworksOptions, unit: Unit) -> Done[Subnetworks]:
         """One fine-tuning and what is measured of it."""
-        of: SubnetworkTask = unit.arguments
+        of: TrainingUnit = unit.arguments
+        seed = of.seeds.head
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
         on = studies.probing.trials.bench(base, task_of(options.task), options.recipe, options.data)
-        key = _key(options, unit.key)
+        told = [options.checkpoint, options.task, options.data, options.recipe.as_options(), unit.key]
+        key = f"subnetwork-{hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]}"
         orders: tuple[Order, ...] = ()
-        if of.what == CURVE:
-            predicted = pruned_before(on, options.recipe, of.seed, key, of.share, of.scope)  # type: ignore[arg-type]
-            pruned = [Pruned(CURVE, of.seed, of.scope, "before", of.share, predicted)]
-        elif of.what == AFTER:
+        if of.kind == CURVE:
+            predicted = pruned_before(on, options.recipe, seed, key, of.share, of.split)  # type: ignore[arg-type]
+            pruned = [Pruned(CURVE, seed, of.split, "before", of.share, predicted)]
+        elif of.kind == AFTER:
             points = [(scope, share) for scope in options.scopes for share in options.shares]
-            after = pruned_after(on, options.recipe, of.seed, key, points)
+            after = pruned_after(on, options.recipe, seed, key, points)
             pruned = [
-                Pruned(CURVE, of.seed, *point[:1], "after", point[1], row)
+                Pruned(CURVE, seed, *point[:1], "after", point[1], row)
                 for point, row in zip(points, after, strict=True)
             ]
-        elif of.what == STRUCTURE:
-            full, order, kept = removal_order(on, options.recipe, of.seed, key, KEPT_SHARE, _classifier(base.causal))
-            pruned = [Pruned(FULL, of.seed, "", "", 0.0, full.predicted)]
-            orders = (Order(of.seed, order, kept, full.names, full.classes),)
+        elif of.kind == STRUCTURE:
+            full, order, kept = removal_order(on, options.recipe, seed, key, KEPT_SHARE, _classifier(base.causal))
+            pruned = [Pruned(FULL, seed, "", "", 0.0, full.predicted)]
+            orders = (Order(seed, order, kept, full.names, full.classes),)
         else:
-            predicted, share = retrained_without(on, options.recipe, of.seed, key, of.kept)
-            pruned = [Pruned(of.what, of.seed, "", "before", share, predicted, of.kept)]
-        return Done(_with_baseline(on, pruned, orders), provenance(base, [row.id for row in on.dev_rows], split="dev"))
+            predicted, share = retrained_without(on, options.recipe, seed, key, of.kept)
+            pruned = [Pruned(of.kind, seed, "", "before", share, predicted, of.kept)]
+        name, constant = majority(on.task, [row.label for row in on.train_rows], on.gold)
+        return Done(
+            Subnetworks(on.gold, name, constant.get(metrics_of(on.task)[0]), len(on.train_rows), tuple(pruned), orders),
+            provenance(base, [row.id for row in on.dev_rows], split="dev"),
+        )
 
     def results(self, options: SubnetworksOptions, merged: Subnetworks) -> list[Result]:
         """The constant predictor, curves, subnetworks, differences, components, classes of survivors."""
@@ -259,16 +240,14 @@ def check(options: SubnetworksOptions) -> None:
     """Raises InputError, naming what cannot be."""
     for name, given, known in (("scope", options.scopes, SCOPES), ("moment", options.moments, MOMENTS)):
         if wrong := [value for value in given if value not in known]:
-            raise InputError(f"A {name} is one of {', '.join(known)}; {wrong[0][:40]!r} is none of them: choose one.")
+            raise InputError(f"A {name} must be one of {', '.join(known)}; got {wrong[0][:40]!r}. Choose one of them.")
     if wrong_shares := [share for share in options.shares if not 0 <= share <= 1]:
-        raise InputError(f"Shares of weights lie between 0 and 1; {wrong_shares[0]:g} does not: correct it.")
+        raise InputError(f"A share of weights must be between 0 and 1; got {wrong_shares[0]:g}. Correct it.")
     if not (options.structured or (options.scopes and options.moments and options.shares)):
-        raise InputError("Nothing is left to prune: name a scope, a moment and a share, or ask for subnetworks.")
-
-
-def _key(options: SubnetworksOptions, unit: str) -> str:
-    told = [options.checkpoint, options.task, options.data, options.recipe.as_options(), unit]
-    return f"subnetwork-{hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]}"
+        raise InputError(
+            "Something must be pruned; got no scope, moment or share and no subnetworks. Name a "
+            "scope, a moment and a share, or choose subnetworks."
+        )
 
 
 def _classifier(causal: bool) -> bytes | None:
@@ -279,17 +258,12 @@ def _classifier(causal: bool) -> bytes | None:
         return None
 
 
-def _with_baseline(on: "Bench", found: Sequence[Pruned], orders: tuple[Order, ...]) -> Subnetworks:
-    name, constant = majority(on.task, [row.label for row in on.train_rows], on.gold)
-    return Subnetworks(on.gold, name, constant.get(metrics_of(on.task)[0]), len(on.train_rows), tuple(found), orders)
-
-
 def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
-    """Components that stay: good, bad and random, with as many heads and as many blocks each.
+    """Return the components of the good, bad and random subnetworks, with equal numbers of heads and sublayers.
 
-    Bad: those that went, the first to go first, topped up with the least important survivors where too few went.
+    Bad: the first to be pruned, completed by the least important survivors.
     """
-    kept: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    kept: dict[str, list[str]] = {kind: [] for kind in SUBNETWORKS}
     rng = np.random.default_rng([21, order.seed])
     for is_block in (False, True):
         ranked = [name for name in order.order if ("-" in name) == is_block]
@@ -332,7 +306,7 @@ def retrained(merged: Subnetworks, metric: str) -> list[Subnetwork]:
             known.setdefault(pruned.what, []).append(pruned)
     predicted = {kind: np.stack([pruned.predicted for pruned in some]) for kind, some in known.items()}
     n, rows = len(merged.gold), []
-    for kind in (kind for kind in (FULL, *KINDS) if kind in known):
+    for kind in (kind for kind in (FULL, *SUBNETWORKS) if kind in known):
         share = float(np.mean([pruned.share for pruned in known[kind]]))
         score = runs.score(metric, merged.gold, predicted[kind]).fields()
         rows.append(Subnetwork(kind="subnetwork", name=kind, share=share, n=n, seeds=len(known[kind]), **score))
@@ -396,13 +370,8 @@ def _survivor_classes(orders: Sequence[Order]) -> list[SurvivorClass]:
 
 @dataclass(frozen=True)
 class Full:
-    """The full model, fine-tuned.
-
-    Attributes:
-        predicted: labels of the dev rows as the task numbers them, or scores. *Shape:* (dev row,).
-        names: of pattern classes, by number; empty without a pattern classifier.
-        classes: of its maps of some dev rows. *Shape:* (input, layer, head), int.
-    """
+    """The full fine-tuned model: predictions for dev, names of pattern classes, and classes of maps [input, layer,
+    head]."""
 
     predicted: np.ndarray
     names: tuple[str, ...]
@@ -410,16 +379,9 @@ class Full:
 
 
 def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float, scope: "Scope") -> np.ndarray:
-    """What a model says of the dev rows that was fine-tuned after a share of its weights went.
+    """Return dev predictions of a model that was fine-tuned after `share` of its smallest weights was pruned.
 
-    Args:
-        on: the task's rows, and the checkpoint that it starts from.
-        key: as in `trial`.
-        share: of the weights that go, those nearest to 0; 0 to 1.
-        scope: "global" or "layer": of all layers together, or of each.
-
-    Returns:
-        Labels as the task numbers them, or scores. *Shape:* (dev row,).
+    scope: "global" over all layers, or "layer" within each. key: as in `trial`.
     """
     return studies.probing.trials.trial(
         on,
@@ -433,16 +395,7 @@ def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float
 def pruned_after(
     on: "Bench", recipe: Recipe, seed: int, key: str, points: Sequence[tuple[str, float]]
 ) -> list[np.ndarray]:
-    """What one fine-tuned model says of the dev rows without a share of its weights.
-
-    Args:
-        on: the task's rows, and the checkpoint that it starts from.
-        key: as in `trial`.
-        points: (scope, share) as in `before`.
-
-    Returns:
-        Predictions at each point. *Shape:* (dev row,) each.
-    """
+    """Return dev predictions of one fine-tuned model after pruning, for each (scope, share) in `points`."""
 
     import torch  # 1.3 s of start-up
 
@@ -461,17 +414,12 @@ def pruned_after(
 def removal_order(
     on: "Bench", recipe: Recipe, seed: int, key: str, kept_share: float, classifier: bytes | None
 ) -> tuple[Full, tuple[str, ...], tuple[str, ...]]:
-    """The order in which the components of a model may go, least important first, weighed anew at every step.
-
-    Args:
-        on: the task's rows, and the checkpoint that the model is fine-tuned from.
-        key: as in `trial`.
-        kept_share: of the full model's score that must be left, 0 to 1.
-        classifier: the file of a pattern classifier; None for none.
+    """Prune components, least important first, recomputing importance at every step.
 
     Returns:
-        The full model; all components as they go; those that are left when the next step would cost more than 1 -
-        kept_share of the score, or the last two to go where no step does.
+        The full model; all components in the order of removal; those that are left when the next step would cost more
+            than
+        1 - kept_share of the score, or the last two if no step does.
     """
 
     import torch  # 1.3 s of start-up
@@ -494,17 +442,12 @@ def removal_order(
         for name, value in model.named_parameters():
             value.copy_(weights[name])
     names, classes = _classes(tuned, on, classifier)
-    stays = kept if kept is not None else _next_kept(gone)
+    stays = kept if kept is not None else list(gone[-2:])
     return (
         Full(full, names, classes),
         tuple(str(component) for component in gone),
         tuple(str(component) for component in stays),
     )
-
-
-def _next_kept(gone: Sequence[Component]) -> list[Component]:
-    """Where the score never fell: the last step's components, so that there is something to compare."""
-    return list(gone[-2:])
 
 
 def _next(
@@ -544,16 +487,8 @@ def _classes(
 def retrained_without(
     on: "Bench", recipe: Recipe, seed: int, key: str, components: Sequence[str]
 ) -> tuple[np.ndarray, float]:
-    """What a subnetwork says of the dev rows that was fine-tuned from the pre-trained weights.
-
-    Args:
-        on: the task's rows, and the checkpoint that it starts from.
-        key: as in `trial`.
-        components: names of the components that stay; all others are masked.
-
-    Returns:
-        Predictions, *Shape:* (dev row,), and the share of components gone.
-    """
+    """Return dev predictions of a subnetwork retrained from the pre-trained weights, and the share of masked
+    components."""
     stays = {component for name in components for component in parse_components(name)}
 
     def mask(model: Any) -> None:

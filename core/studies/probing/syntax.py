@@ -1,13 +1,8 @@
-"""How much syntax attention knows: probes of all heads together, trees of single heads, beside branching baselines.
+"""Syntax in attention: probes of all heads, trees of single heads, and branching baselines.
 
-Clark et al. 2019, section 5 (attention-only probe, with and without the checkpoint's own input embeddings) and Htut et
-al. 2019 (maximum spanning trees of single heads). The probe is trained on the treebank's train part; passes and the
-best head are chosen on dev; everything is reported on test, punctuation left out. The same probes on fresh weights and
-on shuffled distances say what a probe gets without the checkpoint's knowledge.
-
-Rows: "probe" and "baseline" (UAS; undirected and whole-tree shares of the probes), "head" (each head's undirected UAS
-on test, and dev), "best head" (chosen on dev) with what all heads together have more, "left out", and "tree"
-(sentences of test with the tree that the probe draws).
+Clark et al. 2019, section 5 (attention-only probe, with and without input embeddings) and Htut et al. 2019 (maximum
+spanning trees of single heads). Trained on train, epochs and the best head chosen on dev, evaluated on test without
+punctuation. The same probes on random weights and shuffled distances show what a probe learns without the checkpoint.
 """
 
 from collections.abc import Sequence
@@ -29,6 +24,7 @@ from ..headline import Headline, defined, percent
 from ..options import Checkpoint, Seed
 from ..provenance import provenance
 from ..records import Result, picked
+from ..units import NamedUnit
 from .records import (
     BestHeadTree,
     DrawnTree,
@@ -72,24 +68,14 @@ class SyntaxOptions:
 
 
 @dataclass(frozen=True)
-class FeatureSource:
-    """Whose features a unit takes: those of the trained weights or of random ones."""
-
-    source: str
-
-
-@dataclass(frozen=True)
 class SingleHeads:
-    """Spanning trees of every head, on dev and on test.
+    """Spanning trees of every head on dev and test. Arrays are [layer, head, sentence] or [sentence].
 
     Attributes:
-        dev_joined: words of dev that are joined with their gold head. *Shape:* (layer, head, sentence), int.
-        dev_governed: out of how many. *Shape:* (sentence,), int.
-        joined: the same on test. *Shape:* (layer, head, sentence), int.
-        governed: the same on test. *Shape:* (sentence,), int.
-        whole: 1 where the tree of a sentence of test is all right. *Shape:* (layer, head, sentence), int.
-        rooted: words of test with their gold head in the best head's directed tree from the gold root. *Shape:*
-            (sentence,), int.
+        dev_joined, joined: words that are joined with their gold governor.
+        dev_governed, governed: words that have a governor.
+        whole: 1 if the whole tree is correct.
+        rooted: words with their gold governor in the best head's directed tree from the gold root.
     """
 
     dev_joined: np.ndarray
@@ -119,15 +105,13 @@ class TreeExample:
 
 @dataclass(frozen=True)
 class Parsed:
-    """How some trees of test fare.
+    """Trees of the test sentences, counted by sentence.
 
     Attributes:
         kind: "probe" or "baseline".
-        right: words that have their gold head. *Shape:* (sentence,), int.
-        words: that count. *Shape:* (sentence,), int.
-        joined: words that are joined with their gold head, in either direction. *Shape:* (sentence,), int.
-        governed: out of how many: words that count and are no root. *Shape:* (sentence,), int.
-        whole: 1 where the undirected tree is all right, else 0. *Shape:* (sentence,), int.
+        right: words with their gold governor, of `words`.
+        joined: words joined with their gold governor in either direction, of `governed`.
+        whole: 1 if the undirected tree is correct.
     """
 
     kind: str
@@ -154,7 +138,7 @@ class Syntax:
 class SyntaxStudy(Study[SyntaxOptions, Syntax]):
     """Probe attention for dependency trees: all heads together, single heads, random weights, branching baselines."""
 
-    name, options, partial, arguments = "syntax", SyntaxOptions, Syntax, FeatureSource
+    name, options, partial, arguments = "syntax", SyntaxOptions, Syntax, NamedUnit
     question = "How much syntax can be read from attention?"
     kinds = (ParsedScore, HeadTree, BestHeadTree, TreeDifference, LeftOutSentences, DrawnTree)
     short_in = ("table", "latex")
@@ -166,11 +150,11 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         parts = [read_part(options.treebank, part, options.limit) for part in ("train", "dev", "test")]
         words = sum(len(sentence.words) for part in parts for sentence in part.sentences)
         sizes = {TRAINED: 3 * words, RANDOM: 2 * words}
-        return [Unit(source, FeatureSource(source), size) for source, size in sizes.items()]
+        return [Unit(source, NamedUnit(source), size) for source, size in sizes.items()]
 
     def run(self, options: SyntaxOptions, unit: Unit) -> Done[Syntax]:
         """Features of all parts, then the probes of this source (and, of the trained one, heads and baselines)."""
-        random = unit.arguments.source == RANDOM
+        random = unit.arguments.name == RANDOM
         checkpoint = studies.probing.probe_features.open_source(options.checkpoint, random=random, seed=options.seed)
         parts, left_out = [], []
         for part in ("train", "dev", "test"):
@@ -190,14 +174,6 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
             Syntax(tuple(parsed), heads, drawn, out, (train, dev, test)), provenance(checkpoint, ids, split="test")
         )
 
-    def merge(self, options: SyntaxOptions, partials: Sequence[Syntax]) -> Syntax:
-        """All that the units measured."""
-        several = {
-            name: tuple(piece for part in partials for piece in getattr(part, name))
-            for name in ("parsed", "heads", "drawn", "left_out")
-        }
-        return Syntax(**several, sentences=partials[0].sentences)
-
     def results(self, options: SyntaxOptions, merged: Syntax) -> list[Result]:
         """Probes and baselines, heads, the best head, what was left out, drawn trees."""
         about = dict(zip(("train", "dev", "test"), merged.sentences, strict=True))
@@ -209,14 +185,26 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
             LeftOutSentences(name=f"{out.part}: {out.reason}", n=out.n, note="; ".join(out.names))
             for out in merged.left_out
         ]
-        return results + [_tree(number, drawn) for number, drawn in enumerate(merged.drawn, start=1)]
+        return results + [
+            DrawnTree(
+                name=f"sentence {number}",
+                n=len(drawn.words),
+                words=list(drawn.words),
+                relations=list(drawn.relations),
+                gold=list(drawn.gold),
+                drawn=list(drawn.drawn),
+                probability=list(drawn.probability),
+            )
+            for number, drawn in enumerate(merged.drawn, start=1)
+        ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = ParsedScore.defined(rows)
         probe = max(picked(scores, kind="probe"), key=lambda score: defined(score.value))
         simple = max(picked(scores, kind="baseline"), key=lambda score: defined(score.value))
         return Headline(
-            f"The probe {probe.name} gives {defined(probe.value):.0%} of words their governor, {simple.name} "
+            f"The probe {probe.name} finds the governor of {defined(probe.value):.0%} of words, the baseline "
+            f"{simple.name} "
             f"{defined(simple.value):.0%}.",
             probe.n, "words", percent(probe.low, probe.high, "{:.0f}"),
             f"{simple.name} {100 * defined(simple.value):.0f} %",
@@ -233,32 +221,19 @@ STUDY = SyntaxStudy()
 
 
 def heads_of(sentence: object) -> np.ndarray:
-    """The gold heads of a sentence.
-
-    Returns:
-        Places of words from 0; the root is its own head. *Shape:* (word,), int.
-    """
+    """Return the gold governor of each word, from 0; the root is its own governor."""
     return np.array([word.head for word in sentence.words])  # type: ignore[attr-defined]
 
 
 def scored_of(sentence: object) -> np.ndarray:
-    """Which words of a sentence count: all but punctuation.
-
-    Returns:
-        *Shape:* (word,), bool.
-    """
+    """Return whether each word counts: all but punctuation."""
     return np.array([plain_relation(word.dep) != "punct" for word in sentence.words])  # type: ignore[attr-defined]
 
 
 def parsed_of(
     kind: str, name: str, sentences: Sequence[object], predicted: Sequence[np.ndarray], note: str = ""
 ) -> Parsed:
-    """Predicted heads of test's sentences against the gold ones.
-
-    Args:
-        kind: "probe" or "baseline".
-        predicted: heads of each sentence's words, from 0; the root is its own. *Shape:* (word,) each.
-    """
+    """Compare predicted governors with the gold ones. kind: "probe" or "baseline"."""
     counts = []
     for sentence, heads in zip(sentences, predicted, strict=True):
         gold, scored = heads_of(sentence), scored_of(sentence)
@@ -289,18 +264,16 @@ def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
             f"head(i) = i {offset:+d}, chosen on train",
         ),
         BASELINES[3]: (
-            [_by_relation(of_input, by_relation, offset) for of_input in relations],
+            [
+                scoring.trees.at_offsets(
+                    [0 if relation == "root" else by_relation.get(relation, offset) for relation in of_input]
+                )
+                for of_input in relations
+            ],
             "the word's gold relation is told; chosen on train",
         ),
     }
     return [parsed_of("baseline", name, test.sentences, heads, note) for name, (heads, note) in predicted.items()]
-
-
-def _by_relation(relations: Sequence[str], offsets: dict[str, int], otherwise: int) -> np.ndarray:
-    """Heads at each relation's own offset; the root is known by its relation."""
-    return scoring.trees.at_offsets(
-        [0 if relation == "root" else offsets.get(relation, otherwise) for relation in relations]
-    )
 
 
 # ---------------------------------------------------------------- probes
@@ -333,24 +306,15 @@ def probes(
         scores = probing.attention.predict(probe, on)
         parsed.append(parsed_of("probe", name, test.sentences, [probing.attention.greedy(arcs) for arcs in scores]))
         if name == ATTENTION:
-            shown = (pair for pair in zip(test.sentences, scores, strict=True) if _shows(pair[0]))
+            shown = (pair for pair in zip(test.sentences, scores, strict=True) if 4 <= len(pair[0].words) <= 24)
             drawn = tuple(draw(sentence, of_words) for sentence, of_words in islice(shown, TREES))
     return parsed, drawn
 
 
-def _shows(sentence: object) -> bool:
-    return 4 <= len(sentence.words) <= 24  # type: ignore[attr-defined]
-
-
 def draw(sentence: object, scores: np.ndarray) -> TreeExample:
-    """A sentence with the best tree of a probe: one root, no circle.
+    """Return a sentence with the best tree of a probe (one root, no cycle), from log probabilities [word, candidate].
 
-    Args:
-        scores: log probabilities of each word's head; candidate 0 is none, candidate j + 1 is word j. *Shape:* (word,
-            candidate).
-
-    Returns:
-        Both trees, with the probability of each drawn head.
+    Candidate 0 is no governor, candidate j + 1 is word j.
     """
     words = sentence.words  # type: ignore[attr-defined]
     heads = scoring.trees.likeliest_tree(scores)
@@ -366,11 +330,7 @@ def draw(sentence: object, scores: np.ndarray) -> TreeExample:
 
 
 def single_heads(dev: "Sentences", test: "Sentences", heads: Sequence[Head]) -> SingleHeads:
-    """Undirected spanning trees of every head; the best of dev also rooted and directed, on test.
-
-    Args:
-        heads: in the order of the maps.
-    """
+    """Return undirected spanning trees of every head; the best head on dev also rooted and directed, on test."""
     dev_joined, dev_governed, _ = _spanned(dev)
     joined, governed, whole = _spanned(test)
     best = int(dev_joined.sum(1).argmax())
@@ -441,11 +401,3 @@ def _best_head(heads: SingleHeads, together: Parsed, seed: int) -> list[Result]:
     more = share_difference(together.joined, own, heads.governed, seed=seed)
     note = f"undirected UAS of all heads together less that of {name}"
     return [best, TreeDifference(name=f"all heads less {name}", note=note, **more.fields())]
-
-
-def _tree(number: int, drawn: TreeExample) -> DrawnTree:
-    """One sentence with both trees; lists in the order of its words."""
-    return DrawnTree(
-        name=f"sentence {number}", n=len(drawn.words), words=list(drawn.words), relations=list(drawn.relations),
-        gold=list(drawn.gold), drawn=list(drawn.drawn), probability=list(drawn.probability),
-    )  # fmt: skip

@@ -1,15 +1,8 @@
-"""What each layer is worth to a task: a classifier on every layer's output, and fine-tuning with the first layers
-frozen.
+"""How useful each layer is for a task: a classifier on every layer's output, and fine-tuning with frozen layers.
 
-Liu et al. 2019 found middle layers of Transformers the most transferable. "classifier": nothing of the checkpoint
-learns; a logistic regression (ridge regression for scores) reads one layer at the classifying token, or the mean
-over tokens; beside it the same of random weights. "frozen": the first k layers and the embeddings stay as they are,
-the others are fine-tuned; k = 0 is all of it (only embeddings stay), k = all layers trains the head (and pooler)
-alone.
-
-Rows: "classifier" (task, reading, layer), "best layer" with its gain over the last layer, corrected by choosing it
-on one half of the dev rows and judging it on the other, "frozen" (task, k), and the constant predictor as
-"baseline".
+Liu et al. 2019 found middle layers most transferable. "classifier": logistic (or ridge) regression on one layer, at the
+classifying token or the mean over tokens, compared with random weights. "frozen": the first k layers and the embeddings
+are not trained. "best layer": its gain over the last layer, chosen on one half of dev and evaluated on the other.
 """
 
 import hashlib
@@ -29,6 +22,7 @@ from ...store.rows import Row
 from ...tasks.glue import task_of
 from ...tasks.metrics import majority
 from ...tuning.recipe import Recipe
+from ...tuning.recipe import Seeds as RunSeeds
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline, defined, percent, points_more
 from ..options import Checkpoint, Data, Preset, Seeds, Settings, TunedTasks
@@ -36,6 +30,7 @@ from ..outcomes import metrics_of
 from ..provenance import provenance
 from ..records import Result, picked
 from ..tuning.records import BestLayer, Transferred
+from ..units import TrainingUnit
 from .syntax import RANDOM, TRAINED
 
 if TYPE_CHECKING:
@@ -67,27 +62,14 @@ class TransferOptions:
 
 
 @dataclass(frozen=True)
-class TransferUnit:
-    """A piece of work. what: LAYER (all layers of `source`) or FREEZE (the first `frozen` layers, with `seed`)."""
-
-    what: str
-    task: str
-    source: str = TRAINED
-    frozen: int = 0
-    seed: int = 0
-
-
-@dataclass(frozen=True)
 class Predicted:
-    """What a classifier, or a fine-tuned model, says of the dev rows.
+    """Dev predictions of a classifier or a fine-tuned model.
 
     Attributes:
-        reading: of a classifier one of READINGS; "" of a fine-tuned model.
-        layer: that the classifier reads, 0 the embeddings' output; or how many layers were frozen.
-        seed: of the fine-tuning; 0 of a classifier.
-        gold: labels as the task numbers them, or scores. *Shape:* (dev row,).
-        predicted: likewise. *Shape:* (dev row,).
-        baseline: the constant predictor's score; None where it is not defined.
+        reading: one of READINGS for a classifier; "" for a fine-tuned model.
+        layer: that the classifier reads (0: embeddings), or the number of frozen layers.
+        seed: of the fine-tuning; 0 for a classifier.
+        baseline: score of the constant predictor; None if it is undefined.
     """
 
     what: str
@@ -114,7 +96,7 @@ class TransferPartial:
 class TransferStudy(Study[TransferOptions, TransferPartial]):
     """What each layer is worth to a task: a classifier on each layer's output; fine-tuning above frozen layers."""
 
-    name, options, partial, arguments = "transfer", TransferOptions, TransferPartial, TransferUnit
+    name, options, partial, arguments = "transfer", TransferOptions, TransferPartial, TrainingUnit
     question = "Which layer is best for the task?"
     kinds = (Transferred, BestLayer)
     called = "Transfer by layer of {checkpoint}"
@@ -127,12 +109,12 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
             train, dev = studies.probing.trials.task_rows(task_of(task), options.recipe, options.data)
             size = sum(len(row.text) + len(row.pair or "") for row in [*train, *dev]) // 4
             for source in (TRAINED, RANDOM):
-                every.append(Unit(f"{task}|{source}", TransferUnit(LAYER, task, source), size))
+                every.append(Unit(f"{task}|{source}", TrainingUnit(task, LAYER, source), size))
             layers = layers_of(options.checkpoint) if options.freeze else -1
             every += [
                 Unit(
                     f"{task}|freeze {k}|{seed}",
-                    TransferUnit(FREEZE, task, TRAINED, k, seed),
+                    TrainingUnit(task, FREEZE, TRAINED, RunSeeds.all(seed), frozen=k),
                     size * options.recipe.epochs * 3,
                 )
                 for seed in dict.fromkeys(options.seeds)
@@ -142,7 +124,7 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
 
     def run(self, options: TransferOptions, unit: Unit) -> Done[TransferPartial]:
         """Classifiers of all layers, or one fine-tuning."""
-        of: TransferUnit = unit.arguments
+        of: TrainingUnit = unit.arguments
         base = studies.probing.probe_features.open_source(
             options.checkpoint, random=of.source == RANDOM, seed=options.seeds[0]
         )
@@ -150,7 +132,7 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         name, constant = majority(on.task, [row.label for row in on.train_rows], on.gold)
         metric = metrics_of(on.task)[0]
         shared = (on.gold, len(on.train_rows), name, constant.get(metric))
-        done = _frozen(options, of, on, shared) if of.what == FREEZE else _layers(of, on, shared)
+        done = _frozen(options, of, on, shared) if of.kind == FREEZE else _layers(of, on, shared)
         return Done(TransferPartial(tuple(done)), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
     def results(self, options: TransferOptions, merged: TransferPartial) -> list[Result]:
@@ -158,14 +140,29 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         results: list[Result] = []
         for task in dict.fromkeys(predicted.task for predicted in merged.predicted):
             mine = [predicted for predicted in merged.predicted if predicted.task == task]
-            results += [_baseline(mine[0]), *_classifiers(mine), *_best_layers(mine), *_frozen_layers(mine)]
+            first = mine[0]
+            metric = metrics_of(task_of(first.task))[0]
+            results += [
+                Transferred(
+                    kind="baseline",
+                    task=first.task,
+                    name=f"always {first.constant}",
+                    metric=metric,
+                    value=first.baseline,
+                    n=len(first.gold),
+                ),
+                *_classifiers(mine),
+                *_best_layers(mine),
+                *_frozen_layers(mine),
+            ]
         return results
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         best = max(BestLayer.defined(rows), key=lambda layer: layer.n)
         floor = picked(Transferred.defined(rows), kind="baseline")[0]
         return Headline(
-            f"{best.reading.capitalize()}: layer {best.layer} is best on half of the rows; on the other half it scores "
+            f"{best.reading.capitalize()}: layer {best.layer} is best on half of the dev examples. On the other "
+            "half it scores "
             f"{points_more(defined(best.value), 'the last layer')}.",
             best.n,
             "dev examples",
@@ -183,7 +180,7 @@ def layers_of(checkpoint: str) -> int:
     return models.config_files.layers_in(models.config_files.read_config(folder, checkpoint))
 
 
-def _layers(of: TransferUnit, on: object, shared: tuple[Any, ...]) -> list[Predicted]:
+def _layers(of: TrainingUnit, on: object, shared: tuple[Any, ...]) -> list[Predicted]:
     gold, train_rows, constant, baseline = shared
     layers = layer_predictions(on)  # type: ignore[arg-type]
     return [
@@ -194,34 +191,32 @@ def _layers(of: TransferUnit, on: object, shared: tuple[Any, ...]) -> list[Predi
     ]  # fmt: skip
 
 
-def _frozen(options: TransferOptions, of: TransferUnit, on: object, shared: tuple[Any, ...]) -> list[Predicted]:
+def _frozen(options: TransferOptions, of: TrainingUnit, on: object, shared: tuple[Any, ...]) -> list[Predicted]:
     gold, train_rows, constant, baseline = shared
     layers = on.base.layers  # type: ignore[attr-defined]
     recipe = replace(options.recipe, train_last=layers - of.frozen)
     told = json.dumps([options.checkpoint, of.task, options.data, recipe.as_options()], sort_keys=True, default=str)
-    key = f"freeze-{of.frozen}-s{of.seed}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
-    _, predicted = studies.probing.trials.trial(on, recipe, of.seed, key)  # type: ignore[arg-type]
+    key = f"freeze-{of.frozen}-s{of.seeds.head}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
+    _, predicted = studies.probing.trials.trial(on, recipe, of.seeds.head, key)  # type: ignore[arg-type]
     return [
         Predicted(
-            FREEZE, of.task, TRAINED, "", of.frozen, layers, of.seed, gold, predicted, train_rows, constant, baseline
+            FREEZE,
+            of.task,
+            TRAINED,
+            "",
+            of.frozen,
+            layers,
+            of.seeds.head,
+            gold,
+            predicted,
+            train_rows,
+            constant,
+            baseline,
         )
     ]
 
 
 # ---------------------------------------------------------------- rows
-
-
-def _baseline(first: Predicted) -> Transferred:
-    """The constant predictor."""
-    metric = metrics_of(task_of(first.task))[0]
-    return Transferred(
-        kind="baseline",
-        task=first.task,
-        name=f"always {first.constant}",
-        metric=metric,
-        value=first.baseline,
-        n=len(first.gold),
-    )
 
 
 def _classifiers(mine: Sequence[Predicted]) -> list[Transferred]:
@@ -300,12 +295,7 @@ def _frozen_layers(mine: Sequence[Predicted]) -> list[Transferred]:
 
 
 def layer_predictions(on: "Bench") -> dict[str, np.ndarray]:
-    """What a classifier on each layer's output says of the dev rows; ridge regression for scores.
-
-    Returns:
-        By what is read, FIRST (the classifying token) or MEAN (over the text's tokens); layer 0 is the embeddings'
-        output. *Shape:* (layer, dev row) each.
-    """
+    """Return dev predictions [layer, example] of a classifier on each layer's output, by reading: FIRST or MEAN."""
     parts = [_pooled(on.base, [example.encoding for example in some]) for some in (on.train, on.dev)]
     labels = [np.array([row.label for row in rows]) for rows in (on.train_rows, on.dev_rows)]
     predictions = {}

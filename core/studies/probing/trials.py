@@ -1,7 +1,4 @@
-"""Fine-tuning runs that are measured and thrown away: no checkpoint is left, only predictions of the dev rows.
-
-A run that was killed takes its state up again; the state goes when the run ends.
-"""
+"""Fine-tuning runs that leave no checkpoint, only dev predictions. A run that was killed resumes from its state."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,8 +53,8 @@ def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRo
         if len(labels) < 2:
             named = task.labels[int(next(iter(labels)))] if task.labels else next(iter(labels))
             raise InputError(
-                f"A classifier is judged on rows of at least two labels; all {len(rows)} {split} rows of {task.name} "
-                f"are {named!r}: raise the limit or give other data."
+                f"Examples must have at least two labels; all {len(rows)} {split} examples of "
+                f"{task.name} are {named!r}. Raise the limit or give other data."
             )
     return rows_of["train"], rows_of["dev"]
 
@@ -65,15 +62,9 @@ def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRo
 def trial(
     on: Bench, recipe: Recipe, seed: int, key: str, *, before: Callable[[Any], object] | None = None
 ) -> tuple[Any, np.ndarray]:
-    """Fine-tune once.
+    """Fine-tune once; return the model in eval mode and its dev predictions.
 
-    Args:
-        on: the task's rows, and the checkpoint that it starts from.
-        seed: of the head and the order of rows.
-        before: called with the fresh model, as when some of its weights are to be masked.
-
-    Returns:
-        The model in eval mode, and its predictions: labels as the task numbers them, or scores. *Shape:* (dev row,).
+    seed: of the head and the order of examples. before: called with the new model, for example to mask weights.
     """
     model: Any = initialised(on.base, on.task, "pretrained", recipe, seed).to(on.base.device)
     if before is not None:
@@ -86,9 +77,5 @@ def trial(
 
 
 def predicted(model: Any, on: Bench) -> np.ndarray:
-    """What a fine-tuned model says of the dev rows.
-
-    Returns:
-        Labels as the task numbers them, or scores. *Shape:* (dev row,).
-    """
+    """Return the dev predictions of a fine-tuned model."""
     return np.array(predictions(on.task, logits_of(model, on.base, on.dev)))

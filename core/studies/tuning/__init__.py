@@ -1,7 +1,4 @@
-"""Fine-tuning, and what it changes.
-
-Modules load when they are used: `from core import studies`, `studies.tuning.module.name` (docs/decisions/026).
-"""
+"""Fine-tuning, and what it changes. Modules load on first use (decision 026)."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""How attention changes with fine-tuning: cosine and Jensen-Shannon divergence per head (Kovaleva et al. 4.3, Fig 5).
+"""Change of attention with fine-tuning: cosine and Jensen-Shannon divergence per head (Kovaleva et al. 4.3, Fig 5).
 
-Both checkpoints get the same pieces of the same dev rows. One or several fine-tuned checkpoints are compared with the
-checkpoint they came from; a row's task is the fine-tuned one's own unless a task is given for all.
+Both checkpoints get the same tokens of the same dev examples. The task is that of the fine-tuned checkpoint unless one
+is given.
 """
 
 import math
@@ -21,10 +21,10 @@ from ...tasks.glue import TaskRow, read_rows, task_of
 from ...tuning.saved_checkpoints import training_log
 from ..attention.records import ChangeScore
 from ..contract import Done, Flag, Study, Unit
-from ..head_facts import Fact, HeadScores, each, number
-from ..headline import Headline, defined, percent
+from ..headline import Fact, Headline, HeadScores, defined, each, number, percent
 from ..options import Data, Dtype, Limit, Seed
 from ..records import picked
+from ..units import ChunkUnit
 
 if TYPE_CHECKING:
     from ...models.checkpoint import Checkpoint
@@ -47,16 +47,6 @@ class ChangeOptions:
     seed: Seed = 0
     max_length: int = 128
     dtype: Dtype = "float32"
-
-
-@dataclass(frozen=True)
-class ChangeChunk:
-    """Rows `start` to `stop` of a task, before and after."""
-
-    after: str
-    task: str
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True)
@@ -93,7 +83,7 @@ CHANGE_SCORES = (
 class Change(Study[ChangeOptions, ChangePartial]):
     """How each head's maps change with fine-tuning: cosine and Jensen-Shannon divergence (Fig 5)."""
 
-    name, options, partial, arguments = "change", ChangeOptions, ChangePartial, ChangeChunk
+    name, options, partial, arguments = "change", ChangeOptions, ChangePartial, ChunkUnit
     question = "Which heads did fine-tuning change most?"
     kinds = (ChangeScore,)
     head_scores = CHANGE_SCORES
@@ -114,27 +104,27 @@ class Change(Study[ChangeOptions, ChangePartial]):
                 some = rows[start : start + ROWS_A_UNIT]
                 words = sum(len(f"{row.text} {row.pair or ''}".split()) for row in some)
                 every.append(
-                    Unit(f"{after}|{task}|{start}", ChangeChunk(after, task, start, start + len(some)), size=3 * words)
+                    Unit(f"{after}|{task}|{start}", ChunkUnit(after, task, start, start + len(some)), size=3 * words)
                 )
         return every
 
     def run(self, options: ChangeOptions, unit: Unit) -> Done[ChangePartial]:
         """Both models over a chunk of rows."""
-        of: ChangeChunk = unit.arguments
+        of: ChunkUnit = unit.arguments
         before, after = (
-            studies.worker_cache.get_checkpoint(name, dtype=options.dtype) for name in (options.before, of.after)
+            studies.worker_cache.get_checkpoint(name, dtype=options.dtype) for name in (options.before, of.checkpoint)
         )
-        rows = _rows(options, of.task)[of.start : of.stop]
+        rows = _rows(options, of.inputs)[of.start : of.stop]
         change = compared(before, after, rows, first=of.start, max_length=options.max_length)
         provenance = Provenance(
-            checkpoint=f"{options.before} and {of.after}",
+            checkpoint=f"{options.before} and {of.checkpoint}",
             weights_hash=f"{before.weights_hash} and {after.weights_hash}",
-            task=of.task,
+            task=of.inputs,
             dtype=before.dtype,
             device=str(before.device),
             row_ids=tuple(row.id for row in rows),
         )
-        return Done(ChangePartial((TaskChange(of.after, of.task, change.packed()),)), provenance)
+        return Done(ChangePartial((TaskChange(of.checkpoint, of.inputs, change.packed()),)), provenance)
 
     def merge(self, options: ChangeOptions, partials: Sequence[ChangePartial]) -> ChangePartial:
         """One piece a checkpoint and task."""
@@ -184,8 +174,7 @@ def task_tuned_on(checkpoint: str) -> str:
         if task := training_log(folder).get("task"):
             return task_of(task).key
     raise InputError(
-        f"The task of a comparison is read from the fine-tuned checkpoint's training.json; {checkpoint} has none that "
-        "says it: choose a task."
+        f"The task must be in the fine-tuned checkpoint's training.json; that of {checkpoint} has none. Choose a task."
     )
 
 
@@ -230,14 +219,8 @@ def compared(
     first: int = 0,
     max_length: int = 128,
 ) -> "scoring.change.Change":
-    """How much heads' maps differ between two checkpoints, added up over rows.
-
-    Returns:
-        The accumulator, to be merged with that of other rows.
-
-    Raises:
-        CheckpointError: the two cannot be compared.
-    """
+    """Return the accumulated difference between two checkpoints' maps. Raises CheckpointError if they cannot be
+    compared."""
     refuse_different(before, after)
     names = [row.id for row in rows]
     encodings, others = (
@@ -246,8 +229,9 @@ def compared(
     for name, mine, its in zip(names, encodings, others, strict=True):
         if mine.ids != its.ids:
             raise CheckpointError(
-                f"Maps can be compared only where both checkpoints split a text alike; row {name} becomes "
-                f"{len(mine)} and {len(its)} word pieces or others: choose a checkpoint tuned from {before.name}."
+                f"Both checkpoints must split a text into the same tokens; row {name} becomes "
+                f"{len(mine)} and {len(its)} tokens, or different ones. Choose a checkpoint "
+                f"fine-tuned from {before.name}."
             )
     change = scoring.change.Change(before.layers, before.heads, causal=before.causal)
     for chosen in capture.running.batches(encodings, BATCH_TOKENS):
@@ -285,7 +269,8 @@ def refuse_different(before: "Checkpoint", after: "Checkpoint") -> None:
     shapes = [(side.layers, side.heads, side.family.model_type) for side in (before, after)]
     if shapes[0] != shapes[1]:
         raise CheckpointError(
-            f"A checkpoint is compared with one tuned from it; {before.name} has {shapes[0][0]} layers of "
-            f"{shapes[0][1]} heads ({shapes[0][2]}), {after.name} {shapes[1][0]} of {shapes[1][1]} ({shapes[1][2]}): "
-            "choose a pair of one family and size."
+            f"The two checkpoints must have equal shapes; {before.name} has {shapes[0][0]} layers "
+            f"of {shapes[0][1]} heads ({shapes[0][2]}), {after.name} {shapes[1][0]} of "
+            f"{shapes[1][1]} ({shapes[1][2]}). Choose a checkpoint that was fine-tuned from the "
+            "other."
         )

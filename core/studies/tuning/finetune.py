@@ -1,8 +1,6 @@
 """Fine-tune a checkpoint on tasks from several initialisations and seeds: Table 1 of Kovaleva et al. 2019.
 
-One unit is one run (task, initialisation, seed). Each leaves a checkpoint folder; its name says what it is, so a run
-that was killed finds its own state again. The summary has a row a run, then per task and initialisation the mean and
-standard deviation over seeds, and the constant predictors.
+One unit is one run. Its folder has a name that depends on everything that decides the run, so a killed run resumes.
 """
 
 import hashlib
@@ -35,6 +33,7 @@ from ..headline import Headline, defined
 from ..options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
 from ..provenance import provenance
 from ..records import picked
+from ..units import TrainingUnit
 from .records import TunedRunScore, TunedScore, constant_score, finetuned_task
 
 if TYPE_CHECKING:
@@ -67,29 +66,18 @@ class FinetuneOptions:
 
 
 @dataclass(frozen=True)
-class RunArguments:
-    """One run of the study."""
-
-    task: str
-    initialisation: str
-    seed: int
-
-
-@dataclass(frozen=True)
 class TunedRun:
     """One run of fine-tuning.
 
     Attributes:
-        seed: of its head and the order of its rows.
-        metrics: on the dev rows, by name; None where one is not defined.
-        constant: whether all predictions are the same.
-        note: what else is to be said of it.
-        seconds: that it took; NaN where nobody measured them.
-        last_loss: the last training loss; None where nothing was learned.
-        folder: of the checkpoint; "" where none is left.
-        epochs: the log, a row each.
-        gold: labels as the task numbers them, or scores. *Shape:* (dev row,).
-        predicted: likewise. *Shape:* (dev row,).
+        seed: of its head and the order of examples.
+        metrics: on dev, by name; None if undefined.
+        constant: whether all predictions are equal.
+        seconds: NaN if not measured.
+        last_loss: last training loss; None if nothing was trained.
+        folder: of the checkpoint; "" if it was not kept.
+        epochs: the log.
+        gold, predicted: labels or scores of the dev examples.
     """
 
     task: str
@@ -135,7 +123,7 @@ class TunedRuns:
 class Finetune(Study[FinetuneOptions, TunedRuns]):
     """Fine-tune on tasks from initialisations and seeds: checkpoints, and the rows of Table 1."""
 
-    name, options, partial, arguments = "finetune", FinetuneOptions, TunedRuns, RunArguments
+    name, options, partial, arguments = "finetune", FinetuneOptions, TunedRuns, TrainingUnit
     question = "How well does the fine-tuned model score?"
     typed_after = ""
     kinds = (TunedScore, TunedRunScore)
@@ -147,7 +135,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         recipe = Recipe.of(options.preset, options.settings)
         for name in ("tasks", "initialisations", "seeds"):
             if not getattr(options, name):
-                raise InputError(f"A fine-tuning job needs at least one of its {name}; none was chosen: choose one.")
+                raise InputError(f"A fine-tuning job must have at least one of its {name}; got none. Choose one.")
         for initialisation in options.initialisations:
             check_initialisation(initialisation)
         every = []
@@ -161,7 +149,11 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
                 for seed in _seeds_of(options, initialisation):
                     key = run_name(options, task, initialisation, seed)
                     every.append(
-                        Unit(key, RunArguments(task, initialisation, seed), _tokens(initialisation, recipe, *words))
+                        Unit(
+                            key,
+                            TrainingUnit(task, source=initialisation, seeds=RunSeeds.all(seed)),
+                            _tokens(initialisation, recipe, *words),
+                        )
                     )
         return every
 
@@ -183,10 +175,10 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
 
     def run(self, options: FinetuneOptions, unit: Unit) -> Done[TunedRuns]:
         """One run: train, measure on dev, save."""
-        of: RunArguments = unit.arguments
+        of: TrainingUnit = unit.arguments
         base = studies.worker_cache.get_checkpoint(options.checkpoint, revision=options.revision)
         run = FinetuningRun(
-            task_of(of.task), of.initialisation, of.initialisation, RunSeeds.all(of.seed), options.preset,
+            task_of(of.task), of.source, of.source, of.seeds, options.preset,
             Recipe.of(options.preset, options.settings), options.data, options.out, unit.key,
         )  # fmt: skip
         tuned, row_ids = tune(base, run)
@@ -229,10 +221,7 @@ _words_before = lru_cache(maxsize=64)(_words)  # for an estimate: a form asks at
 
 
 def _tokens(initialisation: str, recipe: Recipe, train: int, dev: int) -> int:
-    """Tokens that pass through the checkpoint in one run; training goes back as well, twice as far as forward.
-
-    train, dev: words.
-    """
+    """Return the tokens of all passes of a run; a backward pass counts twice. train, dev: words."""
     passes = 0 if initialisation == "untrained" else recipe.epochs
     return int(PIECES_A_WORD * (3 * passes * train + (passes + 2) * dev))
 
@@ -261,14 +250,13 @@ def live_runs(options: FinetuneOptions, keys: list[str]) -> dict[str, Row]:
 
 @dataclass(frozen=True)
 class FinetuningRun:
-    """What is trained, and where it goes.
+    """What is trained, and where it is stored.
 
     Attributes:
-        seeds: of head, rows and order.
-        data: folder of the rows; None for the bundled ones.
-        out: the folder of checkpoints; None for the usual one.
-        key: the name of this run's folder in it, and of its state.
-        held: interventions under which it learns and is measured; None: the model as it is.
+        data: folder of the examples; None for the bundled ones.
+        out: folder of checkpoints; None for the usual one.
+        key: name of the run's folder and state.
+        held: interventions in training and evaluation; None for none.
     """
 
     task: Task
@@ -409,10 +397,7 @@ def runs_folder(out: str | None) -> Path:
 
 
 def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
-    """A run's name: readable, and different wherever anything that decides its result differs.
-
-    decides: those things by name, the checkpoint among them; what: initialisation and seeds, say.
-    """
+    """Return a readable name that differs if anything in `decides` (checkpoint, settings ...) differs."""
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
     return f"{Path(decides['checkpoint']).name[:40]}-{Path(task).stem[:40]}-{what}-{digest}"
 
@@ -481,13 +466,9 @@ def _stated(figures: Figures) -> dict[str, Any]:
 
 
 def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
-    """What the better constant prediction has right on the dev rows; None where the rows do not say.
+    """Return the accuracy of the better constant prediction on dev, from the rows of `finetune`; None if it is unknown.
 
-    Args:
-        scores: the rows of `finetune`, of any tasks.
-
-    Returns:
-        A share, 0 to 1: of two labels the one that is right more often on dev, which train rows need not say.
+    With two labels this is the more frequent label on dev, which may not be the more frequent one on train.
     """
     known = [score.accuracy for score in scores if (score.kind, score.task) == ("baseline", task) and score.accuracy]
     if not known:
@@ -496,15 +477,8 @@ def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
 
 
 def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
-    """What to tell people where a run, or a mean of runs, is not shown to be above the constant; "" where it is.
-
-    Args:
-        scores: all rows of the `finetune` that it is of.
-        score: of kind "run" or "mean".
-
-    Returns:
-        Half a sentence, or "" also where nothing can be said: no constant, no dev rows.
-    """
+    """Return half a sentence if a run, or a mean of runs, is not shown to be above the constant predictor; otherwise
+    ""."""
     rows = next((run.dev_rows for run in scores if (run.kind, run.task) == ("run", score.task)), None)
     if not rows:
         return ""

@@ -11,12 +11,13 @@ from ..records import Figure, Result, Valued, picked, stated
 
 @dataclass(frozen=True, kw_only=True)
 class TunedScore(Result):
-    """Scores of fine-tuning. None where the row has no such column, NaN where one is undefined, written as nothing.
+    """Scores of fine-tuning. A score is None if the row has no such column, and NaN, stored as an empty cell, if
+    undefined.
 
     Attributes:
-        kind: "run", of one run of an initialisation; "mean", of its runs together; "baseline", of a constant predictor.
-        constant: whether the predictions are all the same, or of how many runs they are.
-        epochs: the log, a row each.
+        kind: "run"; "mean" over runs of an initialisation; "baseline", a constant predictor.
+        constant: whether all predictions are equal, or for how many runs they are.
+        epochs: the log.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("run", "mean", "baseline")

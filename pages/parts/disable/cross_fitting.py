@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.store.rows import Row
-from core.studies.ablation.records import CrossFittedPart, PruneStep, SweptVariant
+from core.studies.ablation.records import AblatedTarget, CrossFittedPart, PruneStep
 from core.studies.tuning.records import TunedScore
 from pages.parts.disable.prune_pictures import draw_curves
 from pages.parts.disable.results import show_results
@@ -70,7 +70,7 @@ def _curves(stored: StoredRun) -> None:
 
 def _parts(rows: Sequence[Row]) -> None:
     """What each part's model scores on it, and in how many parts each head's change has one sign."""
-    parts, variants = CrossFittedPart.among(rows), SweptVariant.among(rows)
+    parts, variants = CrossFittedPart.among(rows), AblatedTarget.among(rows)
     agree = [variant.name for variant in variants if variant.folds_agree == len(parts)]
     st.subheader("Parts")
     show_table(pd.DataFrame(map(asdict, parts)))

@@ -9,7 +9,7 @@ from core.attention import Head
 from core.scoring.effects import RARE, rows_to_see, unseen_share
 from core.store.rows import Row
 from core.studies.ablation import operators
-from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Untouched
+from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Unmodified
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.export import together
@@ -54,7 +54,7 @@ def _start() -> None:
 
 
 def _shown(rows: list[Row], stored: StoredRun) -> None:
-    effects, baseline = OperatorEffect.among(rows), Untouched.among(rows)[0]
+    effects, baseline = OperatorEffect.among(rows), Unmodified.among(rows)[0]
     names = list(dict.fromkeys(effect.name for effect in effects))
     strongest = max(effects, key=lambda effect: abs(effect.value)).name
     left, right = st.columns([3, 2])

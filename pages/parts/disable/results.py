@@ -8,8 +8,8 @@ import streamlit as st
 
 from core.attention import Head
 from core.store.runs import head_scores
-from core.studies.ablation.disabling import PARTS
-from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched, shared_effects, too_few_flips
+from core.studies.ablation.records import AblatedTarget, SplitHalf, Unmodified, shared_effects, too_few_flips
+from core.studies.ablation.setup import WHOLE
 from core.studies.attention.records import Score
 from core.studies.estimate import Estimate
 from core.studies.metric_columns import Metric
@@ -47,7 +47,7 @@ def show_results(study: str = "disable", more: Callable[[StoredRun], None] | Non
 
 def _draw(stored: StoredRun, study: str, more: Callable[[StoredRun], None] | None) -> None:
     rows = stored.result_rows
-    variants, baseline = SweptVariant.among(rows), Untouched.among(rows)[0]
+    variants, baseline = AblatedTarget.among(rows), Unmodified.among(rows)[0]
     warn_at_chance(stored, _value(baseline, "accuracy"), baseline.n)
     metric = first = baseline.metrics.first.name
     names = [metric.name for metric in baseline.metrics.every]
@@ -60,7 +60,7 @@ def _draw(stored: StoredRun, study: str, more: Callable[[StoredRun], None] | Non
         return
     if baseline.what == "duplicates":
         _duplicates(variants, metric)
-    elif baseline.what in ("layers", "groups", *PARTS):
+    elif baseline.what in ("layers", "groups", *WHOLE):
         _bars(variants, baseline, metric)
     else:
         _heads(variants, baseline, metric)
@@ -79,7 +79,7 @@ def _draw(stored: StoredRun, study: str, more: Callable[[StoredRun], None] | Non
             more(stored)
 
 
-def _facts(stored: StoredRun, baseline: Untouched, variants: int, first: str) -> list[str]:
+def _facts(stored: StoredRun, baseline: Unmodified, variants: int, first: str) -> list[str]:
     flipped = "the contribution of each example to r" if first == "pearson" else "correct and wrong predictions"
     facts = [
         f"{stored.checkpoint} · {stored.task_said} {stored.split} · n = {baseline.n} examples",
@@ -94,11 +94,11 @@ def _facts(stored: StoredRun, baseline: Untouched, variants: int, first: str) ->
     return facts
 
 
-def _head_of(variant: SweptVariant) -> Head:
+def _head_of(variant: AblatedTarget) -> Head:
     return Head(int(variant.layer or 0), int(variant.head or 0))
 
 
-def _metric_of(row: SweptVariant | Untouched, name: str) -> Metric:
+def _metric_of(row: AblatedTarget | Unmodified, name: str) -> Metric:
     return row.metrics.of(name) or Metric(name)
 
 
@@ -107,7 +107,7 @@ def _points(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
-def _change(variant: SweptVariant, metric: str) -> Estimate | None:
+def _change(variant: AblatedTarget, metric: str) -> Estimate | None:
     return _metric_of(variant, metric).change
 
 
@@ -125,7 +125,7 @@ def _split_halves(first: str, halves: Sequence[SplitHalf]) -> None:
         )
 
 
-def _value(row: SweptVariant | Untouched, metric: str) -> float:
+def _value(row: AblatedTarget | Unmodified, metric: str) -> float:
     """The metric's value; NaN where it is undefined."""
     return _numbers(_metric_of(row, metric).value)[0]
 
@@ -134,7 +134,7 @@ def _numbers(*values: float | None) -> list[float]:
     return [float("nan") if value is None else value for value in values]
 
 
-def _heads(variants: list[SweptVariant], baseline: Untouched, metric: str) -> None:
+def _heads(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> None:
     left, right = st.columns([3, 2])
     untouched = 100 * _value(baseline, metric)
     with left:
@@ -155,7 +155,7 @@ def _heads(variants: list[SweptVariant], baseline: Untouched, metric: str) -> No
                 st.markdown(f"**{head}**: {plain(variant_sentence(variant, metric))}.")
 
 
-def _picture(variants: Sequence[SweptVariant], metric: str, title: str) -> Any:
+def _picture(variants: Sequence[AblatedTarget], metric: str, title: str) -> Any:
     """Change of the metric by layer and head."""
     drawn = [
         {
@@ -179,7 +179,7 @@ def _picture(variants: Sequence[SweptVariant], metric: str, title: str) -> Any:
     )
 
 
-def variant_sentence(variant: SweptVariant, metric: str) -> str:
+def variant_sentence(variant: AblatedTarget, metric: str) -> str:
     """One variant in words."""
     change = _change(variant, metric) or Estimate(float("nan"))
     low, high = _numbers(change.low, change.high)
@@ -189,20 +189,20 @@ def variant_sentence(variant: SweptVariant, metric: str) -> str:
     return f"{metric} {100 * change.value:+.1f} points, {claim} ({too_few_flips(variant.flipped, variant.n) or ends})"
 
 
-def _shown(variant: SweptVariant, change: Estimate | None) -> Estimate:
+def _shown(variant: AblatedTarget, change: Estimate | None) -> Estimate:
     """A change with the interval that is shown: none where too few predictions flipped."""
     change = change or Estimate(float("nan"))
     return Estimate(change.value) if too_few_flips(variant.flipped, variant.n) else change
 
 
-def _few(variants: Sequence[SweptVariant]) -> None:
+def _few(variants: Sequence[AblatedTarget]) -> None:
     """Of how many no interval is shown, and what that of the first takes."""
     few = [note for variant in variants if (note := too_few_flips(variant.flipped, variant.n))]
     if few:
         st.caption(f"{len(few)} of {len(variants)} have no interval; the first one: {few[0]}.")
 
 
-def _score(variant: SweptVariant, baseline: Untouched, metric: str) -> dict[str, Any]:
+def _score(variant: AblatedTarget, baseline: Unmodified, metric: str) -> dict[str, Any]:
     """One variant's score, times 100, with the ends of its change around the untouched model's."""
     change = _shown(variant, _change(variant, metric))
     low, high = (100 * (_value(baseline, metric) + end) for end in _numbers(change.low, change.high))
@@ -210,7 +210,7 @@ def _score(variant: SweptVariant, baseline: Untouched, metric: str) -> dict[str,
             "flipped": variant.flipped, "p": variant.p}  # fmt: skip
 
 
-def _bars(variants: list[SweptVariant], baseline: Untouched, metric: str) -> None:
+def _bars(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> None:
     untouched = _value(baseline, metric)
     shown = [_score(variant, baseline, metric) for variant in variants]
     st.altair_chart(
@@ -224,7 +224,7 @@ def _bars(variants: list[SweptVariant], baseline: Untouched, metric: str) -> Non
     )
 
 
-def _duplicates(variants: list[SweptVariant], metric: str) -> None:
+def _duplicates(variants: list[AblatedTarget], metric: str) -> None:
     """Near-duplicates together, one at a time, and random heads of the same layers."""
     lines, worse = [], []
     for variant in variants:
@@ -288,14 +288,14 @@ def _beside_another(stored: StoredRun) -> None:
     title = f"Changes in two results, in points (Spearman {rho}, n = {agreement.n})"
     left, right = st.columns([3, 2])
     left.altair_chart(points(change_table, Axes(x="this", y="other", name="name"), title=title))
-    variants = SweptVariant.among(other_rows)
+    variants = AblatedTarget.among(other_rows)
     if all(variant.head is not None for variant in variants):
         metric = variants[0].metrics.first.name
         name = task_name(str(variants[0].task))
         right.altair_chart(_picture(variants, metric, f"Other result: {metric} on {name}"), width="content")
 
 
-def _table(variants: list[SweptVariant], metric: str) -> None:
+def _table(variants: list[AblatedTarget], metric: str) -> None:
     """p is corrected over all: the claim; the interval is of one variant alone."""
     lines = []
     for variant in variants:

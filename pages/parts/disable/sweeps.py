@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.studies.ablation.disabling import PARTS
+from core.studies.ablation.setup import WHOLE
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.shell import context, url
@@ -59,7 +59,7 @@ def start_sweep() -> None:
         help="Faster on a CPU that has it; near a tie predictions may differ.",
     )
     chosen = _groups(unit_kind) | mean_by(operator, key="mean_by")
-    operator = "zero" if unit_kind in PARTS else operator
+    operator = "zero" if unit_kind in WHOLE else operator
     chosen |= {"what": unit_kind, "operator": operator, "dtype": "bfloat16" if rough else "float32"}
     job_progress.offer_start(
         "disable",

@@ -165,7 +165,7 @@ def drawn(name: str, options: dict[str, Any]) -> int:
         checkpoint = resources.checkpoint(name)
         complete = draw_maps_study.STUDY.read(options | {"checkpoint": name})
         (unit,) = draw_maps_study.STUDY.units(complete)
-        maps = draw_maps_study.drawn(checkpoint, complete, unit.arguments.inputs)
+        maps = draw_maps_study.drawn(checkpoint, complete, unit.arguments.positions)
         return labels.store_maps(resources.database(), [planted.row() for planted in maps])
 
 

@@ -19,7 +19,7 @@ from core.studies.ablation.records import (
     Patched,
     Perturbation,
     SeparatorLayer,
-    Untouched,
+    Unmodified,
     too_few_flips,
 )
 from core.studies.contract import declared
@@ -53,7 +53,7 @@ def show_rows() -> None:
     ):
         if stored is not None:
             rows = stored.result_rows
-            for untouched in Untouched.among(rows)[:1]:
+            for untouched in Unmodified.among(rows)[:1]:
                 accuracy = untouched.metrics.of("accuracy")
                 warn_at_chance(stored, accuracy.value if accuracy else None, untouched.n)
             n = RESULTS[study](rows)
@@ -88,7 +88,7 @@ def _told(study: str) -> dict[str, Any]:
 
 
 def _perturbed(rows: list[Row]) -> int:
-    baseline, perturbations = Untouched.among(rows)[0], Perturbation.among(rows)
+    baseline, perturbations = Unmodified.among(rows)[0], Perturbation.among(rows)
     body = [row for row in perturbations if row.n > 1]
     first = baseline.metrics.first
     if any(row.changed_rate is not None for row in body):
@@ -157,7 +157,7 @@ def _patched(rows: list[Row]) -> int:
 
 def _cut(rows: list[Row]) -> int:
     cuts = EdgeCut.among(rows)
-    _without(cuts, {cut.name: cut.with_edges for cut in cuts}, Untouched.among(rows)[0])
+    _without(cuts, {cut.name: cut.with_edges for cut in cuts}, Unmodified.among(rows)[0])
     for contrast in LinkContrast.among(rows):
         if contrast.value is not None and contrast.low is not None:
             st.markdown(
@@ -165,10 +165,10 @@ def _cut(rows: list[Row]) -> int:
                 f"than cutting {plain(contrast.other)} links ({contrast.low:.2g} to {contrast.high:.2g}): "
                 f"{contrast.links} of each, at the same distances, in {contrast.n} rows."
             )
-    return max(*(cut.n for cut in cuts), *(untouched.n for untouched in Untouched.among(rows)))
+    return max(*(cut.n for cut in cuts), *(untouched.n for untouched in Unmodified.among(rows)))
 
 
-def _without(body: Sequence[Changed], with_edges: Mapping[str, int | None], baseline: Untouched) -> None:
+def _without(body: Sequence[Changed], with_edges: Mapping[str, int | None], baseline: Unmodified) -> None:
     """What predictions do without edges, in one layer or in all. with_edges: rows that have such edges, by name."""
     metric = baseline.metrics.first.name
     lines = [
@@ -216,7 +216,7 @@ def _separators(rows: list[Row]) -> int:
     columns = ["name", "separators_of_pieces", "weight_on_separators", "norm_on_separators", "gradient_separator",
                "gradient_other", "ratio", "ratio_low", "ratio_high"]  # fmt: skip
     show_table(pd.DataFrame(layers, columns=columns).dropna(axis=1, how="all"))
-    baseline = Untouched.among(rows)
+    baseline = Unmodified.among(rows)
     _without(separator_rows, {row.name: row.with_separators for row in separator_rows}, baseline[0])
     return max(baseline[0].n, *(row.n for row in separator_rows if row.n is not None))
 

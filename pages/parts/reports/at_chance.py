@@ -8,7 +8,7 @@ from core.errors import AtlasError
 from core.scoring.chance import above_constant
 from core.store.rows import from_json
 from core.studies.ablation import disable, prune
-from core.studies.ablation.records import PruneStep, Untouched
+from core.studies.ablation.records import PruneStep, Unmodified
 from core.studies.tuning.finetune import not_shown
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import read_rows, task_of
@@ -51,7 +51,7 @@ def warn_by_other_run(stored: StoredRun) -> None:
             if (other_run.checkpoint, other_run.task) != (stored.checkpoint, stored.task) or not other_run.rows:
                 continue
             rows = other_run.result_rows
-            for untouched in Untouched.among(rows):
+            for untouched in Unmodified.among(rows):
                 accuracy = untouched.metrics.of("accuracy")
                 warn_at_chance(other_run, accuracy.value if accuracy else None, untouched.n)
                 return
@@ -78,4 +78,4 @@ def warn_at_chance(stored: StoredRun, accuracy: float | None, rows: int) -> None
     if accuracy is None or constant is None:
         return
     if reason := above_constant(accuracy, constant, rows).sentence:
-        st.warning(plain(f"Untouched, {reason}. What its heads do to it says little."), icon=":material/warning:")
+        st.warning(plain(f"Unmodified, {reason}. What its heads do to it says little."), icon=":material/warning:")

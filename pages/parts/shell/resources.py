@@ -23,7 +23,7 @@ from core.store.database import Database
 from core.store.people import Person
 from core.studies import tagging
 from core.studies.ablation import references
-from core.studies.ablation.disabling import Opened
+from core.studies.ablation.setup import Opened
 from core.tasks.glue import label_order, read_rows, task_of
 from pages.parts import streamlit_internals
 from pages.parts.shell import loading, people

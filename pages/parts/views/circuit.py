@@ -15,7 +15,7 @@ from core.attention import Head
 from core.errors import InputError
 from core.studies.ablation.perturb import made_of
 from core.studies.circuits import circuit as circuits
-from core.studies.circuits.circuit import KINDS, OTHER_ROW, encoded, said_of_stability, texts_of
+from core.studies.circuits.circuit import OTHER_ROW, PAIR_KINDS, encoded, said_of_stability, texts_of
 from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, EdgeMean, Faithfulness
 from core.studies.contract import declared
 from core.tasks.glue import TaskRow
@@ -116,7 +116,7 @@ def show(tools: DeltaGenerator) -> None:
 def _start() -> None:
     shared = shared_options()
     left, middle, right = st.columns(3)
-    kind = url.pick(left.selectbox, "Second input of a pair", list(KINDS), key="circuit_kind", default=OTHER_ROW,
+    kind = url.pick(left.selectbox, "Second input of a pair", list(PAIR_KINDS), key="circuit_kind", default=OTHER_ROW,
                       help=SAID["kind"].help)  # fmt: skip
     answers = url.pick(middle.selectbox, "Answers of a pair", ["different", "same", "any"], key="circuit_answers",
                          help=SAID["answers"].help)  # fmt: skip

@@ -9,8 +9,9 @@ import sys
 
 import numpy as np
 
-from core.studies.circuits.circuit import PAIRS_A_UNIT, STUDY, CircuitState, Wanted
+from core.studies.circuits.circuit import PAIRS_A_UNIT, STUDY, CircuitState
 from core.studies.contract import Unit
+from core.studies.units import ExampleUnit
 
 
 def main(out: str) -> None:
@@ -21,7 +22,8 @@ def main(out: str) -> None:
     deciding.sort(key=lambda k: int(state.pairs.lengths[k]))
     for start in range(0, len(deciding), PAIRS_A_UNIT):
         some = tuple(deciding[start : start + PAIRS_A_UNIT])
-        partials.append(STUDY.run(options, Unit(f"exact-{start}", Wanted("exact", some, edges), len(some))).partial)
+        unit = Unit(f"exact-{start}", ExampleUnit(some, "exact", edges), len(some))
+        partials.append(STUDY.run(options, unit).partial)
         print(f"{start + len(some)} of {len(deciding)} pairs", flush=True)
     exact = CircuitState(options, STUDY.merge(options, partials)).exact
     np.savez_compressed(out, exact=exact.astype(np.float16))

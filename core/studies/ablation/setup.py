@@ -1,7 +1,7 @@
 """What the studies of disabled heads share: rows of a task, an opened classifier, predictions in the task's labels,
 and the sets of heads that are changed together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Required, TypedDict
@@ -17,6 +17,7 @@ from ...tasks.glue import SPLIT, Task, TaskRow, drawn, fingerprint, label_order,
 from ...tuning.saved_checkpoints import training_log
 from ..contract import Unit
 from ..options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from ..units import ExampleUnit
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,18 +32,8 @@ if TYPE_CHECKING:
 def rows_unseen_by(
     checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
 ) -> list[TaskRow]:
-    """Dev rows, and train rows that were left out of the fine-tuning and share nothing with what was not.
-
-    Args:
-        data: where its rows are.
-        limit: at most so many; None: all.
-
-    Returns:
-        The rows, at most `limit` of them.
-
-    Raises:
-        InputError: nobody knows what it saw.
-    """
+    """Return dev examples, and training examples that the checkpoint was not fine-tuned on and that share no sentence
+    with those it was. Raises InputError if the checkpoint does not say what it was fine-tuned on."""
     return drawn(_every(str(models.opening.locate(checkpoint)), task, data), limit, seed)
 
 
@@ -54,19 +45,20 @@ def _every(folder: str, task: str, data: str | None) -> tuple[TaskRow, ...]:
     learned = drawn(train, recipe.get("train_limit"), seeds.get("rows", 0))
     if facts.get("train_rows_hash") != fingerprint(learned):
         raise InputError(
-            f"What a checkpoint never saw is told by what it was fine-tuned on; {folder} was not fine-tuned on these "
-            f"train rows of {task}: give the task and the data of its fine-tuning, or take the split dev."
+            f"The examples must be those that the checkpoint was fine-tuned on; {folder} was not "
+            f"fine-tuned on these training examples of {task}. Give the task and the data of its "
+            "fine-tuning, or take the split dev."
         )
     return tuple(unseen(read_rows(task, "dev", folder=data), train, learned))
 
 
 ROWS_A_UNIT = 64
-PARTS = {"blocks": "attention", "feedforward": "feedforward", "layers-whole": "layer"}  # taken out whole
-KINDS = ("heads", "layers", "all-but-one", "groups", "duplicates", *PARTS)
+WHOLE = {"blocks": "attention", "feedforward": "feedforward", "layers-whole": "layer"}  # taken out whole
+TARGETS = ("heads", "layers", "all-but-one", "groups", "duplicates", *WHOLE)
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class RowOptions:
+class ExampleOptions:
     """Which checkpoint, on which rows of which task."""
 
     checkpoint: Classifier
@@ -78,17 +70,10 @@ class RowOptions:
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class SweepOptions(RowOptions):
+class AblationOptions(ExampleOptions):
     """Which checkpoint, on which rows of which task, and in which precision it runs."""
 
     dtype: Dtype = "float32"
-
-
-@dataclass(frozen=True)
-class Slice:
-    """Some of the task's rows, by their places in it."""
-
-    rows: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -100,14 +85,7 @@ class Opened:
     order: tuple[int, ...]
 
     def predicted(self, logits: "Tensor") -> np.ndarray:
-        """What logits predict, in the task's own labels.
-
-        Args:
-            logits: of a score the first one counts. *Shape:* (..., input, label).
-
-        Returns:
-            Labels as the task numbers them, or scores. *Shape:* (..., input).
-        """
+        """Return predicted labels as the task numbers them, or scores, [..., input], for logits [..., input, label]."""
         if self.task.is_score:
             return logits[..., 0].double().numpy()
         return np.array(self.order)[logits.argmax(-1).numpy()]
@@ -121,7 +99,7 @@ class Opened:
         return [self.checkpoint.encode(row.text, row.pair) for row in rows]
 
 
-def opened(options: RowOptions) -> Opened:
+def opened(options: ExampleOptions) -> Opened:
     """The classifier of the options, which this worker keeps for its next unit; in float32, a sweep's dtype is that of
     its own layers. Raises CheckpointError."""
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
@@ -129,43 +107,44 @@ def opened(options: RowOptions) -> Opened:
     return Opened(classifier, task, label_order(task, classifier.labels))
 
 
-def rows_of(options: RowOptions, split: str | None = None, limit: int | None = None) -> list[TaskRow]:
+def rows_of(options: ExampleOptions, split: str | None = None, limit: int | None = None) -> list[TaskRow]:
     """The task's rows that the options name."""
     limit = options.limit if limit is None else limit
     if limit is not None and limit < 2:
-        raise InputError(f"Effects are judged on at least two rows; a limit of {limit} was given: raise it.")
+        raise InputError(f"The limit must be at least two examples; got {limit}. Raise it.")
     split = split or options.split
     if split == SPLIT:
         return rows_unseen_by(options.checkpoint, options.task, options.data, limit, options.seed)
     return read_rows(options.task, split, folder=options.data, limit=limit, seed=options.seed)
 
 
-def slices(options: RowOptions) -> list[tuple[Slice, int]]:
-    """Slices of the rows and their sizes, similar lengths together: inputs of one length share a batch."""
+def units_of(options: ExampleOptions, name: str = "rows", *, most: int | None = None, **about: Any) -> list[Unit]:
+    """Units of all examples of the task that the options name; about: further fields of `ExampleUnit`."""
     rows = rows_of(options)
-    sizes = [len(row.text) + len(row.pair or "") for row in rows]
-    order = sorted(range(len(rows)), key=lambda k: (sizes[k], k))
-    places = [order[k : k + ROWS_A_UNIT] for k in range(0, len(order), ROWS_A_UNIT)]
-    return [(Slice(tuple(row_numbers)), max(1, sum(sizes[k] for k in row_numbers) // 4)) for row_numbers in places]
+    return units_of_rows(rows, range(len(rows)), name, most=most or ROWS_A_UNIT, **about)
 
 
-def units_of(options: RowOptions) -> list[Unit]:
-    """Units of the task's rows, a `Slice` each."""
-    return [Unit(f"rows-{k}", row_slice, size) for k, (row_slice, size) in enumerate(slices(options))]
+def units_of_rows(
+    rows: Sequence[TaskRow], positions: Iterable[int], name: str, *, most: int, **about: Any
+) -> list[Unit]:
+    """Units of the examples at these positions, at most so many in each. Examples of similar length are together,
+    because inputs of equal length share a batch."""
+    sizes = {int(k): len(rows[k].text) + len(rows[k].pair or "") for k in positions}
+    order = sorted(sizes, key=lambda k: (sizes[k], k))
+    parts = [tuple(order[k : k + most]) for k in range(0, len(order), most)]
+    return [
+        Unit(f"{name}-{k}", ExampleUnit(part, **about), max(1, sum(sizes[at] for at in part) // 4))
+        for k, part in enumerate(parts)
+    ]
 
 
 # ---------------------------------------------------------------- sets of heads
 
 
 @dataclass(frozen=True)
-class Variant:
-    """What is changed together.
-
-    Attributes:
-        layer: zero-based; None where it is no single one.
-        head: zero-based; None where it is no single one.
-        role: of near-duplicates only, as the next two (`core.studies.ablation.disable`): TOGETHER, ALONE or CONTROL.
-    """
+class AblationTarget:
+    """What one ablation changes. layer, head: from 0; None if it is not a single layer or head. role, group, distance:
+    of near-duplicates only (TOGETHER, ALONE or CONTROL in `core.studies.ablation.disable`)."""
 
     name: str
     layer: int | None
@@ -181,9 +160,9 @@ class Variant:
         """Heads and parts."""
         return frozenset((*self.heads, *self.parts))
 
-    def facts(self) -> "VariantFacts":
+    def facts(self) -> "TargetFields":
         """The variant as fields of a record; those of near-duplicates where it is one."""
-        variant_facts = VariantFacts(name=self.name, layer=self.layer, head=self.head, heads=group_name(self.heads))
+        variant_facts = TargetFields(name=self.name, layer=self.layer, head=self.head, heads=group_name(self.heads))
         if self.parts:
             variant_facts["parts"] = group_name(self.parts)
         if self.role is not None:
@@ -191,7 +170,7 @@ class Variant:
         return variant_facts if self.distance is None else variant_facts | {"distance": self.distance}
 
 
-class VariantFacts(TypedDict, total=False):
+class TargetFields(TypedDict, total=False):
     """What a record says of a variant; `parts`, and those of near-duplicates, where it has them."""
 
     name: Required[str]
@@ -208,28 +187,28 @@ def groups_of(text: str) -> list[tuple[Component, ...]]:
     """Read "L1H2,L7H6; L4H1,L2-attention": groups between semicolons, heads and blocks between commas."""
     groups = [tuple(dict.fromkeys(parse_components(part))) for part in text.split(";") if part.strip()]
     if not groups or not all(groups):
-        raise InputError(f'Groups are written like "L1H2,L7H6; L4H1"; "{text[:60]}" names none: name heads.')
+        raise InputError(f'Groups must be written like "L1H2,L7H6; L4H1"; got "{text[:60]}". Name heads.')
     return groups
 
 
-def _group(components: Sequence[Component]) -> Variant:
+def _group(components: Sequence[Component]) -> AblationTarget:
     heads = tuple(component for component in components if isinstance(component, Head))
     parts = tuple(component for component in components if isinstance(component, LayerBlock))
-    return Variant(group_name(components), None, None, heads, parts=parts)
+    return AblationTarget(group_name(components), None, None, heads, parts=parts)
 
 
 def head_groups_of(text: str) -> list[tuple[Head, ...]]:
     """Read groups of heads as `groups_of` does. Raises InputError for a block or layer."""
     groups = groups_of(text)
     if parts := [component for group in groups for component in group if isinstance(component, LayerBlock)]:
-        raise InputError(f"Only heads are held at a pattern; {parts[0]} is a block or layer: leave it out.")
+        raise InputError(f"Only heads can have a fixed pattern; {parts[0]} is a sublayer or layer. Leave it out.")
     return [tuple(component for component in group if isinstance(component, Head)) for group in groups]
 
 
 def has_parts(what: str, heads: str) -> bool:
     """Whether blocks or layers are among what is changed; they are taken out whole, under the operator "zero"."""
     if what != "groups":
-        return what in PARTS
+        return what in WHOLE
     return any(isinstance(component, LayerBlock) for group in groups_of(heads) for component in group)
 
 
@@ -239,7 +218,7 @@ def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
     if not given.get("heads"):
         return given
     if what not in ("heads", "groups"):
-        raise InputError(f"Heads are named for groups, but what is disabled is {what!r}; leave one of the two out.")
+        raise InputError(f"Named heads must be groups; got what = {what!r} with named heads. Leave one of the two out.")
     return {**given, "what": "groups"}
 
 
@@ -248,21 +227,16 @@ def group_name(heads: Sequence[Component]) -> str:
     return ",".join(str(head) for head in heads)
 
 
-def variants_of(what: str, heads: str, layers: int, width: int, attending: Sequence[int] = ()) -> list[Variant]:
-    """What is changed together, in the order of the heads.
-
-    Args:
-        what: one of KINDS but "duplicates".
-        attending: as of `AttentionMaps`.
-    """
+def targets_of(what: str, heads: str, layers: int, width: int, attending: Sequence[int] = ()) -> list[AblationTarget]:
+    """Return the ablation targets in the order of the heads. what: one of TARGETS except "duplicates"."""
     all_sets = [[Head(layer, head) for head in range(width)] for layer in attending or range(layers)]
     if what == "heads":
-        return [Variant(str(head), head.layer, head.head, (head,)) for row in all_sets for head in row]
+        return [AblationTarget(str(head), head.layer, head.head, (head,)) for row in all_sets for head in row]
     if what == "layers":
-        return [Variant(f"L{row[0].layer + 1}", row[0].layer, None, tuple(row)) for row in all_sets]
+        return [AblationTarget(f"L{row[0].layer + 1}", row[0].layer, None, tuple(row)) for row in all_sets]
     if what == "all-but-one":
         return [
-            Variant(
+            AblationTarget(
                 f"all of L{head.layer + 1} but H{head.head + 1}", *head, tuple(other for other in row if other != head)
             )
             for row in all_sets
@@ -270,7 +244,7 @@ def variants_of(what: str, heads: str, layers: int, width: int, attending: Seque
         ]
     if what == "groups":
         return [_group([component.within(layers, width) for component in group]) for group in groups_of(heads)]
-    if what in PARTS:
-        parts = every_part(layers, [PARTS[what]])
-        return [Variant(str(part), part.layer, None, (), parts=(part,)) for part in parts]
-    raise InputError(f'What is disabled is one of {", ".join(KINDS)}; "{what}" is none of them: choose one.')
+    if what in WHOLE:
+        parts = every_part(layers, [WHOLE[what]])
+        return [AblationTarget(str(part), part.layer, None, (), parts=(part,)) for part in parts]
+    raise InputError(f'What is ablated must be one of {", ".join(TARGETS)}; got "{what}". Choose one of them.')
