@@ -16,6 +16,7 @@ from ..drawing.page import GridTabs, Part, Table, Words, html_page
 from ..drawing.panes import Pane
 from ..drawing.payload import as_bytes
 from ..errors import JobError
+from ..scoring.corrections import ALPHA
 from ..scoring.registry import MAP_SCORES
 from ..studies.attention import statistics
 from ..studies.headline import Fact, HeadScores
@@ -130,7 +131,6 @@ def command_of(checkpoint: str, task: str | None) -> str:
 
 
 COLUMNS = ("score", "first", "first_low", "first_high", "second", "second_low", "second_high", "difference", "sure")
-LEVEL = 0.05
 _OF_INTERVALS = NormalDist().inv_cdf(0.975)  # a 95 % interval reaches so many standard errors to either side
 
 
@@ -176,7 +176,7 @@ def _standardised(found: pd.DataFrame) -> pd.Series:
 
 
 def _bound(scores: int) -> float:
-    return NormalDist().inv_cdf(1 - LEVEL / 2 / scores) if scores else float("inf")
+    return NormalDist().inv_cdf(1 - ALPHA / 2 / scores) if scores else float("inf")
 
 
 CLASS_SHARE = f"{pattern_shares.STUDY.name}/{pattern_shares.SHARE}"

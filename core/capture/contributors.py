@@ -4,7 +4,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Kind = Literal["token", "position", "segment", "head", "attention", "feed-forward", "bias", "last bias"]
-KINDS: tuple[Kind, ...] = ("position", "token", "segment", "head", "attention", "feed-forward", "bias", "last bias")
+COMPONENT_KINDS: tuple[Kind, ...] = (
+    "position",
+    "token",
+    "segment",
+    "head",
+    "attention",
+    "feed-forward",
+    "bias",
+    "last bias",
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,13 @@ class Component:
     def order(self) -> tuple[Any, ...]:
         """Sort key: embeddings first, then layer by layer, biases last."""
         is_bias = self.kind in ("bias", "last bias")
-        return is_bias, -1 if self.layer is None else self.layer, KINDS.index(self.kind), self.part, self.head or 0
+        return (
+            is_bias,
+            -1 if self.layer is None else self.layer,
+            COMPONENT_KINDS.index(self.kind),
+            self.part,
+            self.head or 0,
+        )
 
     @property
     def group(self) -> str:

@@ -332,7 +332,7 @@ def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -
     show_rows(train_patterns.STUDY.name, provenance, per_class, form)
     if form != "table":
         return
-    fewest, sure = patterns.evaluation.FEWEST_MAPS, patterns.evaluation.SURE
+    fewest, sure = patterns.evaluation.FEWEST_MAPS, patterns.evaluation.CONFIDENT
     tell(
         f"macro F1 {best.macro_f1:.3f} on {best.on} (95 % CI {best.low:.3f} to {best.high:.3f}, n = {best.inputs} "
         f"inputs; classes of at least {fewest} maps), ECE {best.ece:.3f} (95 % CI over heads {best.ece_low:.3f} "

@@ -12,6 +12,7 @@ import scipy  # its parts load when they are used
 from ..errors import InputError
 from ..patterns.snapshot import known_class_set, present_names, standing_labels
 from ..patterns.truth import Method, Truth, truth, votes
+from ..scoring.corrections import CONFIDENCE
 from ..store import projects
 from ..store.database import Database
 
@@ -19,7 +20,6 @@ from ..store.database import Database
 
 
 SHUFFLES = 200
-LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _spread(workers: np.ndarray, residuals: np.ndarray, seed: int) -> Spread:
     by_chance = float(np.mean([_between(chance.permutation(people), residuals) for _ in range(SHUFFLES)]))
     observed, freedom = _between(people, residuals), len(names) - 1
     tails = scipy.stats.chi2.isf(
-        [(1 - LEVEL) / 2, (1 + LEVEL) / 2], freedom
+        [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], freedom
     )  # upper tails: the larger quantile comes first
     low, high = (math.sqrt(max(0.0, observed * freedom / float(tail) - by_chance)) for tail in tails)
     return Spread(math.sqrt(max(0.0, observed - by_chance)), low, high)

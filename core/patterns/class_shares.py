@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 from .evaluation import ends, resampled
 
 MOVED_SAMPLES = 10_000  # resamples of inputs
-LEVEL = 0.05  # p of the fit below which a corrected share has no interval
+MISFIT_LEVEL = 0.05  # p of the fit below which a corrected share has no interval
 RISE = 3.841459  # 95 % quantile of chi-square with one degree of freedom
 REWEIGHTED, HALVED = 4, 12  # iterations of reweighting; bisections of an interval end (1 / 4096)
 DRAWN, FITS = 199, 1e-6  # parametric bootstrap draws; chi-square of a perfect fit
@@ -80,7 +80,7 @@ def moved_shares(
 
 @dataclass(frozen=True)
 class CorrectedShare(Share):
-    """A share corrected for the classifier's confusions; low and high are NaN if `misfit` is below LEVEL.
+    """A share corrected for the classifier's confusions; low and high are NaN if `misfit` is below MISFIT_LEVEL.
 
     misfit: p of a chi-square test (parametric bootstrap, all classes together) that some shares, confused as on the
     held-out maps, explain the observed counts.
@@ -114,7 +114,7 @@ def corrected_shares(
     shares, least = fit.best()
     misfit = fit.misfit(shares, least, seed)
     ends = [
-        fit.interval(one_class, shares, least) if misfit >= LEVEL else (np.nan, np.nan)
+        fit.interval(one_class, shares, least) if misfit >= MISFIT_LEVEL else (np.nan, np.nan)
         for one_class in np.eye(len(names), dtype=bool)
     ]
     total = counts.sum(0)

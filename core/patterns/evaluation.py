@@ -31,7 +31,7 @@ def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float 
 RESAMPLES = 2000
 BINS = 10  # equal-count bins for the calibration error
 FEWEST_MAPS = 10  # least maps of a class to count in macro F1
-SURE = 0.8  # probability above which a wrong first choice is a confident error
+CONFIDENT = 0.8  # probability above which a wrong first choice is a confident error
 ECE_SAMPLES = 500  # resamples of heads
 Numbers = Int[np.ndarray, " map"]
 
@@ -223,7 +223,7 @@ def calibration_interval(
 def sure_errors(probabilities: Float[np.ndarray, "map class"], truth: Numbers) -> float:
     """Return the fraction of maps whose first choice is wrong with a probability above SURE."""
     wrong = probabilities.argmax(1) != truth
-    return float((wrong & (probabilities.max(1) > SURE)).mean())
+    return float((wrong & (probabilities.max(1) > CONFIDENT)).mean())
 
 
 def calibration_figures(

@@ -14,12 +14,12 @@ from ..store import classifiers, labels
 from ..store.database import Database
 from ..store.rows import Row
 from .classifier_registry import open_classifier
-from .evaluation import SURE
+from .evaluation import CONFIDENT
 from .raster import from_float16
 from .snapshot import present_names
 
 ACCURACY, MACRO_F1, ECE = "accuracy", "macro F1", "calibration error"
-SURE_ERRORS = f"wrong with p > {SURE:g}"
+SURE_ERRORS = f"wrong with p > {CONFIDENT:g}"
 CLASS_F1 = "F1 of "  # followed by the class; simultaneous intervals over all classes
 LESS_IS_BETTER = (ECE, SURE_ERRORS)
 NEW_MAPS = "maps labelled since"  # maps that the previous classifier was not trained on
@@ -97,7 +97,7 @@ def differences(
         likely = np.array([before.probability, after.probability])
         correct = np.stack([numbers == truth for numbers in answers])
         figures[ECE] = _calibration_errors(likely, correct, judged.inputs, seed)
-        figures[SURE_ERRORS] = _shares(~correct & (likely > SURE), judged.inputs, seed)
+        figures[SURE_ERRORS] = _shares(~correct & (likely > CONFIDENT), judged.inputs, seed)
     found = [_difference(on, figure, drawn, len(truth), inputs) for figure, drawn in figures.items()]
     if among.sum() < 2:
         return found

@@ -221,7 +221,7 @@ def parameters(network: nn.Module) -> int:
     return sum(weights.numel() for weights in network.parameters())
 
 
-KINDS = ("trees", *NETWORKS, "baseline", "both")
+CLASSIFIER_KINDS = ("trees", *NETWORKS, "baseline", "both")
 FOREST = "forest."  # prefix of the trees' arrays
 BASELINE = "baseline."  # prefix of the baseline's tensors
 FEWEST_A_CLASS = 2
@@ -255,9 +255,10 @@ class ClassifierRecipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if self.kind not in CLASSIFIER_KINDS:
             raise InputError(
-                f'A pattern classifier must be one of {", ".join(KINDS)}; got "{self.kind}". Choose one of them.'
+                f'A pattern classifier must be one of {", ".join(CLASSIFIER_KINDS)}; got "{self.kind}". Choose one of '
+                "them."
             )
         if self.epochs < 1 or self.batch < 2 or self.folds < 2 or not 0 <= self.falling <= 1:
             raise InputError(

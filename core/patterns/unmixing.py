@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Bool, Float, Int
 
-from .class_shares import FITS, LEVEL, Fit, confusion_errors
+from .class_shares import FITS, MISFIT_LEVEL, Fit, confusion_errors
 
 
 def true_changes(
@@ -67,7 +67,7 @@ def true_shares(
     for count in counts:
         fit = Fit.of_head(count, confusions)
         shares, least = fit.best()
-        fits = least < FITS or scipy.special.chdtrc((shares == 0).sum(), least) >= LEVEL
+        fits = least < FITS or scipy.special.chdtrc((shares == 0).sum(), least) >= MISFIT_LEVEL
         ends = fit.interval(chosen, shares, least) if fits else (np.nan, np.nan)
         made.append((float(shares[chosen].sum()), *ends))
     return np.array(made).T

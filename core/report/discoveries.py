@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import scipy  # its parts load when they are used
 
-from ..scoring.corrections import standing
+from ..scoring.corrections import significant_at_fdr
 from ..studies.estimate import Estimate
 from .claims.outcomes import FAILS, HOLDS, UNDECIDED, Decision, OutcomeWord
 from .claims.registry import claim
@@ -45,7 +45,7 @@ def together(records: Sequence[ClaimRecord]) -> str:
     tests = [(record, p) for record in records if (p := p_of(record)) is not None]
     if not tests:
         return ""
-    stands = standing([p for _, p in tests])
+    stands = significant_at_fdr([p for _, p in tests])
     decided = [
         (record, is_standing)
         for (record, _), is_standing in zip(tests, stands, strict=True)

@@ -44,7 +44,7 @@ from .ids import Part
 # ---------------------------------------------------------------- options
 
 
-PARTS = (
+PART_STEPS = (
     Part.FRAMES, Part.STATISTICS, Part.RELATIONS, Part.DEPENDENCIES, Part.EFFECTIVE, Part.REDUNDANCY, Part.WHY,
     Part.TUNING, Part.CHANGE, Part.MATCH, Part.FEATURES, Part.SHARES, Part.HEADS, Part.CROSSED, Part.LAYERS,
     Part.ALONE, Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
@@ -98,9 +98,9 @@ class ReportOptions:
         names = [option.name for option in fields(cls)]
         if unknown := sorted(set(given) - set(names)):
             raise InputError(f"A report has the options {', '.join(names)}; {unknown[0]!r} is none of them.")
-        if wrong := [part for part in given.get("parts", ()) if part not in PARTS]:
+        if wrong := [part for part in given.get("parts", ()) if part not in PART_STEPS]:
             raise InputError(
-                f"Parts of a report are {', '.join(PARTS)}; {wrong[0]!r} is none of them: choose among them."
+                f"Parts of a report are {', '.join(PART_STEPS)}; {wrong[0]!r} is none of them: choose among them."
             )
         options = cls(**given)
         if not options.checkpoints:
@@ -183,7 +183,7 @@ def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Fact
             f"A report needs dev rows of the tasks it is asked for; there are none of {', '.join(options.tasks)}: "
             f"choose among {', '.join(data.dev)}."
         )
-    parts = {Part(name) for name in options.parts or PARTS} - (set() if options.parts else set(BY_NAME))
+    parts = {Part(name) for name in options.parts or PART_STEPS} - (set() if options.parts else set(BY_NAME))
     parts |= {Part.TUNING} if parts & TUNED else set()
     steps: list[ReportStep] = []
     for checkpoint in options.checkpoints:

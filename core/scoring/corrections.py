@@ -12,7 +12,8 @@ from ..errors import InputError
 # ---------------------------------------------------------------- alpha spending over batches of hypotheses
 
 
-ALPHA = 0.05
+ALPHA = 0.05  # significance level of every test
+CONFIDENCE = 0.95  # of every interval
 CONTROLLED = (
     "For one weights file, the batches that are judged on a common input together have a probability of at most 5 % "
     "that any false hypothesis is held out or explained. Batches that share no judging input are not corrected for "
@@ -49,10 +50,7 @@ def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
 # ---------------------------------------------------------------- false discovery rate
 
 
-LEVEL = 0.05
-
-
-def standing(p: Sequence[float], level: float = LEVEL) -> list[bool]:
+def significant_at_fdr(p: Sequence[float], level: float = ALPHA) -> list[bool]:
     """Return which tests remain significant at a false discovery rate of `level` (Benjamini and Yekutieli 2001).
 
     The method is valid under any dependence of the tests.

@@ -16,9 +16,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from .corrections import ALPHA
+
 HALVES = 2
 GROUPS = 16  # of inputs, by their numbers modulo GROUPS: the sample that intervals are over; even ones are a half
-LEVEL = 0.05  # of p beside random weights, corrected over heads
 LEAST = 0.5  # similarity of two heads that are alike at all
 NEARER = 0.8  # of the distance to any other head: a counterpart is no farther than that
 STEPS = 20  # of the search for a power: its logarithm then is known to 2e-5
@@ -176,7 +177,7 @@ def counterparts(
 ) -> Bool[np.ndarray, " head"]:
     """Return which matches are counterparts.
 
-    p must be at most LEVEL, similarity at least LEAST, the interval of the margin above 0, the halves must agree, and
+    p must be at most ALPHA, similarity at least LEAST, the interval of the margin above 0, the halves must agree, and
     the distance to the match must be at most NEARER times that to any other head.
 
     Args:
@@ -185,7 +186,7 @@ def counterparts(
     """
     distance = 1 - similarity
     near = distance <= NEARER * (distance + matches.margin)
-    return (p <= LEVEL) & (similarity >= LEAST) & (matches.low > 0) & near & matches.agrees
+    return (p <= ALPHA) & (similarity >= LEAST) & (matches.low > 0) & near & matches.agrees
 
 
 def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " head"]:

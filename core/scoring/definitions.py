@@ -14,7 +14,7 @@ TYPES = {
 }
 BOUNDS = {"previous": 0.5, "next": 0.5, "first": 0.6, "separator": 0.6}  # mean weight above which a head is of a kind
 CLASS_SHARE, MAJORITY = "class ", 0.5  # scores "class NAME": the share of a head's maps of a pattern class
-KINDS = ("previous", "next", "separator", "first", "broad", "other")
+HEAD_KINDS = ("previous", "next", "separator", "first", "broad", "other")
 
 
 def bound_of(score: str) -> float | None:

@@ -12,8 +12,9 @@ import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Float, Shaped
 
+from .corrections import CONFIDENCE
+
 FEWEST = 12  # inputs with a value that is not 0, below which there is no p
-LEVEL = 0.95
 ZERO = 1e-7  # smaller differences of float32 weights are rounding
 TAIL = 3  # what the degrees of freedom are divided by for a p
 
@@ -84,7 +85,7 @@ def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Ce
     lean: skewness of the values divided by the square root of their number.
     """
     with np.errstate(invalid="ignore"):
-        far = scipy.special.stdtrit(degrees, (1 + LEVEL) / 2)
+        far = scipy.special.stdtrit(degrees, (1 + CONFIDENCE) / 2)
         low = mean - error * np.maximum(far, _unbent(far, lean))
         high = mean + error * np.maximum(far, -_unbent(-far, lean))
     return low, high

@@ -15,8 +15,8 @@ from jaxtyping import Float, Shaped
 
 from ..errors import InputError
 from . import few_inputs
+from .corrections import CONFIDENCE
 
-LEVEL = 0.95
 METRICS = ("accuracy", "f1", "pearson")
 MOVED = 0.02  # a score that moves by less than this share of the largest move does not count as moved
 MANY = 32  # moved scores (or all), from which on their spread speaks for itself
@@ -120,7 +120,7 @@ def flip(name: str, first: Influence, then: Influence) -> float:
 def _ends(centre: float, rows: Rows, unseen: float) -> tuple[float, float]:
     """Student's t over the examples and two unseen ones, one gained and one lost."""
     error = np.sqrt((rows**2).sum() + 2 * unseen**2) / (rows.size + 2)
-    reach = float(scipy.special.stdtrit(rows.size - 1, (1 + LEVEL) / 2) * error)
+    reach = float(scipy.special.stdtrit(rows.size - 1, (1 + CONFIDENCE) / 2) * error)
     return centre - reach, centre + reach
 
 
@@ -131,5 +131,5 @@ def _skewed(value: float, rows: Rows, unseen: float) -> tuple[float, float]:
     lean = (rows**3).sum() / n / second**1.5 / np.sqrt(n) if second > 0 else 0.0
     error = np.sqrt(second / n)
     low, high = few_inputs.reaching(*(np.array([number]) for number in (value, error, lean, n - 1.0)))
-    reach = float(scipy.special.stdtrit(n - 1, (1 + LEVEL) / 2) * error)
+    reach = float(scipy.special.stdtrit(n - 1, (1 + CONFIDENCE) / 2) * error)
     return (float(low[0]) + value - reach) / 2, (float(high[0]) + value + reach) / 2

@@ -20,20 +20,20 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
+from .corrections import ALPHA
 from .few_inputs import FEWEST, mean_interval, p_above, spread_of
 
 RESAMPLES = 9999  # p of .01 is known to .001: few heads near the threshold move with the seed
-LEVEL = 0.05
 _CHUNK = 512  # draws at a time, so that they stay in the processor's cache
 _EQUAL = 1e-6  # sums of the same float32 weights in another order differ by less
 
 
 def draws_needed(heads: int) -> int:
-    """Return the number of draws, at least RESAMPLES, with which one of `heads` heads can pass the correction at LEVEL.
+    """Return the number of draws, at least RESAMPLES, with which one of `heads` heads can pass the correction at ALPHA.
 
     The smallest p is 1 / (draws + 1).
     """
-    return max(RESAMPLES, 2 * int(np.ceil(heads / LEVEL)) - 1)
+    return max(RESAMPLES, 2 * int(np.ceil(heads / ALPHA)) - 1)
 
 
 def place_draws(
@@ -109,8 +109,8 @@ class LinkTest:
         p_distance, p_exchange: of the place nulls; NaN for fewer than FEWEST inputs.
         p_query, p_share: of the nulls of other queries, at least p_contrast; NaN likewise.
         p_contrast: that the contrast is not above 0; 1 if too few inputs have one, NaN if not measured.
-        q_places: the larger p of the place nulls after Benjamini-Hochberg; `beats_places` if at most LEVEL.
-        q: the same over all four nulls; `survives` if at most LEVEL.
+        q_places: the larger p of the place nulls after Benjamini-Hochberg; `beats_places` if at most ALPHA.
+        q: the same over all four nulls; `survives` if at most ALPHA.
     """
 
     n: int
@@ -131,11 +131,11 @@ class LinkTest:
 
     @property
     def beats_places(self) -> Bool[np.ndarray, " cell"]:
-        return self.q_places <= LEVEL
+        return self.q_places <= ALPHA
 
     @property
     def survives(self) -> Bool[np.ndarray, " cell"]:
-        return self.q <= LEVEL
+        return self.q <= ALPHA
 
 
 def verdict(

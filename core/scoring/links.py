@@ -228,7 +228,7 @@ def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tup
 # ---------------------------------------------------------------- null of queries
 
 
-KINDS = ("weight", "share")
+WEIGHTINGS = ("weight", "share")
 
 
 class Looked(NamedTuple):
@@ -267,9 +267,10 @@ class QueryResiduals:
         self.places = [other_queries(link, causal=causal) for link in self._looked]
         self._pairs = [list(dict.fromkeys(pair for pairs in places for pair in pairs)) for places in self.places]
         self._weights = {
-            kind: [np.zeros((layers, heads, len(pairs)), dtype=np.float32) for pairs in self._pairs] for kind in KINDS
+            kind: [np.zeros((layers, heads, len(pairs)), dtype=np.float32) for pairs in self._pairs]
+            for kind in WEIGHTINGS
         }
-        self._sums = {kind: np.zeros((layers, heads, 2 * longest + 1)) for kind in KINDS}
+        self._sums = {kind: np.zeros((layers, heads, 2 * longest + 1)) for kind in WEIGHTINGS}
         self._counts = np.zeros((layers, 2 * longest + 1))
         self._by_input: dict[int, list[int]] = defaultdict(list)
         self._blocks: list[_LayerParts | None] = []
@@ -304,7 +305,7 @@ class QueryResiduals:
 
     def _take(self, layer: int, layer_parts: "_LayerParts", number: int) -> None:
         self._counts[layer] += layer_parts.counts
-        for kind in KINDS:
+        for kind in WEIGHTINGS:
             self._sums[kind][layer] += layer_parts.curves[kind]
             for link, weights in zip(self._by_input[number], layer_parts.weights[kind], strict=True):
                 self._weights[kind][link][layer] = weights
@@ -351,9 +352,10 @@ class _LayerParts:
         """Reset for the next layer."""
         bins = 2 * self.longest + 1
         self.counts = np.zeros(bins)
-        self.curves = {kind: np.zeros((self.heads, bins)) for kind in KINDS}
+        self.curves = {kind: np.zeros((self.heads, bins)) for kind in WEIGHTINGS}
         self.weights = {
-            kind: [np.zeros((self.heads, len(input_pairs)), np.float32) for input_pairs in self.pairs] for kind in KINDS
+            kind: [np.zeros((self.heads, len(input_pairs)), np.float32) for input_pairs in self.pairs]
+            for kind in WEIGHTINGS
         }
 
     def take(self, head: int, start: int, weights: Any) -> None:
@@ -376,7 +378,7 @@ class _LayerParts:
         if not heads.start:  # once, of the first head or of all
             self.counts += np.bincount(at, minlength=bins)
         inside = [(input_pairs[:, 0] >= low) & (input_pairs[:, 0] < high) for input_pairs in self.pairs]
-        for kind, values in zip(KINDS, relative, strict=True):
+        for kind, values in zip(WEIGHTINGS, relative, strict=True):
             self.curves[kind][heads] += np.stack([np.bincount(at, rows[visible], bins) for rows in values])
             for weights, input_pairs, of in zip(self.weights[kind], self.pairs, inside, strict=True):
                 weights[heads, of] = values[:, input_pairs[of, 0] - low, input_pairs[of, 1]]

@@ -7,9 +7,8 @@ import scipy  # its parts load when they are used
 from jaxtyping import Bool, Float, Int
 from scipy.special import stdtrit
 
+from .corrections import CONFIDENCE
 from .intervals import wilson_interval
-
-LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
     runs, matches = len(matched), matched.sum(0)
     below, above = np.clip(wilson_interval(matches, runs), 0, 1)
     shares = matched.mean(1)
-    reach = stdtrit(runs - 1, (1 + LEVEL) / 2) * shares.std(ddof=1) / runs**0.5 if runs > 1 else np.nan
+    reach = stdtrit(runs - 1, (1 + CONFIDENCE) / 2) * shares.std(ddof=1) / runs**0.5 if runs > 1 else np.nan
     mean = float(shares.mean())
     low, high = np.clip([mean - reach, mean + reach], 0, 1).tolist()
     return Recurring(

@@ -12,7 +12,8 @@ import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Shaped
 
-from .influence import LEVEL, flip, influence
+from .corrections import CONFIDENCE
+from .influence import flip, influence
 
 Rows = Shaped[np.ndarray, " row"]
 Runs = Shaped[np.ndarray, "run row"]
@@ -102,5 +103,5 @@ def _ends(centre: float, rows: Rows, unseen: Shaped[np.ndarray, " unseen"], *run
     if variance_sum == 0:
         return centre, centre
     freedom = variance_sum**2 / sum(variance**2 / degrees for variance, degrees in parts)
-    reach = float(scipy.special.stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance_sum))
+    reach = float(scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2) * np.sqrt(variance_sum))
     return centre - reach, centre + reach

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy import stats
 
-LEVEL = 0.95
+from .corrections import CONFIDENCE
+
 FEWEST_RUNS = 5  # for an interval of what they share
 
 
@@ -76,7 +77,7 @@ def _main(part: float, residual: float, side: int, total: float, chance: float) 
     freedom, left = side - 1, (side - 1) * (side - 2)
     mean, noise = part / freedom, residual / left
     ratio = mean / noise if noise > 0 else np.inf
-    tail = (1 - LEVEL) / 2
+    tail = (1 - CONFIDENCE) / 2
     ends = [max(0.0, (ratio / stats.f.ppf(quantile, freedom, left) - 1) / side) for quantile in (1 - tail, tail)]
     component = max(0.0, (mean - noise) / side)
     low, high = (1.0 if np.isinf(end) else float(end / (1 + end)) for end in ends)
@@ -132,5 +133,5 @@ def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int
     if len(means) < FEWEST_RUNS:
         return Overlap(value, np.nan, np.nan, len(pairs))
     error = float(np.sqrt((len(means) - 1) / len(means) * ((means - means.mean()) ** 2).sum()))
-    reach = error * float(stats.t.ppf((1 + LEVEL) / 2, len(means) - 1))
+    reach = error * float(stats.t.ppf((1 + CONFIDENCE) / 2, len(means) - 1))
     return Overlap(value, max(0.0, value - reach), min(1.0, value + reach), len(pairs))

@@ -28,6 +28,7 @@ import scipy  # its parts load when they are used
 from jaxtyping import Bool, Float, Int
 
 from ..errors import InputError
+from .corrections import ALPHA
 
 HeadRows = Float[np.ndarray, "head row"]
 PerHead = Float[np.ndarray, " head"]
@@ -35,7 +36,6 @@ Growth = Float[np.ndarray, "bet head fraction"]
 Verdict = Literal["matters", "does not matter", "open"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 FIRST = 64  # rows at the first look
-ALPHA = 0.05
 LATER = 1.2  # times as many rows at each look, once heads can be found not to matter
 FRACTIONS = 2.0 ** -np.arange(7)  # of the largest bet that cannot lose more than all
 WEIGHTS = 2.0 ** -np.arange(7) / (2.0 ** -np.arange(7)).sum()  # most on large bets: they win soonest on still heads

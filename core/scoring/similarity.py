@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Float
 
 RANDOM_PAIRS, SAME_WORD, SAME_INPUT = "random pairs", "same word", "same input"
-KINDS = (RANDOM_PAIRS, SAME_WORD, SAME_INPUT)
+PAIR_KINDS = (RANDOM_PAIRS, SAME_WORD, SAME_INPUT)
 
 
 def similarities(
     vectors: Float[np.ndarray, "token layer hidden"], inputs: Sequence[int], types: Sequence[str], *, seed: int = 0
 ) -> Float[np.ndarray, "kind input layer"]:
-    """Return mean cosines by layer for each of KINDS and each input; NaN if an input has no such pair.
+    """Return mean cosines by layer for each of PAIR_KINDS and each input; NaN if an input has no such pair.
 
     random pairs: each token with one drawn from another input. same word: with the same type in another input. same
     input: with the mean vector of its input (Ethayarajh's intra-sentence similarity).
@@ -30,7 +30,7 @@ def similarities(
     partners = [_partner(token, everyone, input_of_token, rng) for token in everyone.tolist()]
     alike = [_partner(token, np.array(by_type[types[token]]), input_of_token, rng) for token in everyone.tolist()]
     numbers = np.unique(input_of_token)
-    cosines = np.full((len(KINDS), len(numbers), vectors.shape[1]), np.nan)
+    cosines = np.full((len(PAIR_KINDS), len(numbers), vectors.shape[1]), np.nan)
     for row, number in enumerate(numbers.tolist()):
         rows_of_input = np.flatnonzero(input_of_token == number)
         for kind, chosen in enumerate((partners, alike)):

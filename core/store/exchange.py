@@ -30,7 +30,7 @@ from . import migrations
 from .database import Database
 from .findings import checked_maps, checked_picture
 from .label_checks import HEADS, check_class, check_name, checked_event, checked_map
-from .labels import KINDS, known_names
+from .labels import CLASS_CHANGE_KINDS, known_names
 from .rows import Row, from_json, plain, quoted, to_json
 from .runs import Provenance, one_run, record_run, run_rows, store_rows
 
@@ -143,9 +143,10 @@ def _check_label_event(row: Row) -> None:
 def _check_class_event(row: Row) -> None:
     shown = {name: row.get(name) for name in ("into_class", "title", "eye", "colour", "key")}
     check_class(str(row.get("class_set")), str(row.get("class")), **shown)
-    if row.get("kind") not in KINDS:
+    if row.get("kind") not in CLASS_CHANGE_KINDS:
         raise InputError(
-            f"A change of a class must be one of {', '.join(KINDS)}; got {str(row.get('kind'))[:40]!r}. Export again."
+            f"A change of a class must be one of {', '.join(CLASS_CHANGE_KINDS)}; got "
+            f"{str(row.get('kind'))[:40]!r}. Export again."
         )
 
 

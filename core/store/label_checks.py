@@ -14,7 +14,7 @@ from ..errors import InputError
 from .people import person_name
 from .rows import Row
 
-KINDS = ("label", "skip", "flag", "note", "undo", "retire")
+EVENT_KINDS = ("label", "skip", "flag", "note", "undo", "retire")
 TAKES_BACK = ("undo", "retire")  # an annotator's own event; another annotator's event, by an admin
 SCALES = ("absolute", "own")
 ORDERS = ("random", "uncertain", "disagreement", "adjudication", "codebook")
@@ -62,9 +62,9 @@ def checked_event(event: Mapping[str, Any]) -> Row:
     """Return an event with every column filled. Raises InputError, naming the event, if it is invalid."""
     subject = f"event {str(event.get('sequence', '?'))[:20]}"
     kind = event.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
+    if not isinstance(kind, str) or kind not in EVENT_KINDS:
         raise InputError(
-            f"The kind of a label event must be one of {', '.join(KINDS)}; got {str(kind)[:40]!r} in "
+            f"The kind of a label event must be one of {', '.join(EVENT_KINDS)}; got {str(kind)[:40]!r} in "
             f"{subject}. Correct it."
         )
     needed = ["batch", "sequence", "class_set", "map_id", "annotator"]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- class names
 
 
-KINDS = ("set", "add", "rename", "merge", "delete")
+CLASS_CHANGE_KINDS = ("set", "add", "rename", "merge", "delete")
 _HISTORY = ("kind", "class", "into_class", "title", "eye", "colour", "key", "annotator", "stored")
 
 
@@ -98,9 +98,10 @@ def add_history(cursor: Any, class_set: str, history: Any) -> int:
 
 def _checked(class_set: str, change: Row) -> tuple[Any, ...]:
     kind, name = change.get("kind"), change.get("class")
-    if kind not in KINDS or not isinstance(name, str) or not name.strip():
+    if kind not in CLASS_CHANGE_KINDS or not isinstance(name, str) or not name.strip():
         raise InputError(
-            f"A change of a class must be one of {', '.join(KINDS)}; got {str(kind)[:40]!r}. Correct this row."
+            f"A change of a class must be one of {', '.join(CLASS_CHANGE_KINDS)}; got {str(kind)[:40]!r}. "
+            "Correct this row."
         )
     check_class(class_set, name, **{key: change.get(key) for key in _HISTORY[2:8]})
     if not change.get("annotator") or not change.get("title") or (kind == "add" and not change.get("eye")):

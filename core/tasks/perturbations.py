@@ -71,9 +71,9 @@ def perturb(
     kind: str, text: str, pair: str | None = None, *, seed: int = 0, choice: PerturbationChoice | None = None
 ) -> Perturbed:
     """Perturb an input. Raises InputError for an unknown kind, or one that cannot be applied to this input."""
-    if kind not in KINDS:
-        raise InputError(f'A perturbation must be one of {", ".join(KINDS)}; got "{kind}". Choose one of them.')
-    given, how = Text(text, pair or None), KINDS[kind]
+    if kind not in PERTURBATIONS:
+        raise InputError(f'A perturbation must be one of {", ".join(PERTURBATIONS)}; got "{kind}". Choose one of them.')
+    given, how = Text(text, pair or None), PERTURBATIONS[kind]
     if how.pairs and given.pair is None:
         raise InputError(
             f'The perturbation "{kind}" needs a pair of sentences; "{text[:40]}" has no second sentence. Add one.'
@@ -246,7 +246,7 @@ def _typed(given: Text, chance: np.random.Generator, choice: PerturbationChoice)
     return Perturbed(choice.typed, "as typed")
 
 
-KINDS = {
+PERTURBATIONS = {
     "name-gender": Kind("replace a first name by one of another gender and the same origin", _other_name("gender")),
     "name-origin": Kind("replace a first name by one of another origin and the same gender", _other_name("origin")),
     "negate": Kind('insert "not" after the first auxiliary of the claim, or remove it', _negated),

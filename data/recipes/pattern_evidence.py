@@ -19,7 +19,7 @@ from sklearn.neighbors import NearestNeighbors
 from core import config
 from core.codebook.measures import measured, sentences
 from core.codebook.registry import borders, dispute
-from core.patterns.evaluation import SURE, calibration_error
+from core.patterns.evaluation import CONFIDENT, calibration_error
 from core.patterns.forest import _distances, _heated, _HeldOut, _spread, _statistics, _temperature
 from data.recipes.paired_sheets import folder_maps
 from data.recipes.pattern_boosting import held_out
@@ -68,7 +68,7 @@ def main() -> None:
     for kind, parts in results.items():
         likely, right = (np.concatenate(values) for values in zip(*parts, strict=True))
         print(f"| {kind} | {roc_auc_score(right, likely):.3f} | {calibration_error(likely, right):.3f} "
-              f"| {(~right & (likely > SURE)).mean():.1%} |")  # fmt: skip
+              f"| {(~right & (likely > CONFIDENT)).mean():.1%} |")  # fmt: skip
     outside = np.concatenate([one.evidence[:, 3] > np.log(1 + NONE) for one in everywhere])
     right = np.concatenate([one.right for one in everywhere])
     print(f"\n{outside.sum()} maps outside, right {right[outside].mean():.3f}; inside {right[~outside].mean():.3f}.")

@@ -22,7 +22,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from core.codebook.registry import SHIPPED
-from core.patterns.evaluation import SURE, calibration, enough_maps, macro_f1, sure_errors
+from core.patterns.evaluation import CONFIDENT, calibration, enough_maps, macro_f1, sure_errors
 from core.patterns.forest import (
     FLOOR,
     Growth,
@@ -129,7 +129,7 @@ ALL_THREE = (FOREST, BOOSTED, LINEAR)
 FORMS = (
     Form("the forest, mean over parts (the rule that ships)"),
     Form("the forest, worst part", worst=True),
-    Form(f"the forest, at most {ALLOWED:.0%} wrong with p > {SURE:g} there", allowed=ALLOWED),
+    Form(f"the forest, at most {ALLOWED:.0%} wrong with p > {CONFIDENT:g} there", allowed=ALLOWED),
     Form("the forest, by how far a linear model thinks otherwise", by=("apart",)),
     Form("the forest, by that and the distance", by=("apart", "distance")),
     Form("forest and linear model, mean over parts", (FOREST, LINEAR)),

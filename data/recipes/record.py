@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from core import config
 from core.errors import InputError
 from core.report import recorded_report, report
-from core.report.plan import PARTS
+from core.report.plan import PART_STEPS
 from core.report.records import rows_of
 from core.store import jobs, runs
 from core.store.database import Database
@@ -69,7 +69,7 @@ def joined(out: Path, checkpoint: str, note: str) -> dict[str, int]:
     whole = newest | {
         "run": uuid.uuid4().hex, "title": f"Report on {checkpoint}", "task": ", ".join(tasks), "rows": len(bodies),
         "options": to_json(
-            from_json(newest["options"]) | {"tasks": tasks, "parts": [part for part in PARTS if part in measured]}
+            from_json(newest["options"]) | {"tasks": tasks, "parts": [part for part in PART_STEPS if part in measured]}
         ),
         "size": parts["size"].sum(), "seconds": parts["seconds"].sum(),
     }  # fmt: skip

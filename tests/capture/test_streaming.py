@@ -22,7 +22,7 @@ from core.scoring.distances import HeadDistances
 from core.scoring.features import FeatureAttention, Kinds, Marked, mark, rhombi_of_inputs
 from core.scoring.heads import SpecialPositions
 from core.scoring.link_contrasts import LinkEnds, MeanContrasts, Pieces
-from core.scoring.links import KINDS, Looked, PairScores, Placement, QueryResiduals
+from core.scoring.links import WEIGHTINGS, Looked, PairScores, Placement, QueryResiduals
 from core.scoring.mean_patterns import MeanPatterns
 from core.scoring.statistics import HeadStatistics
 from core.scoring.tokens import LinkedWords, RelationAttention
@@ -265,7 +265,7 @@ def test_frame_links_have_the_same_results_either_way(name, sinkless, monkeypatc
         both.append((list(scores.result().values()), residuals, contrasts.result()))
     span = SPAN * (10 if sinkless else 1)  # rows are divided by what a sink leaves
     assert np.allclose(*(found[0] for found in both), atol=span, equal_nan=True)
-    for kind in KINDS:
+    for kind in WEIGHTINGS:
         of_kind = [np.concatenate(found[1].result(kind)) for found in both]
         loose = 5e-3 if checkpoint.causal else 10 * span  # log odds of 1e-6 and more; else weights times keys
         assert np.allclose(*of_kind, atol=loose)

@@ -14,7 +14,7 @@ from core.drawing.panes import Pane, difference
 from core.drawing.payload import FULL, as_bytes
 from core.labelling.assignment import Standing
 from core.models.present import present_weights
-from core.scoring.definitions import KINDS
+from core.scoring.definitions import HEAD_KINDS
 from core.store.runs import Provenance, record_run, store_rows
 from core.studies.attention.records import ChangeScore, Score
 from core.studies.headline import points_more
@@ -33,7 +33,7 @@ from pages.parts.views.token_types import sentence
 from pages.parts.widgets.head_links import is_missing
 from tests.pages.opening import opened
 
-ROLES = [*KINDS]
+ROLES = [*HEAD_KINDS]
 
 
 def colours_in(chart) -> dict[str, str]:

@@ -79,7 +79,7 @@ def test_fitting_leaves_the_global_generator_and_the_maps_alone(small):
     assert all(np.array_equal(a, b) for a, b in zip(maps, before, strict=True))
 
 
-@pytest.mark.parametrize("kind", training.KINDS)
+@pytest.mark.parametrize("kind", training.CLASSIFIER_KINDS)
 def test_a_classifier_survives_its_bytes(kind, small):
     maps, labels, _ = small
     classifier = fit(maps, labels, BERT.names, ClassifierRecipe(kind=kind, epochs=1, batch=16))
@@ -94,7 +94,7 @@ def test_bytes_of_something_else_are_refused():
         Classifier.from_bytes(b"\x80\x04not a classifier")
 
 
-@pytest.mark.parametrize("kind", training.KINDS)
+@pytest.mark.parametrize("kind", training.CLASSIFIER_KINDS)
 def test_probabilities_sum_to_one_and_do_not_depend_on_the_batch(kind, small):
     maps, labels, _ = small
     classifier = fit(maps, labels, BERT.names, ClassifierRecipe(kind=kind, epochs=1, batch=16))

@@ -9,7 +9,7 @@ from core.report.claims.registry import claims
 from core.report.exhibits import exhibits
 from core.report.measures.registry import MEASURES
 from core.report.measures.scores import removable
-from core.report.plan import PARTS
+from core.report.plan import PART_STEPS
 from core.report.readings import prune_curves
 from core.studies.estimate import Estimate
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, layer_rows, sweep_rows
@@ -29,7 +29,7 @@ def test_every_claim_leads_to_an_exhibit_and_every_exhibit_is_measured():
     assert len(set(ids)) == len(ids)
     assert {claim.exhibit for claim in claims()} <= set(ids)
     assert set(ids) == set(MEASURES)
-    assert {part for item in exhibits() for part in item.parts} - {"sink", "sinkless"} == set(PARTS)
+    assert {part for item in exhibits() for part in item.parts} - {"sink", "sinkless"} == set(PART_STEPS)
 
 
 @pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.id)

@@ -8,7 +8,7 @@ import pytest
 from core.errors import InputError
 from core.report.data import Facts, find_data
 from core.report.ids import Part
-from core.report.plan import PARTS, ReportOptions, plan
+from core.report.plan import PART_STEPS, ReportOptions, plan
 from core.store.database import Database
 from core.studies.tuning import finetune
 
@@ -23,7 +23,7 @@ def db(tmp_path):
 
 def steps(db, facts=ENCODER, **given):
     options = ReportOptions.read(
-        {"checkpoints": ["a"], "parts": [part for part in PARTS if part not in ("shares", "crossed")]} | given
+        {"checkpoints": ["a"], "parts": [part for part in PART_STEPS if part not in ("shares", "crossed")]} | given
     )
     return plan(db, options, find_data(None), {"a": facts})
 

@@ -6,7 +6,7 @@ from scipy.stats import norm
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from core.scoring.corrections import holm_adjusted, q_values, standing, widened
+from core.scoring.corrections import holm_adjusted, q_values, significant_at_fdr, widened
 from core.scoring.intervals import wilson_interval
 from core.scoring.link_tests import corrected
 
@@ -35,7 +35,7 @@ def test_holm_and_both_rates_of_false_discoveries_are_those_of_statsmodels():
         p[-2] = p[0]  # a tie
         np.testing.assert_allclose(holm_adjusted(p), multipletests(p, method="holm")[1])
         np.testing.assert_allclose(corrected(p), multipletests(p, method="fdr_bh")[1])
-        assert standing(p.tolist(), 0.1) == multipletests(p, alpha=0.1, method="fdr_by")[0].tolist()
+        assert significant_at_fdr(p.tolist(), 0.1) == multipletests(p, alpha=0.1, method="fdr_by")[0].tolist()
 
 
 def test_wilsons_ends_are_the_shares_that_a_score_test_just_rejects():

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 
-from core.scoring.definitions import KINDS, kind_of
+from core.scoring.definitions import HEAD_KINDS, kind_of
 from core.scoring.distances import SMOOTHING, HeadDistances, js_sums, picture
 from tests.scoring.maps import random_maps
 
@@ -80,7 +80,7 @@ def test_equal_heads_are_one_point():
 )
 def test_heads_are_named_by_what_they_mostly_do(row, kind):
     assert kind_of(row) == kind
-    assert kind in KINDS
+    assert kind in HEAD_KINDS
 
 
 def test_the_stress_of_a_picture_that_cannot_be_exact_is_kruskals():

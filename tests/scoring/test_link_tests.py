@@ -14,7 +14,7 @@ from core.scoring.link_tests import (
     place_draws,
     verdict,
 )
-from core.scoring.links import KINDS, Looked, QueryResiduals, exchange_groups, pairs_of, relation_score, shifted
+from core.scoring.links import WEIGHTINGS, Looked, QueryResiduals, exchange_groups, pairs_of, relation_score, shifted
 
 DRAWS = 1999
 HEADS = ("planted", "first word", "three back", "random", "uniform")
@@ -62,7 +62,7 @@ def found():
         residuals.update(0, one, [k])
     query, share = (
         Null(np.sum([one[0] for one in residuals.result(kind)], axis=0), place_draws(residuals.result(kind), DRAWS))
-        for kind in KINDS
+        for kind in WEIGHTINGS
     )
     return verdict(own, place_draws(places, DRAWS), exchange_draws(groups, DRAWS, seed=1), query, share)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import InputError
-from core.tasks.perturbations import KINDS, PerturbationChoice, Text, names, perturb, words
+from core.tasks.perturbations import PERTURBATIONS, PerturbationChoice, Text, names, perturb, words
 
 SENTENCE = "Karen said that Daniel was in the big garden"
 
@@ -90,4 +90,4 @@ def test_the_lists_hold_no_word_twice():
     assert len({*every, *words()["either"]}) == len(every) + len(words()["either"])
     synonyms = [word for pair in words()["synonyms"] for word in pair]
     assert len(synonyms) == len(set(synonyms))
-    assert all(kind.meaning for kind in KINDS.values())
+    assert all(kind.meaning for kind in PERTURBATIONS.values())

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ... import patterns
-from ...patterns.class_shares import LEVEL
+from ...patterns.class_shares import MISFIT_LEVEL
 from ...studies.estimate import Estimate
 from ...studies.patterns.records import ClassShare, HeadClass, MovedShare
 from .. import readings
@@ -90,7 +90,7 @@ def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool
 
 def _misfits(result: StepResult) -> bool:
     """Whether the shares before or after are impossible given the classifier's confusions."""
-    return any(share.misfit is not None and share.misfit < LEVEL for share in ClassShare.among(result.rows))
+    return any(share.misfit is not None and share.misfit < MISFIT_LEVEL for share in ClassShare.among(result.rows))
 
 
 def _how(result: StepResult, change: Estimate, counted: Estimate) -> str:

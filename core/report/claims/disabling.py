@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ...scoring.corrections import ALPHA
 from ...studies.ablation.records import AblatedTarget, LinkContrast
 from ...studies.circuits.records import HeadPair, OrderContrast, RankingCorrelation, ShapleyHead, ShapleySum
 from ...studies.estimate import Estimate
@@ -176,7 +177,6 @@ def adjectives_matter(evidence: Evidence, result: StepResult) -> Outcome | None:
     return found_by(result, decided(change), sentence, contrast.n)
 
 
-LEVEL = 0.05  # of p corrected over heads
 MOST_HEADS = 0.5  # "share their heads", "in most layers": more than half of them
 NO_MEAN = (
     "the sweep was stored before the mean over heads had an interval of its own (ends of the heads' intervals, "
@@ -208,7 +208,7 @@ def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     held, head_changes = sweep.held_out, sweep.known
     if not head_changes:
         return None
-    clear = [pair for pair in head_changes if pair[1].value > 0 and pair[0].p <= LEVEL]
+    clear = [pair for pair in head_changes if pair[1].value > 0 and pair[0].p <= ALPHA]
     best, change = (
         min(clear, key=lambda pair: pair[0].p) if clear else max(head_changes, key=lambda pair: pair[1].value)
     )

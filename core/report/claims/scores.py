@@ -123,7 +123,6 @@ def mean_gain(evidence: Evidence) -> list[Outcome]:
 GAINED = ("mrpc", "stsb", "sst2", "qqp", "rte", "qnli", "mnli")
 
 
-LEVEL = 0.05  # of p corrected over heads
 HALF = 0.5  # of a head's weight
 SAME, PARTED = 0.999, 0.99  # Pearson's r of raw and effective attention
 NO_LENGTHS = "r by length has no interval at two lengths: run that step on more rows"

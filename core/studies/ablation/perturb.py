@@ -17,7 +17,7 @@ from ...errors import InputError
 from ...scoring.corrections import holm_adjusted
 from ...store.rows import Row
 from ...tasks.glue import Task, task_of
-from ...tasks.perturbations import KINDS, PerturbationChoice, perturb
+from ...tasks.perturbations import PERTURBATIONS, PerturbationChoice, perturb
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline, percent
 from ..merging import PerExample, Positions
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PARTIAL = ("first-only", "second-only")
-DEFAULT = tuple(kind for kind in KINDS if kind not in ("typed", "same"))
+DEFAULT = tuple(kind for kind in PERTURBATIONS if kind not in ("typed", "same"))
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _moved(task: Task, before: "Tensor", after: "Tensor") -> list[float]:
 
 def _perturbed(options: PerturbOptions, task: Task, merged: Perturbations, number: int, name: str) -> Perturbation:
     made = merged.made[number].astype(bool)
-    kind, meaning = "partial input" if name in PARTIAL else "perturbation", KINDS[name].meaning
+    kind, meaning = "partial input" if name in PARTIAL else "perturbation", PERTURBATIONS[name].meaning
     if made.sum() < 2:
         return Perturbation(kind=kind, name=name, task=task.key, meaning=meaning, of_rows=len(made),
                             n=int(made.sum()), metrics=Metrics(()),

@@ -18,7 +18,8 @@ from ... import capture
 from ...config import command_line
 from ...errors import InputError, InterventionError
 from ...scoring import effects
-from ...scoring.sequential_test import ALPHA, FIRST, NextStep, Rules, Standings, next_step, standings, taken
+from ...scoring.corrections import ALPHA
+from ...scoring.sequential_test import FIRST, NextStep, Rules, Standings, next_step, standings, taken
 from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, task_of
 from ..contract import Done, Flag, Need, Study, Unit

@@ -10,7 +10,7 @@ from ...attention import Head
 from ...codebook.registry import SHIPPED
 from ...errors import InputError
 from ...tasks.features import feature_of
-from ...tasks.perturbations import KINDS
+from ...tasks.perturbations import PERTURBATIONS
 from ...tasks.relations import SAME_WORD, relation_of
 
 OFFSETS = ("previous", "next", "first")
@@ -18,7 +18,7 @@ COMPONENTS = ("position", "token", "earlier heads", "feed-forward")
 DIRECTIONS = ("forward", "backward")
 CLASSES = {name: shipped.names for name, shipped in SHIPPED.items()}  # of the bundled classifiers, by class set
 LINKS = ("element_to_target", "target_to_element")
-CHANGES = tuple(kind for kind in KINDS if kind not in ("typed", "same"))
+CHANGES = tuple(kind for kind in PERTURBATIONS if kind not in ("typed", "same"))
 INPUTS = ("q", "k", "v")
 MARGIN = 0.01  # nats of the task's loss
 LEAST_WEIGHT = "0.01"  # of attention beyond chance: untrained weights have up to 0.002, and that surely

@@ -15,7 +15,7 @@ import pydantic.dataclasses
 from ... import capture, config, studies
 from ...errors import InputError
 from ...scoring.few_inputs import mean_interval
-from ...scoring.similarity import KINDS, RANDOM_PAIRS, relative_entropy, similarities
+from ...scoring.similarity import PAIR_KINDS, RANDOM_PAIRS, relative_entropy, similarities
 from ...store.rows import Row
 from ...tasks.glue import read_rows, task_of
 from ..attention.records import LayerSimilarity
@@ -87,8 +87,8 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
 
     def results(self, options: RepresentationOptions, merged: Alike) -> list[LayerSimilarity]:
         """One a statistic and layer."""
-        values = dict(zip(KINDS, merged.similarity, strict=True))
-        values |= {kind + BEYOND: values[kind] - values[RANDOM_PAIRS] for kind in KINDS[1:]}
+        values = dict(zip(PAIR_KINDS, merged.similarity, strict=True))
+        values |= {kind + BEYOND: values[kind] - values[RANDOM_PAIRS] for kind in PAIR_KINDS[1:]}
         task = task_of(options.task).key
         layers = [
             _layer(name, layer, some[:, layer], task) for name, some in values.items() for layer in range(some.shape[1])

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import capture, models, studies
 from core.attention import Head
-from core.tasks.perturbations import KINDS, PerturbationChoice, Perturbed, Text, perturb
+from core.tasks.perturbations import PERTURBATIONS, PerturbationChoice, Perturbed, Text, perturb
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.shell import context, resources, url
@@ -43,14 +43,14 @@ def pick_two() -> TwoInputs | None:
     view_context = context.now()
     name, text, pair = view_context.checkpoint, view_context.text or "", view_context.pair_or_none
     left, right = st.columns([2, 3])
-    kinds = list(KINDS)
+    kinds = list(PERTURBATIONS)
     kind = url.pick(
         left.selectbox,
         "The second input is made by",
         kinds,
         key="kind",
         default=KIND,
-        format_func=lambda way: f"{way}: {KINDS[way].meaning}",
+        format_func=lambda way: f"{way}: {PERTURBATIONS[way].meaning}",
     )
     with right:
         word, seed, typed = _told(kind)

@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.attention import Head
 from core.codebook.registry import codebook_of
 from core.drawing.csv import csv_text
-from core.patterns.class_shares import LEVEL as MISFIT_LEVEL
+from core.patterns.class_shares import MISFIT_LEVEL
 from core.patterns.classifier_registry import about_best, classifying_options, keep_best_known, unfamiliar
 from core.patterns.snapshot import known_class_set
 from core.studies.patterns.records import ClassNote, ClassShare, HeadClass, MovedShare

@@ -19,7 +19,7 @@ from core.report.claims.registry import claim
 from core.report.discoveries import together
 from core.report.exhibits import Exhibit
 from core.report.exhibits import exhibits as every_exhibit
-from core.report.plan import DEFAULTS, PARTS, ReportOptions, ReportStep
+from core.report.plan import DEFAULTS, PART_STEPS, ReportOptions, ReportStep
 from core.report.records import ClaimRecord, Records, ValueRecord, records_of
 from core.report.rendering.charts import chart_of
 from core.report.rendering.html import html_of, parquet_files
@@ -187,7 +187,7 @@ def chosen_options() -> dict[str, Any] | None:
             format_func=lambda key: TASKS[key].name,
             placeholder="all there",
         )
-        parts = url.pick_many(part_column.multiselect, "Parts", PARTS, key="parts", placeholder="all")
+        parts = url.pick_many(part_column.multiselect, "Parts", PART_STEPS, key="parts", placeholder="all")
         places = st.columns(5)
         numbers = {
             "limit": places[0].number_input("Rows of maps", 8, 100_000, DEFAULTS.limit, key="limit",

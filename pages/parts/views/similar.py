@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
 from core.patterns.snapshot import known_class_set
-from core.scoring.definitions import KINDS
+from core.scoring.definitions import HEAD_KINDS
 from core.studies.attention.records import AlikeHead, HeadGroup, LikenessKept, PlaceScore
 from core.studies.patterns.records import HeadClass
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
@@ -127,7 +127,7 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
             task_scores = [score for score in task_scores if score.name in classes]
         lines = [
             {"x": score.x, "y": score.y, "name": score.name, "layer": int(score.layer or 0) + 1,
-             "kind": score.kind if score.kind in KINDS else "nan", "value": score.value,
+             "kind": score.kind if score.kind in HEAD_KINDS else "nan", "value": score.value,
              "class": classes.get(score.name)}
             for score in task_scores
         ]  # fmt: skip
