@@ -107,13 +107,13 @@ def family_of(model_type: str) -> Family:
     """Return the record of a family; for an unknown one from transformers' own code (the self-check then decides)."""
     if model_type in FAMILIES:
         return FAMILIES[model_type]
-    from transformers.models.auto import modeling_auto as known  # 2.6 s of start-up
+    from transformers.models.auto import modeling_auto  # 2.6 s of start-up
 
-    translates = model_type in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
-    causal = model_type in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not translates
+    translates = model_type in modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+    causal = model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not translates
     interceptable, sinks, masks_later = _read_off(model_type)
     causal = (causal or masks_later) and not translates
-    causal = causal and model_type not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    causal = causal and model_type not in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     return Family(model_type, causal=causal, translates=translates, interceptable=interceptable, sinks=sinks)
 
 

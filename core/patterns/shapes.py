@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Float64
 
-from ..codebook import measures as codebook
+from ..codebook import measures as codebook_measures
 from ..codebook.measures import CLEAN, FAINT, MARK, STRONG
 from . import causal_shapes
 
@@ -237,7 +237,7 @@ def _codebook(weights: Stack) -> Columns:
     either = (faint | (column >= FAINT)[:, :, None]).mean(1).max(1)
     columns = [means[maps, best], (column >= FAINT).mean(1), (column >= STRONG).mean(1), either]
     columns.append((faint.mean(1) >= CLEAN).sum(1).astype(float))
-    lines = [_diagonal(weights, k) for k in codebook.OFFSETS]
+    lines = [_diagonal(weights, k) for k in codebook_measures.OFFSETS]
     strongest = np.stack([line.mean(1) for line in lines]).argmax(0)
     each = np.stack([np.stack(_marks(line)) for line in lines])  # [offset, statistic, map]
     return [*columns, *each[strongest, :, maps].T]

@@ -150,7 +150,6 @@ def _divided(start: int, surface: str, parts: list[str]) -> list[tuple[int, int]
 
 
 BUNDLED = config.DATA / "treebank"
-SPLITS = ("train", "dev", "test")
 _TAGS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
 _RELATIONS = (
     "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed "
