@@ -12,6 +12,31 @@ TYPES = {
     "punctuation": "full stops and commas, as Clark et al. count them",
     "other": "all other tokens",
 }
+BUDGET_CATEGORIES = {
+    "start": "[CLS], the start token, or else the first token",
+    "separator": "[SEP] or the end token",
+    "itself": "the query token itself",
+    "same word": "other pieces of the same word",
+    "previous": "the previous token",
+    "next": "the next token",
+    "repeated": "the same word elsewhere",
+    "governor": "the syntactic head of the query's word",
+    "dependent": "a syntactic dependent of the query's word",
+    "punctuation": "punctuation",
+    "same sentence": "other words of the same sentence",
+    "other sentence": "words of the other sentence",
+    "rest": "anything else",
+}
+BUDGET_GROUPS = {
+    "start token": ("start",),
+    "separators": ("separator",),
+    "own word": ("itself", "same word"),
+    "previous token": ("previous",),
+    "next token": ("next",),
+    "same word elsewhere": ("repeated",),
+    "syntax": ("governor", "dependent"),
+    "other tokens": ("punctuation", "same sentence", "other sentence", "rest"),
+}
 BOUNDS = {"previous": 0.5, "next": 0.5, "first": 0.6, "separator": 0.6}  # mean weight above which a head is of a kind
 CLASS_SHARE, MAJORITY = "class ", 0.5  # scores "class NAME": the share of a head's maps of a pattern class
 HEAD_KINDS = ("previous", "next", "separator", "first", "broad", "other")

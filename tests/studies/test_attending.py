@@ -14,6 +14,7 @@ from core.scoring.link_batches import WordTable
 from core.studies import worker_cache
 from core.studies.attention import (
     attending,
+    budget,
     dependencies,
     effective,
     features,
@@ -42,7 +43,13 @@ PAIRS = [
     ["nobody in the village heard it stop , did they ?", "the old engine ran all night"],
 ]
 ODD = ["ﬁne words", "a\u200bb c", "👍🏽 fine", "isn't", "שלום עולם", "x"]
-MEASURED = {"features": features, "relations": relations, "statistics": statistics, "effective": effective}
+MEASURED = {
+    "budget": budget,
+    "features": features,
+    "relations": relations,
+    "statistics": statistics,
+    "effective": effective,
+}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +81,7 @@ def test_rows_fit_in_json_and_say_what_was_not_found(checkpoint, pipeline, name)
         assert "note" not in row or (row["n"] == 0 and "value" not in row)
 
 
-@pytest.mark.parametrize("name", ["features", "relations", "statistics"])
+@pytest.mark.parametrize("name", ["budget", "features", "relations", "statistics"])
 def test_pieces_of_the_work_merge_to_one_pass(monkeypatch, checkpoint, pipeline, name):
     module = MEASURED[name]
     monkeypatch.setattr(worker_cache, "get_checkpoint", lambda *_, **__: checkpoint)

@@ -1,4 +1,5 @@
 from . import attending as attending
+from . import budget as budget
 from . import dependencies as dependencies
 from . import effective as effective
 from . import features as features

@@ -1,5 +1,6 @@
 """The measurements of what heads attend to: features, relations, statistics and distances, effective attention."""
 
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from ...capture.words import groups_of
 from ...models.checkpoint import Checkpoint
 from ...models.classifier import random_copy
 from ...models.encoding import Encoding
+from ...scoring.budget import BudgetAttention, BudgetTokens
 from ...scoring.definitions import TYPES
 from ...scoring.distances import HeadDistances
 from ...scoring.effective import correlation, effective_attention, mass_by_type
@@ -28,6 +30,7 @@ from ...tasks.features import Feature, carries, feature_of, feature_spans, is_of
 from ...tasks.language import TaggedWord
 from ...tasks.relations import Relation, links, links_across
 from .partials import (
+    BudgetSums,
     EffectiveSums,
     FeatureSums,
     InputOffset,
@@ -170,6 +173,62 @@ def features_again(sums: FeatureSums) -> FeatureAttention:
     attention = FeatureAttention(sums.layers, sums.heads, sums.features, causal=sums.causal)
     attention.means = sums.means
     return attention
+
+
+# ---------------------------------------------------------------- budgets
+
+
+class BudgetMeasure:
+    """Attention budgets on one checkpoint. syntax: whether a language pipeline tags and parses the texts."""
+
+    def __init__(self, checkpoint: Checkpoint, *, syntax: bool):
+        self.causal, self.attending, self.tags = checkpoint.causal, checkpoint.attending, syntax
+        self.attention = BudgetAttention(
+            checkpoint.layers, checkpoint.heads, causal=checkpoint.causal, windows=checkpoint.windows
+        )
+
+    def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
+        """Say what the positions of each input are."""
+        tokens = [self._tokens(ready) for ready in inputs]
+        return [self.attention.take(tokens, [ready.number for ready in inputs])]
+
+    def _tokens(self, ready: Prepared) -> BudgetTokens:
+        encoding = ready.encoding
+        spans = [tagged.spans for tagged in ready.tagged] + [[]] * (2 - len(ready.tagged)) if self.tags else None
+        words = groups_of(encoding, spans)
+        number, length = np.full(len(encoding), -1), len(encoding)
+        spelling, punctuation = number.copy(), np.zeros(length, dtype=bool)
+        spellings = word_spellings(encoding, words)
+        for word, positions in enumerate(words):
+            if encoding.sentence[positions[0]] is not None:
+                number[positions], spelling[positions] = word, spellings[word]
+        for position in encoding.ordinary:
+            piece = encoding.tokens[position].strip("Ġ▁# ")
+            punctuation[position] = bool(piece) and all(unicodedata.category(sign)[0] == "P" for sign in piece)
+        sentences = np.array(
+            [encoding.segments[k] if own is None else own for k, own in enumerate(encoding.sentence)], dtype=int
+        )
+        word_at = {
+            (sentence, place): int(number[positions[0]])
+            for sentence, of_words in enumerate(ready.pieces if self.tags else [])
+            for place, positions in enumerate(of_words)
+            if positions
+        }
+        governors = [
+            (word_at[sentence, place], word_at[sentence, word.head])
+            for sentence, tagged in enumerate(ready.tagged)
+            for place, word in enumerate(tagged.words)
+            if (sentence, place) in word_at and (sentence, word.head) in word_at
+        ]
+        at = classifying(encoding, causal=self.causal)
+        return BudgetTokens(
+            encoding.first, encoding.separators, number, spelling, sentences, punctuation, governors, at
+        )
+
+    def sums(self, at: InputOffset) -> BudgetSums:
+        """The sums over all inputs so far; at: which inputs they are of."""
+        means = self.attention.means
+        return BudgetSums(at, *means.sums.shape[1:3], self.causal, means, self.tags, attending=self.attending)
 
 
 # ---------------------------------------------------------------- relations

@@ -68,6 +68,13 @@ class StatisticsSums(Sums):
 
 
 @dataclass(frozen=True)
+class BudgetSums(Sums):
+    """Attention budgets. syntax: whether syntactic heads and dependents are known."""
+
+    syntax: bool
+
+
+@dataclass(frozen=True)
 class EffectiveSums(Sums):
     """Raw and effective attention to token types. by_length: sum of r and number of inputs, by input length in tokens;
     squares: sum of r squared, likewise."""

@@ -106,6 +106,17 @@ class DependencyScore(Score):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BudgetScore(Score):
+    """The share of a head's attention that goes to one category of keys (feature). baseline: the share under even
+    attention; enrichment: value / baseline; effect: share less what the head gives to other words at the same
+    distances."""
+
+    enrichment: float | None = None
+    enrichment_low: float | None = None
+    enrichment_high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class RoleScore(Score):
     """A head's score for a role. has: whether it has the role, after correction; None of what is not judged."""
 
