@@ -17,8 +17,9 @@ from core.atlas.shipped_scores import FILE, file_hash
 from core.studies.lookup import find_study
 
 LOOKING = (
-    ("statistics", ("sst2", "mrpc")), ("features", ("sst2",)), ("roles", ("sst2", "mrpc")), ("norms", ("sst2",)),
-    ("redundancy", ("sst2", "mrpc")), ("relations", ("sst2",)), ("effective", ("sst2",)),
+    ("statistics", ("sst2", "mrpc")), ("budget", ("sst2", "mrpc")), ("features", ("sst2",)),
+    ("roles", ("sst2", "mrpc")), ("norms", ("sst2",)), ("redundancy", ("sst2", "mrpc")), ("relations", ("sst2",)),
+    ("effective", ("sst2",)),
 )  # fmt: skip
 TASK, ROWS, EFFECTIVE = "sst2", 300, 60
 CLASSES = {config.ENCODER: "bert", config.DECODER: "gpt2", config.CLASSIFIER: "bert"}  # whose classifier of patterns
@@ -46,7 +47,10 @@ def tested(name: str) -> list[tuple[str, dict[str, object]]]:
         ("disable", asked | {"operator": "zero"}),
         ("importance", asked),
         ("change", {"before": config.ENCODER, "after": [name], "task": TASK, "limit": ROWS}),
-        *((study, looking) for study in ("statistics", "features", "relations", "roles", "norms", "redundancy")),
+        *(
+            (study, looking)
+            for study in ("statistics", "budget", "features", "relations", "roles", "norms", "redundancy")
+        ),
         ("pattern-shares", _classes(name, CLASSES[name])),
     ]
 

@@ -8,14 +8,14 @@ import streamlit as st
 
 from core.codebook.registry import shipped_set
 from core.jobs.duration_estimate import foreseen_together
-from core.studies.attention import effective, features, norms, redundancy, relations, roles, statistics
+from core.studies.attention import budget, effective, features, norms, redundancy, relations, roles, statistics
 from core.studies.hypotheses import measure_heads
 from core.studies.hypotheses.measure_heads import gives, missing
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
-MEASURED = [module.STUDY for module in (statistics, roles, norms, features, relations, redundancy, effective)]
+MEASURED = [module.STUDY for module in (statistics, budget, roles, norms, features, relations, redundancy, effective)]
 STUDIES = {study.name: study.gives for study in MEASURED}
 STUDY = measure_heads.STUDY.name
 EFFECTS = "Effects, importance and change need a classifier: Ablation, Pruning and Change in attention measure them."

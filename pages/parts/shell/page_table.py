@@ -149,6 +149,7 @@ RESULTS = {
     "transfer": Shown("linguistics/probes", "transferred", (("mode", "Transfer"),)),
     "roles": Shown("heads/overview", "", (("colour", "roles/previous"),)),
     "statistics": Shown("statistics/heads", "run_statistics"),
+    "budget": Shown("heads/overview", ""),
     "redundancy": Shown("heads/similar", "run_redundancy"),
     "counterparts": Shown("heads/counterparts", "run"),
     "why": Shown("heads/overview", "", (("colour", "why/score share/earlier heads"),)),

@@ -24,6 +24,7 @@ from core.studies.score_records import find_score, label_of
 from core.tasks.glue import drawn
 from pages.parts.atlas import choices
 from pages.parts.atlas.choices import is_task, pick_score
+from pages.parts.atlas.head_budget import show_budget
 from pages.parts.atlas.head_hypotheses import judged_of, show_hypotheses
 from pages.parts.atlas.head_neighbours import (
     input_of,
@@ -384,6 +385,7 @@ def show(tools: DeltaGenerator) -> None:
             task, head = choices.task_here(scores), head_here(scores)
             task_scores = choices.on_task(scores, task)
             show_facts(task_scores, head)
+            show_budget(task_scores, head)
             missing = is_missing(checkpoint)
             if not missing:
                 with clear_errors():

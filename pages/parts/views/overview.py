@@ -9,13 +9,15 @@ from core.studies.score_records import label_of
 from pages.parts.atlas import choices, head_neighbours, likeness
 from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_atlas
 from pages.parts.atlas.measuring import offer_to_measure
+from pages.parts.charts.budget import budget_grid, budget_parts
+from pages.parts.charts.heads import clicked_heads
 from pages.parts.shell import context, history, links, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
 
 SURE = "hypothesis/held out and causal"
-PLANE, LIKENESS, COMPARE = "two scores", "alike heads", "two places"
+BUDGET, PLANE, LIKENESS, COMPARE = "attention budget", "two scores", "alike heads", "two places"
 
 
 def rows_of(frame: pd.DataFrame, key: str) -> pd.DataFrame:
@@ -64,9 +66,14 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     """The scores of one checkpoint and task."""
     task_scores = choices.on_task(frame, task)
     keys = choices.keys_of(task_scores)
+    budgets = budget_parts(task_scores)
+    layouts = ([] if budgets.empty else [BUDGET]) + [PLANE, LIKENESS, COMPARE]
     shape = (int(task_scores["layer"].max()) + 1, int(task_scores["head"].max()) + 1)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        layout = url.pick(st.segmented_control, "Plane", [PLANE, LIKENESS, COMPARE], key="layout", required=True)
+        layout = url.pick(st.segmented_control, "Plane", layouts, key="layout", required=True)
+        if layout == BUDGET:
+            show_budgets(budgets, name, task)
+            return
         across_key = colour_key = keys[0]
         if layout != LIKENESS:
             across_key = colour_key = choices.pick_score("Across", keys, choices.FIRST[0], key="across")
@@ -98,6 +105,37 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
         brushed,
         [colour_key] if layout == LIKENESS else list(dict.fromkeys([across_key, up_key, colour_key])),
     )
+
+
+def show_budgets(budgets: pd.DataFrame, name: str, task: str | None) -> None:
+    """Where the attention of every head goes, as one stacked bar a head."""
+    heads = budgets.drop_duplicates(["layer", "head"])
+    means = budgets.groupby("group", sort=False)["value"].sum() / len(heads)
+    most = means.sort_values(ascending=False).index[:2]
+    st.subheader("Where does each head's attention go?", anchor=False)
+    st.markdown(
+        plain(f"On average, {means[most[0]]:.0%} of a head's attention goes to {most[0]} and {means[most[1]]:.0%} to ")
+        + plain(f"{most[1]}.")
+    )
+    one_sided = budgets.loc[budgets["value"].idxmax()]
+    st.caption(
+        plain(
+            f"The most one-sided head is {one_sided['name']}: {one_sided['value']:.0%} to {one_sided['keys']} (95 % CI "
+            f"{one_sided['interval']}; {one_sided['baseline']:.0%} if attention were even). {len(heads)} heads, "
+            f"n = {int(one_sided['n'])} inputs. Hover for all categories; a click opens a head."
+        )
+    )
+    picked = st.altair_chart(budget_grid(budgets), on_select="rerun", selection_mode="cell", key="budget_grid")
+    if opened := clicked_heads(picked):
+        links.go("heads/one", head=str(opened[0]), checkpoint=name, rows=task)
+    if (beside := context.now().beside) not in (None, name):
+        other = budget_parts(choices.on_task(choices.scores_of(str(beside)), task))
+        st.subheader(plain(str(beside)), anchor=False)
+        if other.empty:
+            st.caption(plain(f"No attention budget of {beside} is stored on these rows."))
+        else:
+            st.altair_chart(budget_grid(other))
+    show_files(budgets.drop(columns=["start", "end"]), [budget_grid(budgets)], "attention-budget")
 
 
 def compared(
