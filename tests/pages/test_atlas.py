@@ -23,6 +23,7 @@ from core.studies.lookup import find_study, study_modules
 from pages.parts.atlas import choices, head_neighbours, measuring
 from pages.parts.atlas.atlas_view import axis_of, kinds_of
 from pages.parts.atlas.small_maps import SmallMap
+from pages.parts.charts.budget import budget_parts
 from pages.parts.shell import resources, shell
 from pages.parts.shell.messages import plain as escaped
 from pages.parts.views import one_head, similar
@@ -84,6 +85,37 @@ def test_the_atlas_offers_every_stored_score_and_says_what_they_are(filled):
     app.segmented_control(key="layout").set_value("alike heads").run()
     assert not app.exception
     assert "Measure head statistics" in app.info[0].value
+
+
+SHARES = {"start": 0.1, "separator": 0.55, "previous": 0.2, "same sentence": 0.15}
+
+
+def test_the_overview_opens_on_budgets_and_a_link_to_a_score_on_the_score(filled):
+    for category, share in SHARES.items():
+        stored(filled, "budget", "budget", np.full((2, 3), share), feature=category, baseline=0.25)
+    app = opened("heads")
+    assert app.segmented_control(key="layout").value == "attention budget"
+    assert "55% of a head's attention goes to separators and 20% to previous token" in app.markdown[0].value
+    assert "attention to" in app.get("vega_lite_chart")[0].proto.spec
+    parts = budget_parts(choices.scores_of(NAME))
+    assert len(parts) == 2 * 3 * len(SHARES)
+    for _, own in parts.groupby(["layer", "head"]):
+        assert list(own["category"]) == ["start", "separator", "previous", "same sentence"]
+        np.testing.assert_allclose(own["end"], [0.1, 0.65, 0.85, 1.0])
+    app.query_params["colour"] = "statistics/distance"
+    app.run()
+    assert app.selectbox(key="across")
+
+
+def test_a_head_shows_its_budget_as_one_bar(filled):
+    for category, share in SHARES.items():
+        stored(filled, "budget", "budget", np.full((2, 3), share), feature=category, baseline=0.25)
+    app = opened("heads/one")
+    assert "Where does its attention go?" in [one.value for one in app.subheader]
+    said = next(one.value for one in app.caption if one.value.startswith("Most of it"))
+    assert "55%, goes to" in said
+    assert "54.0% to 56.0%" in said
+    assert "25% if attention were even" in said
 
 
 def test_a_head_has_a_sentence_and_every_number_of_the_store(filled):

@@ -138,6 +138,7 @@ FEW = {"tasks": ["sst2"], "limit": 3}
 ROWS = {"task": "sst2", "limit": 3}
 STUDIES = {
     "statistics": FEW,
+    "budget": FEW,
     "features": FEW | {"features": ["first", "noun"]},
     "relations": FEW | {"relations": ["verb-subject"]},
     "redundancy": FEW,

@@ -17,6 +17,7 @@ from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
 
 SURE = "hypothesis/held out and causal"
+SCORE_PARAMETERS = {"across", "up", "colour", "bars", "sure", "brushed"}
 BUDGET, PLANE, LIKENESS, COMPARE = "attention budget", "two scores", "alike heads", "two places"
 
 
@@ -70,7 +71,8 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     layouts = ([] if budgets.empty else [BUDGET]) + [PLANE, LIKENESS, COMPARE]
     shape = (int(task_scores["layer"].max()) + 1, int(task_scores["head"].max()) + 1)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        layout = url.pick(st.segmented_control, "Plane", layouts, key="layout", required=True)
+        usual = PLANE if SCORE_PARAMETERS & set(st.query_params) else layouts[0]  # a link to a score opens it
+        layout = url.pick(st.segmented_control, "Show", layouts, key="layout", default=usual, required=True)
         if layout == BUDGET:
             show_budgets(budgets, name, task)
             return
