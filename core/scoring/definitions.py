@@ -13,7 +13,7 @@ TYPES = {
     "other": "all other tokens",
 }
 BUDGET_CATEGORIES = {
-    "start": "[CLS], the start token, or else the first token",
+    "start": "[CLS] or the first token",
     "separator": "[SEP] or the end token",
     "itself": "the query token itself",
     "same word": "other pieces of the same word",
@@ -28,14 +28,14 @@ BUDGET_CATEGORIES = {
     "rest": "anything else",
 }
 BUDGET_GROUPS = {
-    "start token": ("start",),
+    "the start token": ("start",),
     "separators": ("separator",),
-    "own word": ("itself", "same word"),
-    "previous token": ("previous",),
-    "next token": ("next",),
-    "same word elsewhere": ("repeated",),
-    "syntax": ("governor", "dependent"),
-    "other tokens": ("punctuation", "same sentence", "other sentence", "rest"),
+    "the query's own word": ("itself", "same word"),
+    "the previous token": ("previous",),
+    "the next token": ("next",),
+    "the same word elsewhere": ("repeated",),
+    "syntactic heads and dependents": ("governor", "dependent"),
+    "all other tokens": ("punctuation", "same sentence", "other sentence", "rest"),
 }
 BOUNDS = {"previous": 0.5, "next": 0.5, "first": 0.6, "separator": 0.6}  # mean weight above which a head is of a kind
 CLASS_SHARE, MAJORITY = "class ", 0.5  # scores "class NAME": the share of a head's maps of a pattern class

@@ -95,7 +95,7 @@ def test_the_overview_opens_on_budgets_and_a_link_to_a_score_on_the_score(filled
         stored(filled, "budget", "budget", np.full((2, 3), share), feature=category, baseline=0.25)
     app = opened("heads")
     assert app.segmented_control(key="layout").value == "attention budget"
-    assert "55% of a head's attention goes to separators and 20% to previous token" in app.markdown[0].value
+    assert "55% of a head's attention goes to separators and 20% to the previous token" in app.markdown[0].value
     assert "attention to" in app.get("vega_lite_chart")[0].proto.spec
     parts = budget_parts(choices.scores_of(NAME))
     assert len(parts) == 2 * 3 * len(SHARES)

@@ -9,7 +9,7 @@ from pages.parts.charts.encoding import Layers
 
 GROUPS = tuple(BUDGET_GROUPS)
 COLOURS = ("#E69F00", "#D55E00", "#F0E442", "#0072B2", "#56B4E9", "#CC79A7", "#009E73", "#8C8C8C")  # Okabe and Ito
-GRID_WIDTH, BAR_WIDTH = 900, 760  # pixels
+GRID_WIDTH, BAR_WIDTH = 980, 760  # pixels
 ROW = 26  # pixels of a layer
 WRITTEN_FROM = 0.04  # share of a bar above which it has room for its number
 
@@ -35,7 +35,7 @@ def budget_parts(scores: pd.DataFrame, statistic: str = "budget") -> pd.DataFram
 
 def _colour() -> alt.Color:
     scale = alt.Scale(domain=list(GROUPS), range=list(COLOURS))
-    legend = alt.Legend(title="attention to", orient="top", columns=4, symbolOpacity=1, labelLimit=240)
+    legend = alt.Legend(title="attention to", orient="top", columns=4, symbolOpacity=1, labelLimit=260)
     return alt.Color("group:N", scale=scale, sort=list(GROUPS), legend=legend)
 
 

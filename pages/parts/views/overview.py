@@ -73,17 +73,18 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         usual = PLANE if SCORE_PARAMETERS & set(st.query_params) else layouts[0]  # a link to a score opens it
         layout = url.pick(st.segmented_control, "Show", layouts, key="layout", default=usual, required=True)
-        if layout == BUDGET:
-            show_budgets(budgets, name, task)
-            return
         across_key = colour_key = keys[0]
-        if layout != LIKENESS:
+        if layout in (PLANE, COMPARE):
             across_key = colour_key = choices.pick_score("Across", keys, choices.FIRST[0], key="across")
         up_key = choices.pick_score("Up", keys, choices.FIRST[1], key="up") if layout == PLANE else across_key
-        if layout != COMPARE:
+        if layout in (PLANE, LIKENESS):
             colour_key = choices.pick_score("Colour", choices.colours(keys), choices.FIRST[2], key="colour")
-        bars = url.switch(st.toggle, "Intervals", key="bars", help="95 % intervals as bars")
-        task_scores = only_sure(task_scores)
+        if layout != BUDGET:
+            bars = url.switch(st.toggle, "Intervals", key="bars", help="95 % intervals as bars")
+            task_scores = only_sure(task_scores)
+    if layout == BUDGET:
+        show_budgets(budgets, name, task)
+        return
     across, up = (axis_of(rows_of(task_scores, key), label_of(key), shape) for key in (across_key, up_key))
     colour = colour_of(task_scores, colour_key, shape)
     note = choices.meaning(colour_key)
@@ -122,7 +123,7 @@ def show_budgets(budgets: pd.DataFrame, name: str, task: str | None) -> None:
     one_sided = budgets.loc[budgets["value"].idxmax()]
     st.caption(
         plain(
-            f"The most one-sided head is {one_sided['name']}: {one_sided['value']:.0%} to {one_sided['keys']} (95 % CI "
+            f"The most one-sided head is {one_sided['name']}: {one_sided['value']:.1%} to {one_sided['keys']} (95 % CI "
             f"{one_sided['interval']}; {one_sided['baseline']:.0%} if attention were even). {len(heads)} heads, "
             f"n = {int(one_sided['n'])} inputs. Hover for all categories; a click opens a head."
         )
