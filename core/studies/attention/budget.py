@@ -20,8 +20,7 @@ from ...scoring.definitions import BUDGET_CATEGORIES, BUDGET_GROUPS
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
 from ...tasks.glue import task_name
-from ..head_facts import Fact, HeadScores, each
-from ..headline import Headline, percent
+from ..headline import Fact, Headline, HeadScores, each, percent
 from ..options import Pipeline
 from .attending import Attending, at_head, beside_null, ends, of_heads, score_of
 from .inputs import AttendingOptions
