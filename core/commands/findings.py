@@ -12,7 +12,7 @@ from ..studies.contract import Flag
 from .output import Form, database, show_rows
 from .study_commands import of_record, with_form
 
-app = typer.Typer(help="Pinned results (findings).", no_args_is_help=True)
+app = typer.Typer(help="List and export pinned results.", no_args_is_help=True)
 COLUMNS = ("finding", "title", "note", "about", "checkpoint", "weights_hash", "command", "annotator", "stored")
 
 

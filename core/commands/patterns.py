@@ -365,7 +365,7 @@ class Sharing:
 
 @of_record(Sharing, beside=FORMS | PLACES)
 def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
-    """Share of each pattern class over the maps of all heads on a task, raw and corrected for confusions (Fig 2)."""
+    """Measure the share of each pattern class among the maps of a task, raw and corrected for confusions (Fig 2)."""
     with database(held="copy") as db:
         name = asked.classifier or keep_best_known(db, asked.class_set or class_set_of(asked.checkpoints[0]))
         options = classifying_options(

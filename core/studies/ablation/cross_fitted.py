@@ -60,7 +60,7 @@ class CrossFitted:
 
 
 class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
-    """Disable every head, or layer, on all train rows, each by a model fine-tuned on the other parts of them."""
+    """Ablate every head or layer on all train examples, by models that were fine-tuned without these examples."""
 
     name, options, partial, arguments = "cross-fitted", CrossFittedOptions, CrossFitted, TrainingUnit
     question = "Which head does the score depend on, tested on all train examples?"

@@ -50,7 +50,7 @@ class PartCurves:
 
 
 class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
-    """Remove heads for good, least important first, on all train rows, each by a model of the other parts of them."""
+    """Prune heads on all train examples, by models that were fine-tuned without these examples."""
 
     name, options, partial, arguments = "cross-fitted-prune", CrossFittedPruneOptions, PartCurves, TrainingUnit
     question = "How many heads can be removed, tested on all train examples?"

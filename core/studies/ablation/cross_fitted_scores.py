@@ -63,7 +63,7 @@ class TestedParts:
 
 
 class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
-    """Fine-tune from initialisations and seeds; score all train rows, each by a model of the other parts of them."""
+    """Score all train examples for each initialisation and seed, by models fine-tuned without them."""
 
     name, options, partial, arguments = "cross-fitted-scores", CrossFittedScoresOptions, TestedParts, TrainingUnit
     question = "How well does the model score, tested on all train examples?"

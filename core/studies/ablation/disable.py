@@ -102,7 +102,7 @@ class Ablations:
 
 
 class Disable(Study[DisableOptions, Ablations]):
-    """Disable every head (layer, lone head, or group) in turn: the change of the metric, and whether it is luck."""
+    """Ablate every head, layer or group in turn, and test the change of the metric."""
 
     name, options, partial, arguments = "disable", DisableOptions, Ablations, ExampleUnit
     question = "Which head does the score depend on?"

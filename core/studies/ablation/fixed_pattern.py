@@ -54,7 +54,7 @@ class FixedPatternOptions:
 
 
 class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
-    """Fine-tune with heads held at fixed patterns, beside the free model (Raganato et al.)."""
+    """Fine-tune with heads replaced by fixed patterns, compared with the unmodified model (Raganato et al.)."""
 
     name, options, partial, arguments = "fixed-pattern", FixedPatternOptions, TunedRuns, TrainingUnit
     question = "How well does a model learn with fixed attention patterns?"

@@ -76,7 +76,7 @@ class Weighed:
 
 
 class Importance(Study[ImportanceOptions, Weighed]):
-    """Weigh every head by the gradient of the loss with respect to its gate, in one backward pass (Michel et al.)."""
+    """Compute the gradient-based importance of every head in one backward pass (Michel et al.)."""
 
     name, options, partial, arguments = "importance", ImportanceOptions, Weighed, ExampleUnit
     question = "Which heads does the loss depend on, by its gradient?"

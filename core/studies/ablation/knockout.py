@@ -88,7 +88,7 @@ class Knocked:
 
 
 class KnockoutStudy(Study[KnockoutOptions, Knocked]):
-    """Cut edges of attention (separators, diagonals, across sentences) layer by layer: what happens to predictions."""
+    """Cut attention edges (to separators, on diagonals, across sentences) by layer, and test the predictions."""
 
     name, options, partial, arguments = "knockout", KnockoutOptions, Knocked, ExampleUnit
     kinds = (Unmodified, EdgeCut, LinkContrast)

@@ -65,7 +65,7 @@ class Effects:
 
 
 class OperatorsStudy(Study[OperatorsOptions, Effects]):
-    """Put every head under several operators side by side: the change of the loss, and how much their ranks agree."""
+    """Compare ablation methods: the change of the loss for every head, and the agreement of rankings."""
 
     name, options, partial, arguments = "operators", OperatorsOptions, Effects, NamedUnit
     question = "Do ablation methods agree on which heads matter?"

@@ -65,7 +65,7 @@ class PatchPartial:
 
 
 class PatchStudy(Study[PatchOptions, PatchPartial]):
-    """Run perturbed rows with components' outputs taken from the rows as they were: what does each bring back?"""
+    """Patch outputs of components from original into perturbed examples; measure the recovered logit difference."""
 
     name, options, partial, arguments = "patch", PatchOptions, PatchPartial, ExampleUnit
     one_by_one = True

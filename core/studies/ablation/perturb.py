@@ -62,7 +62,7 @@ class Perturbations:
 
 
 class PerturbStudy(Study[PerturbOptions, Perturbations]):
-    """Change every row's input (names, negation, word order, half of it) and count the predictions that change."""
+    """Change the inputs (names, negation, word order, half of the words) and count predictions that change."""
 
     name, options, partial, arguments = "perturb", PerturbOptions, Perturbations, ExampleUnit
     kinds = (Unmodified, Perturbation)

@@ -72,7 +72,7 @@ class Curves:
 
 
 class Prune(Study[PruneOptions, Curves]):
-    """Remove heads for good, least important first: order from train rows, curve on dev rows, random as the control."""
+    """Remove heads one after another by importance, compared with random orders."""
 
     name, options, partial, arguments = "prune", PruneOptions, Curves, NamedUnit
     question = "How many heads can be removed before the score falls?"

@@ -75,7 +75,7 @@ class SeedRuns:
 
 
 class SeedStudy(Study[SeedsOptions, SeedRuns]):
-    """Fine-tune with the seeds of head, rows and order apart: which of them moves the score, and whether heads stay."""
+    """Measure how much of the variance of a score is due to head weights, examples and order."""
 
     name, options, partial, arguments = "seeds", SeedsOptions, SeedRuns, TrainingUnit
     question = "How much do scores and important heads vary with the random seed?"

@@ -68,7 +68,7 @@ class Slopes:
 
 
 class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
-    """Test whether attention to [SEP] is a no-op: gradients by layer beside other tokens, and its knockout."""
+    """Test whether attention to [SEP] is a no-op, by gradients and by cutting its edges."""
 
     name, options, partial, arguments = "separators", SeparatorsOptions, Slopes, ExampleUnit
     kinds = (Unmodified, SeparatorLayer)

@@ -103,7 +103,7 @@ class Taken:
 
 
 class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
-    """Test which heads (layers, groups) change the loss by more than a margin, from as few examples as that takes."""
+    """Test which heads, layers or groups change the loss by more than a margin, with as few examples as possible."""
 
     name, options, partial, arguments = "sequential-test", SequentialTestOptions, Taken, ExampleUnit
     question = "Which heads matter by more than a margin?"

@@ -162,7 +162,7 @@ class AlignedHead(TranslationHead):
 
 
 class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
-    """Zero, weigh and prune the three sets of heads of an encoder-decoder; cross attention as alignment."""
+    """Zero, weigh and prune the heads of an encoder-decoder, and compare cross-attention with word alignments."""
 
     name, options, partial, arguments = "translation", TranslationOptions, TranslationPartial, NamedUnit
     kinds = (UnmodifiedTranslation, ZeroedHead, ImportantTranslationHead, PrunedColumn, AlignedHead)

@@ -60,7 +60,7 @@ class DependenciesOptions:
 
 
 class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
-    """How well single heads predict dependencies of gold trees; chosen on dev, reported on test (Clark et al.)."""
+    """Measure how well single heads predict gold dependencies; chosen on dev, evaluated on test (Clark et al.)."""
 
     name, options, partial, arguments = "dependencies", DependenciesOptions, Pieces[RelationSums], ChunkUnit
     question = "Which head predicts each dependency relation best?"

@@ -60,7 +60,7 @@ NORM_SCORES = (
 
 
 class Norms(Attending[NormsOptions, NormSums]):
-    """Attention by weight times the value's length: features, statistics and [SEP] (Kobayashi et al. 2020)."""
+    """Measure norm-based attention: the weight times the norm of the transformed value (Kobayashi et al. 2020)."""
 
     name, options, partial = "norms", NormsOptions, Pieces[NormSums]
     question = "Which heads attend to which token types, measured by norms?"

@@ -43,7 +43,7 @@ class RedundancyOptions(AttendingOptions):
 
 
 class Redundancy(Attending[RedundancyOptions, PatternSums]):
-    """Heads that do the same: nearest heads, groups by mean pattern, and whether tasks and tuning keep them."""
+    """Find redundant heads: nearest heads, groups by mean pattern, and stability over tasks and fine-tuning."""
 
     name, options, partial = "redundancy", RedundancyOptions, Pieces[PatternSums]
     question = "Which heads have similar attention patterns?"

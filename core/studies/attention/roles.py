@@ -91,7 +91,7 @@ class RolesOptions(AttendingOptions):
 
 
 class Roles(Attending[RolesOptions, RoleSums]):
-    """Roles of heads against baselines, with and without the sink, tested over heads and roles (Pande et al. 2021)."""
+    """Test which heads have a role, with and without the sink, corrected over heads and roles (Pande et al. 2021)."""
 
     name, options, partial = "roles", RolesOptions, Pieces[RoleSums]
     kinds = (RoleScore,)

@@ -40,7 +40,7 @@ class StatisticsOptions(AttendingOptions):
 
 
 class Statistics(Attending[StatisticsOptions, StatisticsSums]):
-    """Entropy, mass on previous, next, first and separators, distance, and how alike heads are (Clark et al.)."""
+    """Measure entropy, weight on near, first and separator tokens, distance and similarity of rows (Clark et al.)."""
 
     name, options, partial = "statistics", StatisticsOptions, Pieces[StatisticsSums]
     question = "What do the heads mostly do?"

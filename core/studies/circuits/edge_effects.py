@@ -55,7 +55,7 @@ class EdgePartial:
 
 
 class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
-    """Take what one head tells another from another row: how far does the logit difference fall?"""
+    """Patch the connection from one head to another, and measure the change of the logit difference."""
 
     name, options, partial = "edge-effects", EdgeEffectsOptions, EdgePartial
     typed_after = None

@@ -84,7 +84,7 @@ class GatePartial:
 
 
 class Gates(Study[GatesOptions, GatePartial]):
-    """Fit a gate on every head, pushed up and pushed down: which heads does the task need, which stand in its way?"""
+    """Fit a gate on every head to find facilitating, irrelevant and interfering heads of a task."""
 
     name, options, partial, arguments = "gates", GatesOptions, GatePartial, ExampleUnit
     question = "Which heads does the task need?"

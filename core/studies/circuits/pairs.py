@@ -81,7 +81,7 @@ class PairPartial:
 
 
 class Pairs(Study[PairsOptions, PairPartial]):
-    """Take heads out two by two: which stand in for each other, which work together?"""
+    """Ablate heads in pairs to find heads that replace each other and heads that work together."""
 
     name, options, partial, arguments = "pairs", PairsOptions, PairPartial, ExampleUnit
     question = "Which pairs of heads are redundant?"

@@ -79,7 +79,7 @@ class ShapleyPartial:
 
 
 class Shapley(Study[ShapleyOptions, ShapleyPartial]):
-    """What each head adds with the others on or off at random, and which order of pruning keeps more."""
+    """Compute the Shapley value of each head, and compare pruning orders."""
 
     name, options, partial, arguments = "shapley", ShapleyOptions, ShapleyPartial, ExampleUnit
     question = "How much does each head contribute to the prediction?"

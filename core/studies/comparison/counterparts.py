@@ -117,7 +117,7 @@ class CounterpartsPartial:
 
 
 class Match(Study[CounterpartsOptions, CounterpartsPartial]):
-    """Which head of one checkpoint is which of another: matched one to one on common inputs, beside random weights."""
+    """Find the counterpart of each head in another checkpoint, with random weights as the baseline."""
 
     name, options, partial, arguments = "counterparts", CounterpartsOptions, CounterpartsPartial, ChunkUnit
     question = "Which heads have a counterpart in another model?"

@@ -85,7 +85,7 @@ class Stages:
 
 
 class Development(Study[DevelopmentOptions, Stages]):
-    """Heads over training: when heads begin to look where they look, on snapshots in order."""
+    """Measure heads on training snapshots, and find when each role begins."""
 
     name, options, partial, arguments = "development", DevelopmentOptions, Stages, NamedUnit
     question = "When in training do heads take on their roles?"

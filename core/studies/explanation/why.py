@@ -117,7 +117,7 @@ class WhyPartial:
 
 
 class Why(Study[WhyOptions, WhyPartial]):
-    """Why heads look where they look: score shares of positions, words, earlier heads and feed-forward blocks."""
+    """Decompose attention scores into contributions of positions, words, earlier heads and MLPs."""
 
     name, options, partial, arguments = "why", WhyOptions, WhyPartial, ChunkUnit
     question = "What decides where a head attends?"

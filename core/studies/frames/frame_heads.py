@@ -89,7 +89,7 @@ class FrameHeadsOptions:
 
 
 class FrameHeads(Study[FrameHeadsOptions, Scores]):
-    """Score every head on frame-semantic links and say which survive four permutation nulls (section 4.2, Fig 3)."""
+    """Test which heads attend along frame-semantic links, against four null models (section 4.2, Fig 3)."""
 
     name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, ExampleUnit
     question = "Which heads attend to frame elements?"

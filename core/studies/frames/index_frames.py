@@ -62,7 +62,7 @@ class Slices:
 
 
 class IndexFrames(Study[IndexFramesOptions, Slices]):
-    """Read all annotation sets of a FrameNet release once and store them, searchable by frame, unit and element."""
+    """Index a FrameNet release, so that it can be searched by frame, lexical unit and element."""
 
     name, options, partial, arguments = "index-frames", IndexFramesOptions, Slices, ChunkUnit
     kinds = (IndexedSlice,)

@@ -153,7 +153,7 @@ class HypothesisPartial:
 
 
 class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
-    """Test a registered batch of hypotheses about heads: which of seven criteria each meets."""
+    """Test a registered batch of hypotheses about heads against seven criteria."""
 
     name, options, partial, arguments = "hypothesis", HypothesisOptions, HypothesisPartial, NamedUnit
     typed_after = None

@@ -102,7 +102,7 @@ class MeasuredStudy(Result):
 
 
 class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
-    """Measure several scores of a checkpoint's heads as one job; each study's rows become a run of its own."""
+    """Run several studies of the heads of a checkpoint as one job; each study is stored as its own run."""
 
     name, options, partial, arguments = "measure-heads", MeasureHeadsOptions, Parts, NamedUnit
     typed_after = None

@@ -79,7 +79,7 @@ class Counts:
 
 
 class PatternShares(Study[PatternSharesOptions, Counts]):
-    """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
+    """Measure the share of each pattern class among the maps of a task, raw and corrected for confusions (Fig 2)."""
 
     name, options, partial, arguments = "pattern-shares", PatternSharesOptions, Counts, ChunkUnit
     question = "Which attention patterns are most frequent?"

@@ -152,7 +152,7 @@ class Trained:
 
 
 class TrainPatterns(Study[TrainPatternsOptions, Trained]):
-    """Train a pattern classifier on labelled maps; macro F1 is of inputs it never saw."""
+    """Train a pattern classifier on labelled maps; its macro F1 is measured on inputs that it never saw."""
 
     name, options, partial, arguments = "train-patterns", TrainPatternsOptions, Trained, TrainingUnit
     typed_after = None

@@ -96,7 +96,7 @@ class Probed:
 
 
 class ProbeStudy(Study[ProbeOptions, Probed]):
-    """Probe every layer for part of speech, relation, word order, subject number, main auxiliary; with controls."""
+    """Probe every layer for part of speech, relation, position, subject number and main auxiliary, with controls."""
 
     name, options, partial, arguments = "probe", ProbeOptions, Probed, NamedUnit
     question = "Which linguistic properties can be read from each layer?"

@@ -55,7 +55,7 @@ class Alike:
 
 
 class RepresentationStudy(Study[RepresentationOptions, Alike]):
-    """How alike token vectors are by layer: random pairs, one word, one input; attention entropy beside it."""
+    """Measure the similarity of token vectors by layer, and the entropy of attention."""
 
     name, options, partial = "representation", RepresentationOptions, Alike
     question = "How similar are the token vectors of each layer?"

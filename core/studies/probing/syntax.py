@@ -136,7 +136,7 @@ class Syntax:
 
 
 class SyntaxStudy(Study[SyntaxOptions, Syntax]):
-    """Probe attention for dependency trees: all heads together, single heads, random weights, branching baselines."""
+    """Predict dependency trees from attention: all heads, single heads, and baselines."""
 
     name, options, partial, arguments = "syntax", SyntaxOptions, Syntax, NamedUnit
     question = "How much syntax can be read from attention?"

@@ -94,7 +94,7 @@ class TransferPartial:
 
 
 class TransferStudy(Study[TransferOptions, TransferPartial]):
-    """What each layer is worth to a task: a classifier on each layer's output; fine-tuning above frozen layers."""
+    """Measure what each layer contributes to a task: classifiers on its output, fine-tuning above frozen layers."""
 
     name, options, partial, arguments = "transfer", TransferOptions, TransferPartial, TrainingUnit
     question = "Which layer is best for the task?"

@@ -81,7 +81,7 @@ CHANGE_SCORES = (
 
 
 class Change(Study[ChangeOptions, ChangePartial]):
-    """How each head's maps change with fine-tuning: cosine and Jensen-Shannon divergence (Fig 5)."""
+    """Compare the maps of each head before and after fine-tuning: cosine and Jensen-Shannon divergence (Fig 5)."""
 
     name, options, partial, arguments = "change", ChangeOptions, ChangePartial, ChunkUnit
     question = "Which heads did fine-tuning change most?"

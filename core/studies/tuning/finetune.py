@@ -121,7 +121,7 @@ class TunedRuns:
 
 
 class Finetune(Study[FinetuneOptions, TunedRuns]):
-    """Fine-tune on tasks from initialisations and seeds: checkpoints, and the rows of Table 1."""
+    """Fine-tune on tasks from several initialisations and seeds, and report the scores of Table 1."""
 
     name, options, partial, arguments = "finetune", FinetuneOptions, TunedRuns, TrainingUnit
     question = "How well does the fine-tuned model score?"
