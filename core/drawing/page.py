@@ -261,7 +261,7 @@ def grid_of(
 
 def described(panes: Sequence[Pane], source: MapsSource) -> Words:
     """Describe the origin of maps."""
-    first, unit = panes[0], "words" if source.words else "pieces"
+    first, unit = panes[0], "words" if source.words else "tokens"
     sees = first.sees
     known = f" · weights {source.weights_hash[:16]}" if source.weights_hash else ""
     text = (
