@@ -29,6 +29,7 @@ from ..scoring.intervals import Means
 from ..scoring.registry import HEAD_SCORES, even_scores, map_scores
 from ..store.database import Database
 from ..store.recovery import LockedError
+from ..studies.comparison.counterparts import STUDY as COUNTERPARTS
 from ..studies.comparison.records import Counterpart
 from ..studies.contract import Finished
 from ..studies.explanation.cell_parts import LayerScores, layer_scores
@@ -313,7 +314,7 @@ class Model:
             CheckpointError, InputError: a checkpoint cannot be opened, or the two have no words in common.
         """
         inputs = {"texts": list(texts)} if texts else {"tasks": [task]}
-        rows = study("counterparts", self, compare=compare, limit=limit, draws=draws, progress=progress, **inputs)
+        rows = study(COUNTERPARTS.name, self, compare=compare, limit=limit, draws=draws, progress=progress, **inputs)
         kept = [head.as_row() for head in Counterpart.among(rows.to_dict("records"))]
         return pd.DataFrame(kept)
 
