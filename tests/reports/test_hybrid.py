@@ -25,9 +25,11 @@ from core.studies.attention.measures import StatisticsMeasure
 from core.studies.attention.partials import InputOffset
 from core.studies.attention.passes import observe
 from core.studies.frames.frame_lookup import LinkReading, headline, look_up
+from pages.parts.shell import resources
 from pages.parts.widgets import context_bar
 from tests.capture.conftest import TEXT
 from tests.families.tiny import tiny_config, tiny_of, tokenizer_of
+from tests.pages.opening import opened
 from tests.studies.through_json import rows_of
 
 ATTENDING = {"jamba": (1, 3), "qwen3_next": (3,)}  # of four layers, counted from 0
@@ -249,3 +251,31 @@ def test_a_pane_has_scores_of_the_heads_that_exist(hybrid):
     assert third.attending == tuple(attending)
     with pytest.raises(InputError, match="need attention in every layer"):
         rollout(maps.weights)
+
+
+TYPED = {"text": "The dog has barked at the old cat.", "head": "L4H2", "rows": "sst2"}
+VIEWS = {
+    "maps/maps": {},
+    "maps/maps of two sentences": {"compare": "two sentences", "other": "The cat has barked at the old dog."},
+    "maps/maps, raw and effective": {"compare": "raw, effective"},
+    "maps/norms": {},
+    "maps/why": {},
+    "heads/one": {"gallery": "yes"},
+    "statistics/effective": {},
+    "linguistics/frames": {},
+    "interventions/ablation": {"mode": "One sentence"},
+    "interventions/patching": {"mode": "Two inputs", "pair": "The dog has not barked at the old cat."},
+}
+SHOWN = ("maps/maps", "interventions/patching")  # of the others each takes seconds
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in SHOWN else pytest.mark.slow) for name in VIEWS]
+)
+def test_views_of_one_sentence_open_on_a_hybrid(name, folders, tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    app = opened(name.split(",")[0].split(" ")[0], checkpoint=folders[0], **TYPED | VIEWS[name])
+    resources.database.clear()
+    assert not app.exception
+    assert [error.value for error in app.error] == []
