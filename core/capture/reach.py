@@ -229,7 +229,8 @@ def _probed(checkpoint: Checkpoint) -> "Reach | str":
     """
     kind, model = checkpoint.family.model_type, checkpoint.model
     try:
-        own = _own_maps(checkpoint)
+        output, again = _own_output(checkpoint), _own_output(checkpoint)
+        own = attentions_of(checkpoint, output)
     except AtlasError:
         raise
     except Exception as error:  # each family's forward fails with classes of its own
@@ -237,6 +238,14 @@ def _probed(checkpoint: Checkpoint) -> "Reach | str":
             f"The attention of {checkpoint.name} cannot be observed: a {kind} model does not take a text of token IDs "
             f"alone ({type(error).__name__}: {str(error).splitlines()[0][:120] if str(error) else ''}). Choose a "
             "checkpoint of a text model."
+        )
+    states, repeated = output[0], again[0]
+    if isinstance(states, Tensor) and not (
+        states.shape == repeated.shape and torch.allclose(states, repeated, rtol=1e-3, atol=1e-3, equal_nan=True)
+    ):
+        return (
+            f"The attention of {checkpoint.name} cannot be measured: a {kind} model draws random numbers when it runs, "
+            "so two passes over the same text differ. Choose a checkpoint of a text model."
         )
     ways: tuple[Reach, ...] = ("interface", "softmax", "flat softmax")
     for reach in ways if checkpoint.family.interceptable else ways[1:]:
@@ -264,15 +273,15 @@ def _inputs(checkpoint: Checkpoint) -> dict[str, Tensor]:
     return tensors
 
 
-def _own_maps(checkpoint: Checkpoint) -> list[Tensor]:
-    """Return the model's maps of a short text from its eager attention."""
+def _own_output(checkpoint: Checkpoint) -> Any:
+    """Return the output of the model for a short text, with the maps of its eager attention."""
     model = checkpoint.model
     before = model.config._attn_implementation
     if before != "eager":
         model.set_attn_implementation("eager")
     try:
         with torch.no_grad():
-            return attentions_of(checkpoint, model(**_inputs(checkpoint), output_attentions=True))
+            return model(**_inputs(checkpoint), output_attentions=True)
     finally:
         if before != "eager":
             model.set_attn_implementation(before)

@@ -1,7 +1,8 @@
 """What can be done with every architecture of the installed transformers: `python -m tests.families.conformance`.
 
 Writes docs/reference/families-table.md. A tiny random checkpoint of each architecture is observed and changed: it says
-what was tried, not what a list promises. Names as arguments try only those and write nothing.
+what was tried, not what a list promises. Names as arguments try only those and write nothing but a JSON object a line
+each; `--join FILE ...` writes the table of such lines, which must be of every architecture.
 """
 
 import json
@@ -179,8 +180,21 @@ def _cell(text: str) -> str:
     return text.replace("|", "/")[:300]
 
 
+def joined(files: Iterable[str]) -> list[Outcome]:
+    """The outcomes in files of JSON lines. Raises ValueError for an architecture that is missing."""
+    lines = [line for file in files for line in Path(file).read_text(encoding="utf-8").splitlines()]
+    by_family = {outcome.family: outcome for outcome in (Outcome(**json.loads(line)) for line in lines if line)}
+    if missing := set(architectures()) - set(by_family):
+        raise ValueError(f"Every architecture must be tried; these were not: {', '.join(sorted(missing))}.")
+    return list(by_family.values())
+
+
 def main() -> int:
     """Try the architectures that are named, or all; returns how many have an outcome that must not be."""
+    if sys.argv[1:2] == ["--join"]:
+        outcomes = joined(sys.argv[2:])
+        TABLE.write_text(table(outcomes), encoding="utf-8")
+        return sum(bool(outcome.wrong) for outcome in outcomes)
     warnings.filterwarnings("ignore")
     transformers.utils.logging.set_verbosity_error()
     outcomes = []

@@ -44,7 +44,7 @@ def test_an_i_bert_that_computes_in_integers_is_refused():
         reach_of(Checkpoint("integers", model, tokenizer))
 
 
-@pytest.mark.parametrize("family", ["llava", "clip", "yoso", "rwkv", "pegasus_x"])
+@pytest.mark.parametrize("family", ["llava", "clip", "yoso", "rwkv", "pegasus_x", "vits"])
 def test_what_has_no_map_of_a_text_is_refused(family):
     outcome = outcome_of(family)
     assert (outcome.kind, outcome.wrong) == ("refused", "")

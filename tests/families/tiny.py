@@ -106,6 +106,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {  # where sizes hang together
         "indexer_compress_ratio": 4,
     },
     "reformer": {"axial_pos_embds": False},
+    "vits": {"speaking_rate": 1e6, "upsample_initial_channel": 16, "flow_size": 16},  # otherwise it speaks for minutes
     "xmod": {"languages": ["en_XX"], "default_language": "en_XX"},
     "zamba": {"layers_block_type": ["linear_attention", "hybrid"] * 2, "attention_head_dim": 16},
     "zamba2": {"layers_block_type": ["mamba", "hybrid"] * 2},
