@@ -98,7 +98,7 @@ def test_why_a_head_looks_there_names_the_largest_sort_and_the_earlier_heads_it_
     )
     told = facts(scores, Head(0, 1))
     assert sentence(told) == (
-        "looks there because of earlier heads: share 0.50 [0.45, 0.55] (random weights 0.10); "
+        "attends there because of earlier heads: share 0.50 [0.45, 0.55] (random weights 0.10); "
         "reads L2H5's output on the key side: share 0.31 [0.28, 0.34]."
     )
     assert {fact.about for fact in told} == {"why"}

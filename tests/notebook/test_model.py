@@ -148,7 +148,7 @@ def test_one_task_is_also_given_to_a_study_of_several():
 
 
 def test_options_and_names_are_checked_in_one_sentence():
-    with pytest.raises(InputError, match=r"has the options checkpoint, .* but 'metod' was given"):
+    with pytest.raises(InputError, match=r"must be one of checkpoint, .*; got 'metod'"):
         notebook.study("ablation", "atlas-encoder-sst2", metod="zero")
     assert {"ablation", "statistics", "circuit"} <= set(notebook.studies())
 

@@ -129,7 +129,7 @@ def test_development_opens_on_the_curves_that_ship(database):
     app = opened("heads/development")
     assert not app.exception
     said = plain_text(app.markdown)
-    assert "Heads that look mostly at one place, by when they begin" in said
+    assert "Heads that attend mostly to one position, by when they begin" in said
     assert "pre-training of atlas-encoder" in plain_text(app.caption)
     assert len(charts(app)) == 1
     app = opened("heads/development", run_of="seed 1", score="class diagonal")

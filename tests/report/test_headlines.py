@@ -112,7 +112,9 @@ def test_the_nearest_heads_are_named():
         }
         for k in range(2)
     ]
-    assert headline("redundancy", rows).sentence.startswith("L1H1 and L1H3 are most alike (distance 0.100), of 2 heads")
+    assert headline("redundancy", rows).sentence.startswith(
+        "L1H1 and L1H3 are the most similar heads (distance 0.100). The 2 heads form"
+    )
 
 
 def test_every_result_that_ships_has_a_sentence_and_its_n():

@@ -88,9 +88,9 @@ def test_what_operators_and_parts_cannot_be_is_refused(options):
         DISABLE.units(DISABLE.read(options | {"operator": "median"}))
     with pytest.raises(InputError, match='must be "zero"; got "mean"'):
         DISABLE.units(DISABLE.read(options | {"what": "blocks", "operator": "mean"}))
-    with pytest.raises(InputError, match="the reference set holds 0"):
+    with pytest.raises(InputError, match="two reference examples; got 0"):
         DISABLE.units(DISABLE.read(options | {"operator": "mean", "reference": 0}))
-    with pytest.raises(InputError, match="at least one row for each input; 0"):
+    with pytest.raises(InputError, match="at least one example for each input; got 0"):
         DISABLE.units(DISABLE.read(options | {"operator": "resample", "draws": 0}))
     with pytest.raises(InputError, match="two different ablation methods"):
         OPERATORS.units(OPERATORS.read(options | {"operators": ["mean"]}))
@@ -141,7 +141,7 @@ def test_the_planted_head_alone_brings_the_prediction_back(options, monkeypatch)
 
 
 def test_pairs_that_cannot_be_made_or_do_not_differ_are_said(options):
-    with pytest.raises(InputError, match="None of the 40 rows could be changed"):
+    with pytest.raises(InputError, match="it changes none of the 40"):
         rows_of("patch", options | {"kind": "second-only"})
     with pytest.raises(InputError, match="less than 50 apart"):
         rows_of("patch", options | {"floor": 50})

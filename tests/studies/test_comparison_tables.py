@@ -72,7 +72,7 @@ def test_a_curve_gives_each_head_the_scores_of_its_match_and_each_role_its_begin
     ]
     said = DEVELOPMENT.headline([result.as_row() for result in results])
     assert said.sentence == (
-        "Heads that look mostly at one place, by when they begin: 5 to previous (median step1, first by step1), "
+        "Heads that attend mostly to one position, by when they begin: 5 to previous (median step1, first by step1), "
         "5 to first (median step3, first by step3); previous comes first in 100% of draws over heads. "
         "Heads that have one class in most maps, by when they begin: 2 vertical (median step0, first by step0)."
     )

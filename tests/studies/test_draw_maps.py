@@ -91,7 +91,7 @@ def test_maps_do_not_travel_with_rows(tmp_path):
 def test_inputs_that_are_all_too_long_are_refused():
     options = DrawMapsOptions(texts=TEXTS, longest=4)
     (unit,) = STUDY.units(options)
-    with pytest.raises(InputError, match="at most 4 word pieces"):
+    with pytest.raises(InputError, match="at most 4 tokens"):
         STUDY.run(options, unit)
 
 

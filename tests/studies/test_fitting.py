@@ -39,7 +39,7 @@ def test_sentences_of_ones_own_are_judged_where_they_say_the_same_labels(tuned, 
     own.write_text("sentence,label,split\nGood.,positive,dev\nBad.,negative,dev\n")
     check_runnable(find_study("disable"), {"checkpoint": tuned, "task": str(own)})
     own.write_text("sentence,label,split\nGood.,spam,dev\nBad!,ham,dev\n")
-    with pytest.raises(InputError, match=r"fine-tuned on SST-2 and cannot be judged on rows of own\.csv"):
+    with pytest.raises(InputError, match=r"was fine-tuned on SST-2, not on own\.csv"):
         check_runnable(find_study("disable"), {"checkpoint": tuned, "task": str(own)})
 
 
@@ -54,7 +54,7 @@ def test_sentences_without_labels_are_refused_where_labels_are_needed(tuned, tmp
 @pytest.mark.parametrize(
     ("study", "checkpoint", "task", "why"),
     [
-        ("disable", None, "mrpc", "fine-tuned on SST-2 and cannot be judged on rows of MRPC"),
+        ("disable", None, "mrpc", "was fine-tuned on SST-2, not on MRPC"),
         ("prune", "atlas-encoder", "sst2", "must have a classifier"),
         ("statistics", "data/runs/finetuned/gone", None, "must be on this machine"),
     ],

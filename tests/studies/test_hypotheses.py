@@ -49,12 +49,12 @@ def proposal(head="L1H1", predicate="offset", **parameters):
     ("given", "rows", "why"),
     [
         (proposal(), (JUDGED, JUDGED), "examples that it was not thought of on"),
-        (proposal(predicate="looks-at", control="verb"), (THOUGHT, JUDGED), "needs its parameter feature"),
+        (proposal(predicate="looks-at", control="verb"), (THOUGHT, JUDGED), "must have its parameter feature"),
         (proposal("L7H1"), (THOUGHT, JUDGED), "from L1H1 to L6H6; got L7H1"),
         (proposal(predicate="reads minds"), (THOUGHT, JUDGED), "A predicate must be one of"),
         (proposal(offset="first", control="first"), (THOUGHT, JUDGED), "must be another one"),
         (proposal(offset="last"), (THOUGHT, JUDGED), "previous, next, first"),
-        (proposal(offset="first", charm="1"), (THOUGHT, JUDGED), "is none"),
+        (proposal(offset="first", charm="1"), (THOUGHT, JUDGED), 'got "charm"'),
         (proposal(predicate="needed-for", margin="0"), (THOUGHT, JUDGED), "above 0"),
         (proposal(predicate="needed-for", margin="0.1"), (THOUGHT, JUDGED), "must have a classifier"),
         (proposal(offset="first", counterpart="L1H1"), (THOUGHT, JUDGED), "a checkpoint and a head"),
@@ -176,7 +176,7 @@ SENTENCES = [f"The {noun} sees a small {other} near the house." for noun in ("do
 )
 def test_the_same_input_written_otherwise_is_not_held_out(db, tmp_path, changed):
     thought, judged = own_rows(tmp_path, "a", SENTENCES), own_rows(tmp_path, "b", map(changed, SENTENCES))
-    with pytest.raises(InputError, match="15 of the 15 rows"):
+    with pytest.raises(InputError, match="15 of the 15 examples"):
         register(db, "atlas-encoder", [proposal()], thought=thought, judged=judged)
 
 

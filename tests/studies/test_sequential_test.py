@@ -140,15 +140,16 @@ def test_the_verdict_says_what_is_clipped_and_how_many_rows_it_takes(options):
     ]
     assert whole["does not matter"] == 0
     said = verdict_sentence(SequentialTestSummary.of(whole))
-    assert "A row's loss counts up to 0.69" in said
-    assert "fewer than 5.0% of the rows" in said
-    assert "That a head does not matter takes 134 rows, and there are 64." in said
+    assert "An example's loss counts at most 0.69" in said
+    assert "fewer than 5.0% of the examples" in said
+    assert "To show that a head does not matter takes 134 examples; there are 64." in said
     before = {name: value for name, value in whole.items() if name not in ("clip", "fewest", "hopeless")}
     assert whole["hopeless"] == 0  # all rows are taken
-    assert "11 stay open (2 of them without more rows: all there are would bring a verdict in less than 5%)" in (
-        verdict_sentence(SequentialTestSummary.of(whole | {"hopeless": 2}))
+    assert (
+        "11 are undecided (2 of them stopped for futility: with all examples, the chance of a verdict is below 5%)"
+        in (verdict_sentence(SequentialTestSummary.of(whole | {"hopeless": 2})))
     )
-    assert "counts up to" not in verdict_sentence(
+    assert "counts at most" not in verdict_sentence(
         SequentialTestSummary.of(before)
     )  # of races of before, that clipped nothing
 
@@ -175,7 +176,7 @@ def test_verdicts_of_earlier_versions_are_told_from_todays(options):
         ({"limit": 40}, "64 rows"),
         ({"what": "duplicates"}, "heads, layers"),
         ({"heads": "L1H1,L2-attention", "operator": "zero"}, "sublayers or layers"),
-        ({"operator": "resample", "reference": 1}, "the reference set holds 1: ask for two"),
+        ({"operator": "resample", "reference": 1}, "two reference examples; got 1"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_runs(options, change, said):
