@@ -28,6 +28,7 @@ from ..store import backup, exchange, jobs, runs
 from ..store.database import Database
 from ..store.recovery import LockedError
 from ..store.rows import Row, plain
+from ..studies.imports import read_rows
 from ..studies.options import LARGEST_SEED
 
 TOO_FEW = "too few"
@@ -193,7 +194,7 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
             _say(_who_did_what(db, job))
         for note in dict.fromkeys(note for unit in jobs.job_provenance(db, job) for note in unit.get("notes", ())):
             _say(note)
-        provenance, rows = runs.one_run(db, run), runs.run_rows(db, run)
+        provenance, rows = runs.one_run(db, run), read_rows(db, run)
         left = _left(db, run, study) if holder else None
     finally:
         api.runner(db).close()

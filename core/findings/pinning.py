@@ -18,6 +18,7 @@ from ..store.findings import Finding, Number
 from ..store.rows import Row
 from ..studies.contract import as_json, declared
 from ..studies.hypotheses.records import JudgedHypothesis
+from ..studies.imports import read_rows
 from ..studies.lookup import find_study
 from .figures import numbers_of, picture_of_map, pictures_of
 
@@ -40,7 +41,7 @@ def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: st
 
 def finding_of_run(db: Database, run: str, note: str = "", *, annotator: str = "", title: str = "") -> Finding:
     """A stored run as a finding that is not kept. Raises StoreError for an unknown run."""
-    known, rows = runs.one_run(db, run), runs.run_rows(db, run)
+    known, rows = runs.one_run(db, run), read_rows(db, run)
     return Finding(
         kind="run",
         title=title.strip() or str(known["title"]),

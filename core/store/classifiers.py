@@ -10,10 +10,12 @@ from typing import Any
 import pandas as pd
 
 from ..errors import InputError, StoreError
+from .bodies import misfit, sound
 from .database import Database
 from .label_checks import now
 from .rows import Row, to_json
 
+_JSON = ("recipe", "classes", "snapshot", "scores")
 _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_hash, annotator, stored"
 
 
@@ -64,7 +66,7 @@ def save_classifier(db: Database, trained: Trained, *, classifier: str | None = 
 def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
     """Return stored classifiers, newest first, with `macro_f1` but without weights and snapshots."""
     return db.read(
-        f"""SELECT {_ABOUT}, CAST(scores->>'macro_f1' AS DOUBLE) AS macro_f1 FROM classifier
+        f"""SELECT {_ABOUT}, TRY_CAST(scores->>'macro_f1' AS DOUBLE) AS macro_f1 FROM classifier
             WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal DESC""",  # noqa: S608 - our columns
         {"class_set": class_set},
     )
@@ -81,7 +83,10 @@ def one_classifier(db: Database, classifier: str) -> Row:
             "Classifier page."
         )
     about = dict(zip(names, row, strict=True))
-    return about | {name: json.loads(about[name]) for name in ("recipe", "classes", "snapshot", "scores")}
+    for name in _JSON:
+        if why := misfit("classifier", name, about[name]):
+            raise StoreError(f"The classifier {about['title'][:60]!r} cannot be read: {why}. Train another one.")
+    return about | {name: json.loads(about[name]) for name in _JSON}
 
 
 @dataclass(frozen=True)
@@ -158,6 +163,8 @@ def labels_since_newest(db: Database, class_set: str) -> int:
         [class_set],
     )
     row = newest.fetchone()
+    if row and not sound("classifier", f"labels of the newest classifier of {class_set[:60]!r}", {"snapshot": row[0]}):
+        row = None
     events = [event for _, _, event in json.loads(row[0])] + [row[2]] if row else []
     counted = db.cursor().execute(
         """WITH seen AS (SELECT max(ordinal) AS last FROM label_event WHERE event IN (SELECT unnest($events)))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 import numpy as np
@@ -27,6 +27,7 @@ from ..reading import lines_of, read_text
 from ..study_names import CURRENT_NAMES
 from ..writing import replacing, write_whole
 from . import migrations
+from .bodies import BODIES, misfit, parsed
 from .database import Database
 from .findings import checked_maps, checked_picture
 from .label_checks import HEADS, check_class, check_name, checked_event, checked_map
@@ -45,13 +46,6 @@ NAMES = frozenset({
     "annotator", "person", "pseudonym", "owner", "class_set", "class", "into_class", "map_id", "event", "undoes",
     "batch", "project", "purpose", "kind", "classifier", "run", "job", "finding", "release", "part", "supersedes",
     "way", "suggestion", "queue_order", "scale",
-})  # fmt: skip
-BODIES: Mapping[tuple[str, str], type] = MappingProxyType({
-    ("run", "options"): dict, ("run", "row_ids"): list, ("study_row", "body"): dict, ("job", "options"): dict,
-    ("job_unit", "arguments"): dict, ("project", "recipe"): dict, ("project", "rules"): dict,
-    ("project_event", "body"): list, ("classifier", "recipe"): dict, ("classifier", "classes"): list,
-    ("classifier", "snapshot"): list, ("classifier", "scores"): dict, ("finding", "numbers"): list,
-    ("finding", "pictures"): list, ("frame_release", "skipped"): list, ("frame_annotation", "body"): dict,
 })  # fmt: skip
 LAST_ORDINAL = 2**52  # leaves room for later rows
 _BELONGS = (
@@ -84,8 +78,8 @@ def check_rows(table: str, rows: pa.Table) -> None:
         if name in NAMES:
             for text in column.unique().to_pylist():
                 check_name(name, text, f"the table {table}")
-        elif kind := BODIES.get((table, name)):
-            _check_bodies(table, name, column.to_pylist(), kind)
+        elif (table, name) in BODIES:
+            _check_bodies(table, name, column.to_pylist())
         elif name == "ordinal":
             _check_whole(table, name, column, 1, LAST_ORDINAL)
         elif name in ("layer", "head"):
@@ -129,7 +123,11 @@ def check_whole(cursor: duckdb.DuckDBPyConnection) -> None:
 
 def _check_map(row: Row) -> None:
     subject = f"the map {str(row.get('map_id'))[:40]!r}"
-    checked_map(row | {name: _json(row.get(name), subject) for name in ("tokens", "separators")})
+    try:
+        lists = {name: parsed(row.get(name)) for name in ("tokens", "separators")}
+    except ValueError as error:
+        raise InputError(f"The tokens and separators of {subject} must be JSON; they are not. Export again.") from error
+    checked_map(row | lists)
 
 
 def _check_label_event(row: Row) -> None:
@@ -158,7 +156,7 @@ def _check_part(row: Row) -> None:
 
 
 def _check_finding(row: Row) -> None:
-    for picture in _json(row.get("pictures") or "[]", "finding.pictures"):
+    for picture in json.loads(row.get("pictures") or "[]"):
         checked_picture(picture)
     if row.get("maps") is not None:
         checked_maps(row["maps"])
@@ -175,15 +173,14 @@ _ROWS: Mapping[str, Callable[[Row], None]] = MappingProxyType(
 )
 
 
-def _check_bodies(table: str, name: str, texts: list[Any], kind: type) -> None:
+def _check_bodies(table: str, name: str, texts: list[Any]) -> None:
     for text in texts:
-        if text is not None and not isinstance(_json(text, f"{table}.{name}"), kind):
-            wanted = "object" if kind is dict else "list"
-            raise InputError(f"{table}.{name} must be a JSON {wanted}; got {str(text)[:40]!r}. Export again.")
+        if why := misfit(table, name, text):
+            raise InputError(f"{why}. Export again.")
         if text is not None and (table, name) == ("study_row", "body"):
-            check_fields(_json(text, table), f"{table}.{name}")
+            check_fields(json.loads(text), f"{table}.{name}")
         if text is not None and (table, name) == ("finding", "numbers"):
-            for number in _json(text, table):
+            for number in json.loads(text):
                 check_fields(number, f"{table}.{name}")
 
 
@@ -208,17 +205,6 @@ def check_fields(row: Any, subject: str) -> None:
         if value is not None and not fits:
             wanted = "text" if name in TEXTS else "a whole number" if name in WHOLE else "a number"
             raise InputError(f"{name} must be {wanted}; got {str(value)[:40]!r} in {subject}. Export again.")
-
-
-def _refuse_constant(text: str) -> Any:
-    raise ValueError(text)  # NaN and Infinity are not JSON
-
-
-def _json(text: Any, subject: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{subject} must be JSON; got {str(text)[:40]!r}. Export again.") from error
 
 
 def _check_whole(table: str, name: str, column: pa.ChunkedArray, least: int, most: int) -> None:
@@ -290,7 +276,10 @@ def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> in
     return count
 
 
-CheckRun = Callable[[str, Row, list[Row]], None]  # study, options and rows of a run; raises InputError
+class CheckRun(Protocol):
+    """Raises InputError unless options and rows fit their study; whole: whether this version wrote them."""
+
+    def __call__(self, study: str, options: Row, rows: list[Row], *, whole: bool = True) -> None: ...
 
 
 def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None = None) -> dict[str, int]:
@@ -330,9 +319,14 @@ def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None =
             cursor.execute(f"DELETE FROM {quoted(name)} WHERE job IN (SELECT job FROM job WHERE state <> 'done')")  # noqa: S608
         check_whole(cursor)
         if check_run is not None:
-            for run, study, options in cursor.execute("SELECT run, study, options FROM run").fetchall():
+            known = cursor.execute("SELECT run, study, options, code_version FROM run").fetchall()
+            for run, study, options, version in known:
                 bodies = cursor.execute("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run]).fetchall()
-                check_run(study, from_json(options) or {}, [from_json(body) for (body,) in bodies])
+                rows = [from_json(body) for (body,) in bodies]
+                check_run(study, from_json(options) or {}, rows, whole=version == code_version())
+            for study, asked, options in cursor.execute("SELECT study, asked, options FROM job").fetchall():
+                for given in (asked, options):
+                    check_run(study, from_json(given), [])
         _advance_sequences(cursor)
     return counts
 
@@ -459,7 +453,7 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
                 f"A run file must have at most {LONGEST_RUN >> 20} MB; {file.name} is larger. Import a smaller one."
             )
         lines = lines_of(read_text(file, most=LONGEST_RUN))
-        heading, *rows = [json.loads(line, parse_constant=_refuse_constant) for line in lines]
+        heading, *rows = [parsed(line) for line in lines]
         whole = heading["atlas_run"] == RUN_FORMAT and all(isinstance(row, dict) for row in rows)
         heading["study"], heading["title"], heading["provenance"]["run"], heading["provenance"]["options"]
     except OSError as error:
@@ -485,7 +479,8 @@ def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -
     heading, rows = read_run(file)
     check_scores(rows)
     if check_run is not None and isinstance(heading["provenance"]["options"], dict):
-        check_run(str(heading["study"]), heading["provenance"]["options"], rows)
+        is_of_this_version = heading["provenance"].get("code_version") == code_version()
+        check_run(str(heading["study"]), heading["provenance"]["options"], rows, whole=is_of_this_version)
     seal = _seal(heading, rows, _key(db.path))
     is_ours = bool(seal) and hmac.compare_digest(str(heading.get("seal")).encode(), seal.encode())
     said: dict[str, Any] = heading["provenance"]

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..errors import InputError, StoreError
+from .bodies import NUMBER, known_keys, sound
 from .database import Database
 from .rows import from_json, marks, to_json
 
@@ -199,7 +200,8 @@ def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]
         .fetchall()
     )
     names = "".join(_COLUMNS.split()).split(",")
-    return [_finding(dict(zip(names, row, strict=True))) for row in rows]
+    named = (dict(zip(names, row, strict=True)) for row in rows)
+    return [_finding(row) for row in named if sound("finding", f"the finding {row['title'][:60]!r}", row)]
 
 
 def unpin(db: Database, finding: str) -> None:
@@ -215,7 +217,7 @@ def unpin(db: Database, finding: str) -> None:
 
 def _finding(row: dict[str, Any]) -> Finding:
     """Return a stored finding, without charts and maps that this program cannot have written."""
-    numbers = tuple(Number(**number) for number in from_json(row["numbers"]))
+    numbers = tuple(Number(**known_keys(number, NUMBER)) for number in from_json(row["numbers"]))
     pictures = tuple(filter(drawable, from_json(row["pictures"])))
     maps = row["maps"] if packed(row["maps"]) else None
     return Finding(**{**row, "numbers": numbers, "pictures": pictures, "maps": maps})

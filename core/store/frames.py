@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import InputError
+from .bodies import sound
 from .database import Database
 from .rows import Row, from_json, insert, to_json
 
@@ -76,7 +77,7 @@ def find_annotations(db: Database, search: Search, *, release: str | None = None
         raise InputError(
             "A search needs a frame, a lexical unit, an element or words; all are empty. Fill in at least one."
         )
-    return db.read(
+    hits = db.read(
         """SELECT release, id, frame, unit, elements, text, body FROM frame_annotation
            WHERE ($release IS NULL OR release = $release)
              AND starts_with(lower(frame), $frame) AND starts_with(lower(unit), $unit)
@@ -93,9 +94,15 @@ def find_annotations(db: Database, search: Search, *, release: str | None = None
             "limit": max(1, min(limit, MOST)),
         },
     )
+    named = zip(hits["id"], hits["body"], strict=True)
+    fits = [sound("frame_annotation", f"the sentence {name}", {"body": body}) for name, body in named]
+    return hits if all(fits) else hits[fits].reset_index(drop=True)
 
 
 def skipped_of(db: Database, release: str) -> list[Row]:
     """Return what the reader rejected in a release: where and why."""
     releases = db.read("SELECT skipped FROM frame_release WHERE release = ?", [release])
-    return [] if releases.empty else from_json(releases["skipped"].iloc[0])
+    texts = [
+        text for text in releases["skipped"] if sound("frame_release", f"{release}'s skipped parts", {"skipped": text})
+    ]
+    return from_json(texts[0]) if texts else []

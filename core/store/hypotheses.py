@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 from ..errors import StoreError
+from .bodies import sound
 from .database import Database
 from .rows import Row, from_json, marks, quoted, to_json
 
@@ -72,6 +73,8 @@ def batches(db: Database) -> list[StoredBatch]:
     stored_batches = []
     for row in rows:
         fields = dict(zip(names, row, strict=True))
+        if not sound("hypothesis_batch", f"the batch of hypotheses {fields['batch']}", fields):
+            continue
         for name in ("thought", "judged"):
             fields[name] = from_json(fields[name])
             fields[f"{name}_rows"] = tuple(tuple(row) for row in from_json(fields[f"{name}_rows"]))
@@ -144,6 +147,10 @@ def hypotheses(db: Database) -> list[StoredHypothesis]:
     stored_hypotheses = []
     for one, batch, layer, head, predicate, parameters in rows:
         run, criteria, imported = tests.get(one, (None, "[]", False))
+        if not sound("hypothesis", f"the hypothesis {one}", {"parameters": parameters}):
+            continue
+        if criteria is None or not sound("hypothesis_event", f"a test of the hypothesis {one}", {"criteria": criteria}):
+            run, criteria, imported = None, "[]", False
         named = tuple((name, value) for name, value in from_json(parameters))
         stored_hypotheses.append(
             StoredHypothesis(

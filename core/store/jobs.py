@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..errors import JobError
 from ..study_names import current_name
+from .bodies import misfit, sound
 from .database import Database
 from .rows import Row, from_json, insert, quoted, to_json
 
@@ -74,6 +75,9 @@ def one_job(db: Database, job: str) -> Row:
     if not values:
         raise JobError(f"A job must be one listed on the Jobs page; got {job!r}. Choose one from the list.")
     row = dict(zip(names, values[0], strict=True))
+    for column in ("options", "asked"):
+        if why := misfit("job", column, row[column]):
+            raise JobError(f"The job {job} cannot be read: {why}. Delete it.")
     return row | {"options": from_json(row["options"]), "asked": from_json(row["asked"])}
 
 
@@ -168,7 +172,8 @@ def ask_again(db: Database, job: str) -> int:
 def job_rows(db: Database, job: str) -> list[Row]:
     """Return the rows of the finished units, in the order of the units."""
     bodies = db.cursor().execute("SELECT body FROM job_row WHERE job = ? ORDER BY position, place", [job]).fetchall()
-    return [from_json(body) for (body,) in bodies]
+    name = f"a row of the job {job}"
+    return [from_json(body) for (body,) in bodies if sound("job_row", name, {"body": body})]
 
 
 def count_rows(db: Database, job: str) -> int:
@@ -182,7 +187,8 @@ def job_provenance(db: Database, job: str) -> list[Row]:
     cursor = db.cursor().execute(
         "SELECT provenance FROM job_outcome WHERE job = ? AND state = 'done' ORDER BY position", [job]
     )
-    return [from_json(text) for (text,) in cursor.fetchall()]
+    name = f"what a unit of the job {job} reported"
+    return [from_json(text) for (text,) in cursor.fetchall() if sound("job_outcome", name, {"provenance": text})]
 
 
 def count_active(db: Database) -> int:
@@ -267,7 +273,8 @@ def jobs_of(db: Database, study: str) -> list[Row]:
         [current_name(study)],
     )
     names = ("job", "state", "options", "run")
-    return [dict(zip(names, row, strict=True)) | {"options": from_json(row[2])} for row in cursor.fetchall()]
+    rows = (dict(zip(names, row, strict=True)) for row in cursor.fetchall())
+    return [row | {"options": from_json(row["options"])} for row in rows if sound("job", f"the job {row['job']}", row)]
 
 
 def seconds_of(db: Database, run: str) -> float | None:

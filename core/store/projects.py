@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import InputError
+from .bodies import RULES, known_keys, sound
 from .database import Database
 from .label_checks import LONGEST_NAME, LONGEST_NOTE, looks_like, now
 from .rows import Row, among, insert, to_json
@@ -204,8 +205,10 @@ def _read_projects(db: Database, project: str | None) -> list[Project]:
     )
     made = []
     for name, title, class_set, recipe, rules, codebook, by, when in cursor.fetchall():
+        if not sound("project", f"the project {title[:60]!r}", {"recipe": recipe, "rules": rules}):
+            continue
         kind, who, changed = last.get(name, ("make", by, when))
-        about = (json.loads(recipe), json.loads(rules), codebook, by, when)
+        about = (json.loads(recipe), known_keys(json.loads(rules), RULES), codebook, by, when)
         made.append(Project(name, title, class_set, *about, STATES[kind], who, changed))
     return made
 
@@ -224,7 +227,7 @@ def project_maps(db: Database, project: str) -> list[ProjectMap]:
         )
         .fetchone()
     )
-    if newest is None:
+    if newest is None or not sound("project_event", f"an order of maps in the project {project}", {"body": newest[0]}):
         return maps
     places = {name: position for position, name in enumerate(json.loads(newest[0]))}
     return sorted(maps, key=lambda entry: places.get(entry.map_id, len(places)))

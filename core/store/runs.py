@@ -13,6 +13,7 @@ from ..config import code_version
 from ..errors import StoreError
 from ..study_names import current_name
 from . import shipped_record
+from .bodies import misfit, sound
 from .database import Database
 from .findings import findings, unpin
 from .rows import Row, from_json, insert, marks, quoted, to_json
@@ -199,12 +200,16 @@ def _score(run: str, row: Row) -> Row:
 
 def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
     """Return the stored runs, newest first: provenance, options as JSON text, and `rows`, the number of rows."""
-    return db.read(
-        f"""SELECT {_RUN}, coalesce(rows, 0) AS rows FROM run
+    listed = db.read(
+        f"""SELECT {_RUN}, coalesce(rows, 0) AS rows,
+                   json_type(options) = 'OBJECT' AND coalesce(json_type(row_ids), 'ARRAY') = 'ARRAY' AS fits FROM run
             LEFT JOIN (SELECT run, count(*) AS rows FROM study_row GROUP BY run) USING (run)
             WHERE $study IS NULL OR study = $study ORDER BY ordinal DESC""",  # noqa: S608 - our own column names
         {"study": study and current_name(study)},
     )
+    for run in listed[~listed["fits"]].to_dict("records"):
+        sound("run", f"the result {run['title'][:80]!r}", {name: run[name] for name in ("options", "row_ids")})
+    return listed[listed["fits"]].drop(columns="fits").reset_index(drop=True)
 
 
 def any_rows(db: Database) -> bool:
@@ -238,6 +243,9 @@ def one_run(db: Database, run: str) -> Row:
     if stored.empty:
         raise StoreError(f"A run must be a stored one; got {run!r}. See the list of runs.")
     row: Row = {str(name): None if pd.isna(value) else value for name, value in stored.iloc[0].items()}
+    for name in ("options", "row_ids"):
+        if why := misfit("run", name, row[name]):
+            raise StoreError(f"The result {row['title'][:80]!r} cannot be read: {why}. Delete it.")
     return row | {"options": from_json(row["options"]), "row_ids": from_json(row["row_ids"])}
 
 
@@ -248,8 +256,13 @@ def is_imported(db: Database, run: str) -> bool:
 
 def run_rows(db: Database, run: str) -> list[Row]:
     """Return the rows of a run of the database or of the bundled record, in order."""
+    return [from_json(text) for text in row_texts(db, run)] or shipped_record.run_rows(run)
+
+
+def row_texts(db: Database, run: str) -> list[str]:
+    """Return the rows of a run of the database as JSON text, in order."""
     bodies = db.cursor().execute("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run]).fetchall()
-    return [from_json(body) for (body,) in bodies] or shipped_record.run_rows(run)
+    return [body for (body,) in bodies]
 
 
 def holder(db: Database, run: str) -> str:

@@ -1,5 +1,6 @@
-"""Runs that come in from a file: whether their rows and options are of the types that their study declares."""
+"""Whether the rows and options of a stored or imported run are of the types that their study declares."""
 
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -10,26 +11,100 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import InputError, JobError
+from ..store import runs
+from ..store.bodies import leave_out
+from ..store.database import Database
+from ..store.label_checks import HEADS
+from ..store.rows import Row, from_json
 from .lookup import find_study
 from .records import Result, known_fields, record_kind
 
+HEAD_COLUMNS = ("layer", "head")
+MOST_REMEMBERED = 64  # runs whose rows were checked
+MOST = 2**63  # of whole numbers, which a data frame has in 64 bits
 _WRONG_TYPE = ("_type", "_parsing", "finite_number", "literal_error")  # ends of the kinds of errors that pydantic names
 
 
-def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> None:
+def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], *, whole: bool = True) -> None:
     """Check a run of another database before it is stored. Columns and studies that are not known here are left alone.
 
     Raises InputError if a row lacks a column, or if a row or an option has a value of another type than declared.
+
+    Args:
+        whole: refuse rows that lack a column. False for a run of another version: `read_rows` leaves such rows out.
     """
     try:
         known = find_study(study)
     except JobError:
         return
     check_options(study, known.options, options)
+    lacking: list[str] = []
     for row in rows:
         kind = record_kind(known.kinds, row)
-        if kind is not None:
-            _check_row(study, kind, row)
+        if kind is None:
+            continue
+        try:
+            _check_row(study, kind, row, undefined=True)
+        except MissingColumnError as error:
+            if whole:
+                raise InputError(f"{error}. Export the run again.") from error
+            lacking.append(str(error))
+        except RowError as error:
+            raise InputError(f"{error}. Export the run again.") from error
+    if lacking:
+        leave_out(
+            f"{len(lacking)} rows of a run of {study} from another version are imported but not shown: {lacking[0]}. "
+            "Run the study again."
+        )
+
+
+def read_rows(db: Database, run: str) -> list[Row]:
+    """Return the rows of a run as `core.store.runs.run_rows`, without those that do not fit its study.
+
+    Rows that are left out are reported (`core.store.bodies.leave_out`). Bundled rows are not checked.
+    """
+    about = db.cursor().execute("SELECT study, title FROM run WHERE run = ?", [run]).fetchall()
+    texts = runs.row_texts(db, run) if about else []
+    if not texts:
+        return runs.run_rows(db, run)
+    ((study, title),) = about
+    rows = [from_json(text) for text in texts]
+    key = (study, hashlib.blake2b("\n".join(texts).encode()).digest())
+    if key not in _misfits:
+        _misfits[key] = _misfits_among(study, rows)
+        if len(_misfits) > MOST_REMEMBERED:
+            _misfits.pop(next(iter(_misfits)), None)
+    misfits = _misfits[key]
+    if misfits:
+        leave_out(
+            f"Left out {len(misfits)} of {len(rows)} rows of the result {title[:80]!r}: "
+            f"{next(iter(misfits.values()))}. Run the study again, or import the result again from a sound export."
+        )
+    return [row for position, row in enumerate(rows) if position not in misfits]
+
+
+_misfits: dict[tuple[str, bytes], dict[int, str]] = {}  # by study and rows, because a page reads the same rows often
+
+
+def _misfits_among(study: str, rows: Iterable[Any]) -> dict[int, str]:
+    """Return the positions of rows that do not fit the study, each with the reason."""
+    try:
+        kinds = find_study(study).kinds
+    except JobError:
+        kinds = ()
+    misfits = {}
+    for position, row in enumerate(rows):
+        try:
+            if not isinstance(row, dict):
+                raise RowError(f"A row must be a JSON object; got {str(row)[:40]!r}")
+            kind = record_kind(kinds, row)
+            if kind is not None:
+                _check_row(study, kind, row)
+            elif kinds:
+                raise RowError(f"A row of {study} must have a known kind; got {str(row)[:60]!r}")
+        except RowError as error:
+            misfits[position] = str(error)
+    return misfits
 
 
 def check_options(study: str, kind: type, options: Mapping[str, Any]) -> None:
@@ -50,34 +125,48 @@ def check_options(study: str, kind: type, options: Mapping[str, Any]) -> None:
         ) from error
 
 
-def _check_row(study: str, kind: type[Result], row: Mapping[str, Any]) -> None:
+class RowError(ValueError):
+    """A row does not fit its study's record."""
+
+
+class MissingColumnError(RowError):
+    """A row lacks a column."""
+
+
+def _check_row(study: str, kind: type[Result], row: Mapping[str, Any], *, undefined: bool = False) -> None:
+    """Raise RowError unless a row fits its record. undefined: allow null in each column of numbers."""
     hints = _hints(kind)
     for known in known_fields(kind):
         if known.read is not None:
             try:
                 known.read(row)
             except Exception as error:  # whatever reading columns of a wrong type raises
-                raise InputError(
+                raise RowError(
                     f"The columns of {known.name} must be as {study} writes them; got {str(dict(row))[:60]} "
-                    f"({str(error)[:60]}). Export the run again."
+                    f"({str(error)[:60]})"
                 ) from error
         elif known.column in row:
             value = known.value(row[known.column])
             if value is None and known.number is float:  # undefined
+                if hints[known.name] is float and not undefined:
+                    raise RowError(f"{known.column} of a row of {study} cannot be undefined")
                 continue
             if known.number is int and isinstance(value, bool):
                 continue
+            if type(value) is int and not (0 <= value < HEADS if known.column in HEAD_COLUMNS else abs(value) < MOST):
+                raise RowError(f"{known.column} of a row of {study} cannot be {_shown(value)}: it is out of range")
             if type(value) is known.number and math.isfinite(value):  # most columns of most rows
                 continue
             if why := _misfit(kind, known.name, hints[known.name], value):
-                raise InputError(
-                    f"{known.column} of a row of {study} cannot be {str(value)[:40]!r}: {why}. Export the run again."
-                )
+                raise RowError(f"{known.column} of a row of {study} cannot be {str(value)[:40]!r}: {why}")
         elif known.required:
-            raise InputError(
+            raise MissingColumnError(
                 f"A row of {study} must have the column {known.column!r}; got {', '.join(map(str, row))[:60] or 'none'}"
-                ". Export the run again."
             )
+
+
+def _shown(value: int) -> str:
+    return str(value) if abs(value) < MOST * MOST else "a very large number"
 
 
 @lru_cache(maxsize=256)

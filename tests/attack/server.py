@@ -15,12 +15,14 @@ CATEGORIES = {
     ),
     "requests hidden in the body of others": (
         "tests/pages/test_connections.py::test_a_second_request_hidden_in_the_body_of_another_is_not_answered",
+        "tests/deploy/test_proxy_attacks.py",
     ),
     "private names of Streamlit and routes that it adds": ("tests/pages/test_streamlit_internals.py",),
     "frames, headers and cookies": ("tests/pages/test_headers.py",),
     "findings that come in": ("tests/findings/test_hostile_findings.py",),
     "terminals": ("tests/commands/test_terminal_escapes.py",),
     "text that reaches Markdown": ("tests/pages/test_untrusted_text.py",),
+    "stored rows that somebody spoiled": ("tests/store/test_spoiled_bodies.py", "tests/pages/test_spoiled_rows.py"),
     "addresses of pages": ("tests/pages/test_hostile_addresses.py",),
     "variables of the environment": ("tests/test_config.py",),
 }

@@ -48,6 +48,12 @@ CHOSEN = (
         ("finding", "pictures"): ("[]", "[]"),
         ("finding", "maps"): ("eJwDAAAAAAE=", "eJwDAAAAAAE="),
         ("frame_release", "skipped"): ("[]", "[]"),
+        ("hypothesis", "parameters"): ('[["feature", "nsubj"]]', "[]"),
+        ("hypothesis_batch", "runs"): ("[]", None),
+        ("hypothesis_batch", "thought_rows"): ('[["1", "ab"]]', "[]"),
+        ("hypothesis_batch", "judged_rows"): ("[]", "[]"),
+        ("hypothesis_event", "criteria"): ("[]", None),
+        ("job", "asked"): ("{}", "{}"),
     }
     | {(table, "class_set"): ("bert", "bert") for table in ("label_event", "class_event")}
     | {

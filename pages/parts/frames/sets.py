@@ -12,8 +12,8 @@ from core.frames.rows import parse_rows, write_rows
 from core.jobs import api
 from core.reading import decoded, lines_of
 from core.scoring.few_inputs import FEWEST
-from core.store import runs
 from core.studies.frames.records import FrameHead, FrameSentence, FrameSummary
+from core.studies.imports import read_rows
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
@@ -174,7 +174,7 @@ def show_runs() -> None:
     st.session_state["_frame_runs_newest"] = default
     chosen = url.pick_many(st.multiselect, "Results", labels, key="frame_runs", default=default, max_selections=2,
                              help="Choose two to compare them.")  # fmt: skip
-    rows_of = {run: runs.run_rows(db, run) for run in chosen}
+    rows_of = {run: read_rows(db, run) for run in chosen}
     most = max((head.value or 0.0 for rows in rows_of.values() for head in FrameHead.among(rows)), default=1.0)
     for column, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
         key = f"frames_{run[:8]}"

@@ -17,6 +17,7 @@ from core.store.rows import Row
 from core.studies.attention.inputs import AttendingOptions, Text, pair_of
 from core.studies.attention.records import Score
 from core.studies.contract import declared, identity
+from core.studies.imports import read_rows
 from core.studies.lookup import find_study
 from core.tasks.glue import TASKS, sampled
 from core.tasks.tables import read_given, read_pasted
@@ -204,7 +205,7 @@ def _of_run(stored: StoredRun, kind: type[S]) -> ShownScores[S]:
 @st.cache_resource(show_spinner=False, max_entries=8, hash_funcs={type: lambda kind: kind.__name__})
 def _read(run: str, holder: str, kind: type[S]) -> tuple[list[Row], list[S]]:
     """Rows of a stored run, which do not change, and their records."""
-    rows = store.run_rows(resources.database(), run)
+    rows = read_rows(resources.database(), run)
     rows = rows_second_less_first(rows)
     return rows, kind.among(rows)
 

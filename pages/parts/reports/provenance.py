@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from core.store import runs
 from core.store.rows import Row, from_json
+from core.studies.imports import read_rows
 from core.studies.lookup import find_study
 from core.studies.records import Result, record_of
 from core.studies.stored_runs import Standing, standing
@@ -72,8 +73,8 @@ class StoredRun:
 
     @cached_property
     def result_rows(self) -> list[Row]:
-        """The rows that its study left."""
-        return runs.run_rows(resources.database(), self.run)
+        """The rows that its study left, without those that cannot be read, which the page reports."""
+        return read_rows(resources.database(), self.run)
 
     def among(self, kind: type[K]) -> list[K]:
         """Its rows of one kind. Raises StoreError where one lacks a column."""

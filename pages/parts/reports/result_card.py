@@ -16,6 +16,7 @@ from core.store import runs, shipped_record
 from core.store.rows import Row
 from core.studies.attention.records import Score
 from core.studies.headline import Headline
+from core.studies.imports import read_rows
 from core.tasks.glue import sampled
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.export import exported, together
@@ -171,7 +172,7 @@ def _delete(run: str) -> None:
 
 def _files(run: str, key: str) -> None:
     def rows() -> list[Row]:
-        return runs.run_rows(resources.database(), run)
+        return read_rows(resources.database(), run)
 
     downloads: list[tuple[str, Any]] = [("csv", lambda: csv_text(pd.DataFrame(rows())))]
     if headlines.has_picture(run):

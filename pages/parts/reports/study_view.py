@@ -69,7 +69,7 @@ def shown_result(
         return
     run = _opened(stored_runs, key, prefer)
     stored = stored_runs[run]
-    with boxed(stored, key):
+    with boxed(stored, key), clear_errors():
         if answered:
             result_card.show_answer(stored, key=key, question=asked)
         yield stored

@@ -2,18 +2,21 @@
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import streamlit as st
 
 from core.errors import AtlasError
+from core.store.bodies import left_out
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$:&-])")
 _ADDRESS = re.compile(
     r"(?<=:/)(?=/)|(?<=\bww)(?=w\.)|(?=@[\w-]+\.)", re.IGNORECASE
 )  # which browsers are shown as links
 _JOINER = "\u2060"  # has no width and breaks no line; Markdown looks for addresses also in escaped text
+MOST_SAID = 5  # texts about rows that were left out
 log = logging.getLogger("atlas")
 
 
@@ -37,6 +40,13 @@ def counted(count: int, plural: str) -> str:
     return f"{count:,} {singular if count == 1 else plural}"
 
 
+def say_left_out(place: Any, texts: Sequence[str]) -> None:
+    """Say at the top of a page which stored rows it left out, if any."""
+    if texts:
+        more = f" {len(texts) - MOST_SAID} more are in the server's log." if len(texts) > MOST_SAID else ""
+        place.warning("\n\n".join(map(plain, texts[:MOST_SAID])) + more, icon=":material/rule:")
+
+
 @contextmanager
 def clear_errors() -> Iterator[None]:
     """Show an AtlasError as its sentence; anything else as one honest sentence, its traceback in the server's log.
@@ -56,6 +66,9 @@ def clear_errors() -> Iterator[None]:
         )
     except Exception as error:
         log.exception("A page failed")
+        if left_out():
+            st.info("The rest cannot be shown without the rows that were left out.", icon=":material/info:")
+            return
         st.error(
             f"This page met a defect of Attention Atlas ({type(error).__name__}); nothing stored is lost: reload "
             "the page, and report what the server's log says if it happens again.",

@@ -4,9 +4,10 @@ import re
 
 import streamlit as st
 
+from core.store.bodies import collecting
 from pages.parts import streamlit_internals
 from pages.parts.shell import context, history, navigation, people, style, url, warming
-from pages.parts.shell.messages import clear_errors
+from pages.parts.shell.messages import clear_errors, say_left_out
 from pages.parts.shell.page_table import ANNOTATOR, PAGES, PAGES_FOLDER, page_of
 from pages.parts.shell.resources import settle
 from pages.parts.shell.running import running_indicator
@@ -68,10 +69,12 @@ def show() -> None:
         people.who_is_here()
         running_indicator()
         style.watch_window()
-    back = history.went_back()
+    back, place = history.went_back(), st.empty()
     try:
-        with clear_errors():
-            chosen.run()
+        with collecting() as left_out:
+            with clear_errors():
+                chosen.run()
+            say_left_out(place, left_out)
         back = False
     finally:  # also when the page stopped early
         if not back:  # what interrupts the run after Back still has fields of before: its address wins as a link's does
