@@ -1,5 +1,6 @@
 """Opening of checkpoints: bundled by name, a local folder, or a hub ID. Safetensors only, without remote code."""
 
+import inspect
 import json
 import logging
 import re
@@ -98,7 +99,14 @@ _WHAT_TO_DO = (
 
 def refuse_no_text(config: Any, name: str) -> None:
     """Raise CheckpointError if the config is of a model that reads no text, or of several models in one."""
-    if not all(hasattr(config, size) for size in ("num_hidden_layers", "num_attention_heads")):
+    try:
+        sized = all(hasattr(config, size) for size in ("num_hidden_layers", "num_attention_heads"))
+    except RuntimeError as error:  # sizes by layer (Dots3 Note): transformers raises a class of its own
+        raise CheckpointError(
+            f"Every layer of a checkpoint must have the same number of heads; those of {name} ({config.model_type}) "
+            "differ. Choose another checkpoint."
+        ) from error
+    if not sized:
         parts = [part for part in _PARTS if getattr(config, part, None) is not None]
         raise CheckpointError(
             f"A checkpoint must be one Transformer with layers and heads; {name} ({config.model_type}) "
@@ -114,7 +122,11 @@ def refuse_no_text(config: Any, name: str) -> None:
     except KeyError:
         return  # loading it says what is wrong
     kind = kinds[0] if isinstance(kinds, tuple) else kinds
-    if kind is not None and kind.main_input_name != "input_ids":
+    if (
+        kind is not None
+        and kind.main_input_name != "input_ids"
+        and "input_ids" not in inspect.signature(kind.forward).parameters
+    ):
         raise CheckpointError(_no_text(name, f"reads {kind.main_input_name}, not text"))
 
 

@@ -30,8 +30,9 @@ def test_families_outside_the_interface_pass_their_self_check(family):
     assert outcome_of(family) == Outcome(family, True, "disable, zero, fixed patterns, cut edges, gates")
 
 
-@pytest.mark.parametrize("family", ["zamba", "zaya"])  # tied layers; keys that are 0 in untrained weights
-def test_hybrids_pass_their_self_check(family):
+@pytest.mark.parametrize("family", ["zamba", "zaya", "sam3_lite_text_text_model"])
+def test_families_with_odd_configs_pass_their_self_check(family):
+    """Layers that are tied; keys that are 0 in untrained weights; a text model with the input name of images."""
     assert outcome_of(family).kind == "full"
 
 
@@ -44,7 +45,7 @@ def test_an_i_bert_that_computes_in_integers_is_refused():
         reach_of(Checkpoint("integers", model, tokenizer))
 
 
-@pytest.mark.parametrize("family", ["llava", "clip", "yoso", "rwkv", "pegasus_x", "vits"])
+@pytest.mark.parametrize("family", ["llava", "clip", "yoso", "rwkv", "pegasus_x", "vits", "dots3_note_text"])
 def test_what_has_no_map_of_a_text_is_refused(family):
     outcome = outcome_of(family)
     assert (outcome.kind, outcome.wrong) == ("refused", "")

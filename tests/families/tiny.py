@@ -98,6 +98,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {  # where sizes hang together
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv", "full_attention"]},
     "neomme": {"head_dim": 16, "layer_types": ["full_attention", "sliding_attention"] * 2, "sliding_window": 4},
     "mamba2": {"num_heads": 8, "head_dim": 8, "expand": 2},
+    "pocket_tts": {"flow_head_config": {"condition_dim": 32}},
     "qwen4_exp_text": {
         "indexer_n_heads": HEADS,
         "indexer_kv_heads": 1,
