@@ -51,10 +51,10 @@ def test_every_part_of_the_sentence_is_a_row_with_its_source():
     )
     known = facts(scores, Head(0, 1))
     assert sentence(known) == (
-        "Diagonal in 97% of 300 maps; previous token 0.99 [0.98, 0.99] (baseline 0.10); looks at noun 0.30 (0.12 by "
-        "chance); relates verb-object forward 0.40 (other words at the same distance 0.10); frame score 0.40, "
-        "does not survive its nulls; accuracy -0.2 [-1.1, 0.6] points when changed (disable), may be luck; importance "
-        "0.50, rank 2 of 2; cosine 0.93 with before fine-tuning."
+        "Diagonal in 97% of 300 maps; previous token 0.99 [0.98, 0.99] (baseline 0.10); attends to noun 0.30 "
+        "(baseline 0.12); relates verb-object forward 0.40 (other words at the same distance 0.10); frame score 0.40, "
+        "does not exceed its baselines; accuracy -0.2 [-1.1, 0.6] points when ablated (disable), not significant; "
+        "importance 0.50, rank 2 of 2; cosine 0.93 with before fine-tuning."
     )
     assert next(fact for fact in known if fact.about == "effect").source == "s, run 2"
     about = [fact.about for fact in known]
@@ -64,8 +64,8 @@ def test_every_part_of_the_sentence_is_a_row_with_its_source():
 
 def test_whether_an_effect_is_luck_is_told_by_the_correction_over_all_heads():
     row = {"score": "disable/zero heads/sst2 accuracy", "value": 0.02, "low": 0.01, "high": 0.03}
-    for q, said in ((0.3, "may be luck"), (0.01, "not luck"), (None, "not luck on its own")):
-        assert sentence(facts(frame(row | {"q": q}), Head(0, 1))).endswith(f"points when changed (zero), {said}.")
+    for q, said in ((0.3, "not significant"), (0.01, "significant"), (None, "significant without correction")):
+        assert sentence(facts(frame(row | {"q": q}), Head(0, 1))).endswith(f"points when ablated (zero), {said}.")
 
 
 def test_a_head_without_a_role_says_so():

@@ -68,7 +68,7 @@ def test_a_mean_may_be_over_other_positions(options):
         changes.append({row["operator"]: row["value"] for row in rows if row.get("name") == str(CARRIER)})
     assert changes[0]["zero"] == changes[1]["zero"]
     assert changes[0]["mean"] != changes[1]["mean"]
-    with pytest.raises(InputError, match='"word" is none of them'):
+    with pytest.raises(InputError, match='got "word"'):
         DISABLE.units(DISABLE.read(options | {"operator": "mean", "mean_by": "word"}))
 
 

@@ -156,7 +156,7 @@ def test_pruning_on_all_rows_takes_each_models_own_least_important_heads(crossin
         ),
         (cross_fitted_scores, {"seeds": []}, "one initialisation and one seed"),
         (cross_fitted_scores, {"settings": SMALL | {"keep": "best"}}, "leave keep at last"),
-        (cross_fitted_prune, {"orders": ["weight"]}, "'weight' is none of them"),
+        (cross_fitted_prune, {"orders": ["weight"]}, "got 'weight'"),
         (cross_fitted_prune, {"limit": 12, "folds": 20}, "fewer folds"),
     ],
 )

@@ -172,7 +172,7 @@ def test_runs_with_and_without_the_same_order_are_told():
             RoleBeginnings(score=name, heads=1, first=0.0, snapshots=9, place=place) for name, place in places.items()
         ]
 
-    assert "same order: next, previous; a role's median differs by at most 2 snapshots" in spread_sentence(
+    assert "same order: next, previous. Their medians differ by at most 2 snapshots" in spread_sentence(
         {"a": run(previous=5, next=3, first=1), "b": run(previous=7, next=4)}
     )
     assert "do not begin in the same order" in spread_sentence(

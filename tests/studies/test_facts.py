@@ -20,7 +20,7 @@ def said(study, *rows):
 def test_a_frame_score_says_whether_it_survives():
     first, second = ("frames/element_to_target", 0.3, 0.2, 0.4, 0.1, 0.01), ("frames/x", 0.25, None, None, 0.1, 0.2)
     assert said(FRAMES, first, second, ("frames/untested", 0.9, 0.8, 1.0, 0.1, np.nan)) == [
-        ("frames", "frame score 0.30 [0.20, 0.40], survives its nulls", "run 0"),
+        ("frames", "frame score 0.30 [0.20, 0.40], exceeds its baselines", "run 0"),
         ("frames", "frame score 0.25, does not survive its nulls", "run 1"),
     ]
 
@@ -29,7 +29,7 @@ def test_the_two_relations_that_are_furthest_above_other_words_are_named():
     rows = [
         ("forward/subject", 0.3, 0.2, 0.4, 0.2, 0.01),
         ("backward/object", 0.5, 0.4, 0.6, 0.1, 0.01),
-        ("forward/object", 0.9, 0.8, 1.0, 0.1, 0.2),  # may be luck
+        ("forward/object", 0.9, 0.8, 1.0, 0.1, 0.2),  # not significant
         ("forward/determiner", 0.52, 0.5, 0.6, 0.5, 0.01),  # hardly more than other words
         ("backward/modifier", 0.26, 0.2, 0.3, 0.2, 0.01),
     ]
@@ -44,13 +44,13 @@ def test_the_two_relations_that_are_furthest_above_other_words_are_named():
 @pytest.mark.parametrize(
     ("low", "high", "q", "luck"),
     [
-        (-0.04, -0.01, 0.01, "not luck"),
-        (-0.04, -0.01, 0.2, "may be luck"),
-        (-0.04, -0.01, np.nan, "not luck on its own"),
-        (-0.04, 0.01, np.nan, "may be luck"),
+        (-0.04, -0.01, 0.01, "significant"),
+        (-0.04, -0.01, 0.2, "not significant"),
+        (-0.04, -0.01, np.nan, "significant without correction"),
+        (-0.04, 0.01, np.nan, "not significant"),
     ],
 )
 def test_an_effect_is_in_points_and_says_whether_it_may_be_luck(low, high, q, luck):
     row = ("zero heads/change of accuracy", -0.025, low, high, np.nan, q)
-    text = f"accuracy -2.5 [-4.0, {100 * high:.1f}] points when changed (zero), {luck}"
+    text = f"accuracy -2.5 [-4.0, {100 * high:.1f}] points when ablated (zero), {luck}"
     assert said(DISABLE, row, ("zero layers/accuracy", 0.1, 0.0, 0.2, np.nan, q)) == [("effect", text, "run 0")]

@@ -28,7 +28,7 @@ def test_a_classifier_of_the_task_fits(tuned):
     check_runnable(find_study("statistics"), {"checkpoint": "atlas-encoder"})
     on_the_hub = {"checkpoint": "somebody/on-the-hub", "task": "mrpc"}
     check_runnable(find_study("disable"), on_the_hub)  # known when it is opened
-    with pytest.raises(InputError, match="judged on rows of MRPC"):  # as of a folder it is now
+    with pytest.raises(InputError, match="not on MRPC"):  # as of a folder it is now
         check_runnable(find_study("disable"), on_the_hub | {"checkpoint": tuned})
 
 

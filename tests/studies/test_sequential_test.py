@@ -210,7 +210,7 @@ def test_an_operator_without_effect_is_an_error_not_a_result(options, monkeypatc
         )
 
     monkeypatch.setattr(losses, "effects", still)
-    with pytest.raises(InterventionError, match="none of the first 64 rows"):
+    with pytest.raises(InterventionError, match="changed none of the first 64"):
         rows_of("sequential-test", options)
 
 

@@ -85,7 +85,7 @@ def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):
     }
     assert all(shares[score.layer, score.head, score.feature] == score.value for score in scores)
     sentence = why.STUDY.headline(rows).sentence
-    assert "where 36 heads look" in sentence
+    assert "scores of 36 heads" in sentence
     assert "position in L2H2" in sentence
     (median,) = (one for one in RemovalAgreement.among(rows) if one.kind == "removal, median" and one.scale == "held")
     said = f"rank correlation {median.agreement:.2f} ({median.low:.2f} to {median.high:.2f}), median over heads"
@@ -122,9 +122,9 @@ def test_a_head_is_said_to_look_because_of_its_largest_sort_and_to_read_earlier_
     ]
     own = pd.DataFrame(rows, columns=["score", "value", "low", "high", "baseline"]).assign(source="a run")
     assert why.STUDY.facts(HeadScores(own, own)) == [
-        Fact("why", "looks there because of position: share 0.61 [0.50, 0.70] (random weights 0.25)", "a run"),
+        Fact("why", "attends there because of position: share 0.61 [0.50, 0.70] (random weights 0.25)", "a run"),
         Fact("why", "reads L1H3's output on the key side: share 0.30 [0.20, 0.40]", "a run"),
     ]
     alone = own[:1].assign(baseline=np.nan)
     (fact,) = why.STUDY.facts(HeadScores(alone, alone))
-    assert fact.text == "looks there because of token: share 0.20 [0.10, 0.30]"
+    assert fact.text == "attends there because of token: share 0.20 [0.10, 0.30]"

@@ -674,22 +674,23 @@ def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> He
 
 
 def effect_facts(scores: HeadScores) -> list[Fact]:
-    """What happens without a head, by operator and metric, and whether that may be luck."""
+    """Return the effect of ablating a head, by ablation method and metric, and whether it is significant."""
     told = []
     for row in each(scores.own[scores.own["score"].str.match(r"\S+ heads")]):
         operator, metric = row["score"].split()[0], row["score"].rpartition("/")[2].split()[-1]
         percent = row.copy()
         percent[["value", "low", "high"]] = row[["value", "low", "high"]].astype(float) * 100
-        said = f"{metric} {number(percent, 1)} points when changed ({operator}), {_luck(row)}"
+        said = f"{metric} {number(percent, 1)} points when ablated ({operator}), {_significance(row)}"
         told.append(Fact("effect", said, row["source"]))
     return told
 
 
-def _luck(row: Any) -> str:
+def _significance(row: Any) -> str:
     q, low, high = row["q"], row["low"], row["high"]
     if q is not None and q == q:  # over all heads
-        return "not luck" if q < SIGNIFICANT else "may be luck"
-    return "may be luck" if low is None or low != low or low <= 0 <= high else "not luck on its own"
+        return "significant" if q < SIGNIFICANT else "not significant"
+    is_open = low is None or low != low or low <= 0 <= high
+    return "not significant" if is_open else "significant without correction"
 
 
 def ablation_table(rows: Sequence[Row]) -> list[Row]:

@@ -102,7 +102,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
         told = [
             f"{row['score'].rpartition('/')[2]} {number(row)} (baseline {row['baseline']:.2f})" for row in each(some)
         ]
-        return [Fact("looks at", f"looks at {', '.join(told)}", source) for source in some["source"].head(1)]
+        return [Fact("looks at", f"attends to {', '.join(told)}", source) for source in some["source"].head(1)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = Score.among(rows)

@@ -127,9 +127,7 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         """Class number of every layer and head for each of some rows of the task."""
         of: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(of.checkpoint)
-        both = [(row, checkpoint.encode(row.text, row.pair)) for row in _rows(options)[of.start : of.stop]]
-        large = [(row, encoding) for row, encoding in both if len(encoding) > patterns.suggestions.TOO_SMALL]
-        rows, encodings, small = [row for row, _ in large], [encoding for _, encoding in large], len(both) - len(large)
+        rows, encodings, small = _large_enough(checkpoint, _rows(options)[of.start : of.stop])
         maps = studies.patterns.map_classification.classified(
             checkpoint, encodings, _bytes(options.classifier), dtype=options.dtype
         )
@@ -216,6 +214,13 @@ STUDY = PatternShares()
 
 def _rows(options: PatternSharesOptions) -> list[TaskRow]:
     return read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
+
+
+def _large_enough(checkpoint: Any, rows: Sequence[TaskRow]) -> tuple[list[TaskRow], list[Any], int]:
+    """Return the examples whose maps can have a pattern, their encodings, and the number of the others."""
+    both = [(row, checkpoint.encode(row.text, row.pair)) for row in rows]
+    large = [(row, encoding) for row, encoding in both if len(encoding) > patterns.suggestions.TOO_SMALL]
+    return [row for row, _ in large], [encoding for _, encoding in large], len(both) - len(large)
 
 
 def _bytes(file: str) -> bytes:
