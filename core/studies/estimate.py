@@ -1,30 +1,40 @@
 """A number with its 95 % interval."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95% interval; low and high None where there is none."""
+    """A number with its 95 % interval; low and high are None without one.
+
+    unit: what the number measures, such as "weight", "share" or "accuracy"; "" if it is not stated. Estimates with
+    different units cannot be added or subtracted.
+    """
 
     value: float
     low: float | None = None
     high: float | None = None
+    unit: str = field(default="", compare=False)
 
     def __neg__(self) -> "Estimate":
         """The estimate with its sign turned."""
-        ends = [None if end is None else -end for end in (self.high, self.low)]
-        return Estimate(-self.value, *ends)
+        return Estimate(-self.value, *(None if end is None else -end for end in (self.high, self.low)), unit=self.unit)
 
     def __sub__(self, other: "Estimate") -> "Estimate":
-        """The difference, as wide as the sum."""
+        """The difference, as wide as the sum. Raises TypeError if the units differ."""
         return self + -other
 
     def __add__(self, other: "Estimate") -> "Estimate":
-        """The sum, with the sum of the ends: never too narrow, whatever the two have in common."""
-        return Estimate(self.value + other.value, _sum(self.low, other.low), _sum(self.high, other.high))
+        """The sum, with the sum of the ends: never too narrow, whatever the two have in common.
+
+        Raises TypeError if the units differ.
+        """
+        if self.unit and other.unit and self.unit != other.unit:
+            raise TypeError(f'Estimates must have the same unit; got "{self.unit}" and "{other.unit}".')
+        ends = [None if a is None or b is None else a + b for a, b in ((self.low, other.low), (self.high, other.high))]
+        return Estimate(self.value + other.value, *ends, unit=self.unit or other.unit)
 
 
 class HasInterval(Protocol):
@@ -38,20 +48,14 @@ class HasInterval(Protocol):
     def high(self) -> float | None: ...
 
 
-def estimate_of(measured: HasInterval) -> Estimate | None:
-    """What was measured, or None where it is not defined."""
-    return None if measured.value is None else Estimate(measured.value, measured.low, measured.high)
+def estimate_of(measured: HasInterval, unit: str = "") -> Estimate | None:
+    """Return what was measured; None if it is undefined."""
+    return None if measured.value is None else Estimate(measured.value, measured.low, measured.high, unit)
 
 
-def _sum(first: float | None, second: float | None) -> float | None:
-    return None if first is None or second is None else first + second
-
-
-def estimate_in(row: Mapping[str, Any], name: str, low: str, high: str) -> Estimate | None:
-    """The estimate whose number and ends stand in these columns; None where the number is not defined."""
-    value, ends = row.get(name), [row.get(low), row.get(high)]
-    return (
-        None
-        if value is None or value != value
-        else Estimate(float(value), *((None if end is None or end != end else float(end)) for end in ends))
+def estimate_in(row: Mapping[str, Any], name: str, low: str, high: str, unit: str = "") -> Estimate | None:
+    """Return the estimate in these columns; None if the number is undefined."""
+    value, *ends = (
+        None if found is None or found != found else float(found) for found in map(row.get, (name, low, high))
     )
+    return None if value is None else Estimate(value, *ends, unit=unit)

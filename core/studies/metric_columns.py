@@ -56,7 +56,7 @@ def _metrics(row: Mapping[str, Any]) -> Metrics:
             Metric(
                 name,
                 _value(row, name),
-                estimate_in(row, f"{name}_change", f"{name}_low", f"{name}_high"),
+                estimate_in(row, f"{name}_change", f"{name}_low", f"{name}_high", name),
                 _value(row, f"{name}_full"),
                 *(_contrast(row, f"{name}_{beside}") for beside in CONTRASTS),
             )

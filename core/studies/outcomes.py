@@ -98,7 +98,7 @@ def prediction_changes(
 
 def _changed(before: Metric, change: effects.Interval) -> Metric:
     value = None if change.value is None or before.value is None else before.value + change.value
-    return Metric(before.name, value, estimate_of(change))
+    return Metric(before.name, value, estimate_of(change, before.name))
 
 
 def share_interval(hits: np.ndarray) -> tuple[float, float, float]:

@@ -21,7 +21,7 @@ def test_a_frame_score_says_whether_it_survives():
     first, second = ("frames/element_to_target", 0.3, 0.2, 0.4, 0.1, 0.01), ("frames/x", 0.25, None, None, 0.1, 0.2)
     assert said(FRAMES, first, second, ("frames/untested", 0.9, 0.8, 1.0, 0.1, np.nan)) == [
         ("frames", "frame score 0.30 [0.20, 0.40], exceeds its baselines", "run 0"),
-        ("frames", "frame score 0.25, does not survive its nulls", "run 1"),
+        ("frames", "frame score 0.25, does not exceed its baselines", "run 1"),
     ]
 
 

@@ -262,12 +262,12 @@ FRAMES = (RowChoice("frames", "train", None), RowChoice("frames", "dev", None))
 @pytest.mark.parametrize(
     ("predicate", "parameters", "rows", "why"),
     [
-        ("class", {"class": "majority"}, SST2, "classes of bert are"),
+        ("class", {"class": "majority"}, SST2, "class of bert must be"),
         ("class", {"class": "vertical", "control": "vertical"}, SST2, "must be another one"),
         ("class", {"class": "zigzag"}, SST2, "must be one of"),
         ("class", {"class": "vertical", "least": "2"}, SST2, "between 0 and 1"),
-        ("class", {}, SST2, "needs its parameter class"),
-        ("frame-link", {"direction": "element_to_target"}, SST2, "take rows of frames"),
+        ("class", {}, SST2, "must have its parameter class"),
+        ("frame-link", {"direction": "element_to_target"}, SST2, "must have examples of frames"),
         ("frame-link", {"direction": "sideways"}, FRAMES, "must be one of"),
         ("offset", {"offset": "first"}, FRAMES, "examples of a task"),
         ("property", {"kind": "drop"}, SST2, "must have a classifier"),

@@ -167,3 +167,11 @@ def test_a_cut_has_the_change_of_each_metric_with_its_interval_as_a_number():
         ("all layers", "change of accuracy", -0.1, -0.2, 0.05, 40),
         ("all layers", "change of f1", -0.3, -0.4, -0.2, 40),
     ]
+
+
+def test_estimates_of_different_units_are_not_added():
+    share, weight = Estimate(0.4, 0.3, 0.5, "share"), Estimate(0.2, 0.1, 0.3, "weight")
+    with pytest.raises(TypeError, match='the same unit; got "share" and "weight"'):
+        share - weight
+    assert (share + share).unit == (-share).unit == (share - Estimate(0.1)).unit == "share"
+    assert ((share - Estimate(0.1, 0.0, 0.2)).low, (share - Estimate(0.1, 0.0, 0.2)).high) == pytest.approx((0.1, 0.5))

@@ -3,7 +3,7 @@ heatmaps.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import replace
 
 from ...studies.ablation.records import AblatedTarget, PruneStep
 from ...studies.attention.records import Score
@@ -247,8 +247,8 @@ def head_maps(evidence: Evidence) -> list[HeadRecord]:
 
 
 def _change_score(variant: AblatedTarget, change: Estimate | None) -> Score:
-    ends = asdict(change) if change else {}
-    return Score(layer=variant.layer, head=variant.head, n=variant.n, **ends)
+    about = Score(layer=variant.layer, head=variant.head, n=variant.n)
+    return replace(about, value=change.value, low=change.low, high=change.high) if change else about
 
 
 def _map(result: StepResult, exhibit: ExhibitId, scores: Sequence[Score], label: str) -> list[HeadRecord]:

@@ -8,7 +8,7 @@ with random heads.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import numpy as np
@@ -489,7 +489,10 @@ class _Table:
             return []
         means = self.differences.mean(0)
         change = estimate_of(effects.mean_intervals(np.zeros_like(means), means[None], most=None)[0])
-        return [] if change is None else [MeanOverHeads(**self.about, **asdict(change), heads=len(self.variants))]
+        if change is None:
+            return []
+        ends = {"value": change.value, "low": change.low, "high": change.high}
+        return [MeanOverHeads(**self.about, **ends, heads=len(self.variants))]
 
     def _untouched(self) -> Unmodified:
         metrics = Metrics(tuple(Metric(name, finite(value)) for name, value in self.whole.items()))
@@ -515,7 +518,7 @@ class _Table:
 
     def _metric(self, name: str, change: effects.Interval, contrasts: Contrasts) -> Metric:
         value = None if change.value is None else self.whole[name] + change.value
-        return Metric(name, value, estimate_of(change), **contrasts.get(name, {}))
+        return Metric(name, value, estimate_of(change, name), **contrasts.get(name, {}))
 
     def _intervals(self, name: str) -> list[effects.Interval]:
         """Each variant's change, by the arithmetic that its claim rests on."""

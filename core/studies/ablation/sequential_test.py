@@ -443,7 +443,7 @@ def _metrics(state: SequentialTestState) -> dict[int, list[Metric]]:
     for name in metrics_of(state.task):
         changes = effects.metric_intervals(name, part.gold, part.plain, part.changed[whole])
         for k, change in zip(whole, changes, strict=True):
-            metrics[k].append(Metric(name, change=estimate_of(change)))
+            metrics[k].append(Metric(name, change=estimate_of(change, name)))
     return metrics
 
 

@@ -102,7 +102,9 @@ class DependencyScore(Score):
     @property
     def estimate(self) -> Estimate:
         """The accuracy with its interval, up to 1: rows of before 25 November 2026 may have an end above it."""
-        return Estimate(float(self.value or 0.0), self.low, None if self.high is None else min(self.high, 1.0))
+        return Estimate(
+            float(self.value or 0.0), self.low, None if self.high is None else min(self.high, 1.0), "accuracy"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,7 +97,7 @@ class FrameHead(Score):
     @property
     def estimate(self) -> Estimate:
         """The mean weight with its interval; NaN, which rows are read without, where it could not be measured."""
-        return Estimate(math.nan if self.value is None else self.value, self.low, self.high)
+        return Estimate(math.nan if self.value is None else self.value, self.low, self.high, "weight")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,7 @@ class ClassShare(ClassRow):
     @property
     def estimate(self) -> Estimate:
         """The share with its interval."""
-        return Estimate(self.share, self.low, self.high)
+        return Estimate(self.share, self.low, self.high, "share")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ class MovedShare(ClassRow):
     @property
     def change(self) -> Estimate:
         """The change, with its own interval."""
-        return Estimate(self.share, self.low, self.high)
+        return Estimate(self.share, self.low, self.high, "share")
 
     @property
     def joint(self) -> Estimate:
