@@ -124,10 +124,23 @@ class Means:
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> "Means":
-        """Add the sums over other inputs to this accumulator, in place, and return it."""
+        """Add the sums over other inputs in place, and return this accumulator; the other may have fewer statistics."""
+        self.widen(other.sums.shape[-1])
         for name in _ARRAYS:
-            getattr(self, name)[...] += getattr(other, name)
+            sums, others = getattr(self, name), getattr(other, name)
+            sums[..., : others.shape[-1]] += others
         return self
+
+    def widen(self, statistics: int, *, blocks: int = 1) -> None:
+        """Add statistics without inputs, until there are `statistics`. blocks: number of equal blocks; each gets its
+        share at the end.
+        """
+        more = (statistics - self.sums.shape[-1]) // max(1, blocks)
+        for name in _ARRAYS if more > 0 else ():
+            array = getattr(self, name)
+            parts = array.reshape(*array.shape[:-1], blocks, -1)
+            wide = np.pad(parts, [(0, 0)] * array.ndim + [(0, more)])
+            setattr(self, name, wide.reshape(*array.shape[:-1], -1))
 
     def columns(self, places: Sequence[int]) -> "Means":
         """Return an accumulator of these statistics, in this order."""

@@ -141,6 +141,21 @@ def test_students_interval_from_sums_is_scipys():
     assert student(3.0, 3.0, 3) == pytest.approx((1.0, 1.0))
 
 
+def test_results_of_a_version_that_measured_less_merge_either_way(data):
+    values, counts = data
+    for first, second in ((2, 3), (3, 2)):
+        merged = _filled(values[:20, :, :first], counts[:20, :first], [range(20)])
+        later = Means(1, 2, second)
+        later.update(0, values[20:, :, :second], counts[20:, :second], list(range(20, 40)))
+        merged.merge(later)
+        whole, some = _filled(values, counts, [range(40)]).result(), slice(20) if first == 3 else slice(20, 40)
+        alone = _filled(values[some], counts[some], [range(20)]).result()
+        found = merged.result()
+        np.testing.assert_allclose(found.value[..., :2], whole.value[..., :2])
+        np.testing.assert_allclose(found.value[..., 2], alone.value[..., 2])
+        np.testing.assert_array_equal(found.n, [*counts[:, :2].sum(0), counts[some, 2].sum()])
+
+
 def test_all_layers_at_once_are_one_after_another():
     chance = np.random.default_rng(3)
     values, counts = chance.random((6, 3, 2, 4)), chance.integers(0, 3, (6, 3, 4)).astype(float)

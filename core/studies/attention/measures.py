@@ -171,6 +171,7 @@ class FeatureMeasure:
 def features_again(sums: FeatureSums) -> FeatureAttention:
     """The observer that saw these sums, for its results."""
     attention = FeatureAttention(sums.layers, sums.heads, sums.features, causal=sums.causal)
+    sums.means.widen(attention.means.sums.shape[-1])  # of a job from before contrasts were measured
     attention.means = sums.means
     return attention
 
@@ -275,6 +276,7 @@ def relations_again(sums: RelationSums, relations: Sequence[Relation]) -> Relati
     """The observer that saw these sums of these relations, for its results."""
     names, across = [relation.name for relation in relations], [relation.across for relation in relations]
     attention = RelationAttention(sums.layers, sums.heads, names, across=across, causal=sums.causal)
+    sums.means.widen(attention.means.sums.shape[-1], blocks=2 * len(names))  # of a job from before all were measured
     attention.means = sums.means
     attention.distances = [Counter(counter) for counter in sums.distances]
     return attention
