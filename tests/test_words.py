@@ -34,7 +34,7 @@ FORMER = (
 )  # fmt: skip
 REWRITTEN = (
     "core/labelling", "core/store", "core/jobs", "core/commands", "core/tasks", "core/frames", "core/drawing",
-    "core/notebook", "core/tuning", "core/probing", "core/patterns", "core/codebook",
+    "core/notebook", "core/tuning", "core/probing", "core/patterns", "core/codebook", "core/capture", "core/scoring",
 )  # fmt: skip
 BUNDLED = re.compile(r"(?<![\w/-])SST-2(?!-like)[^.|:]{0,40}\bbundled\b|\bbundled\b[^.|:]{0,30}\bSST-2(?!-like)\b")
 # a line beside a diagonal is where the eye sees it

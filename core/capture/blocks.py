@@ -55,7 +55,8 @@ def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
         if paths and len(stack) == checkpoint.layers and _has(stack[0], paths[0]):
             return stack
     raise InterventionError(
-        f"Blocks and layers are changed in {', '.join(_WRITERS)}; {kind} shares or hides them: change heads instead."
+        f"Sublayers and layers can only be ablated or patched in {', '.join(_WRITERS)}; got {kind}. Change heads "
+        "instead."
     )
 
 

@@ -33,14 +33,17 @@ class LayerBlock(NamedTuple):
         read = _NAME.match(name.strip())
         if not read or int(read[1]) == 0:
             raise InputError(
-                f'A block is named like L3-attention, L3-feedforward or L3-layer, counted from 1; "{name[:40]}" is not.'
+                "A sublayer must be named like L3-attention, L3-feedforward or L3-layer, counted from 1; got "
+                f'"{name[:40]}". Correct the name.'
             )
         return cls(int(read[1]) - 1, cast(PartKind, read[2].lower()))
 
     def within(self, layers: int, heads: int) -> "LayerBlock":
         """Return itself. Raises InputError if a model of this size does not have it."""
         if not 0 <= self.layer < layers:
-            raise InputError(f"This checkpoint has {layers} layers, so there is no {self}: choose L1 to L{layers}.")
+            raise InputError(
+                f"A layer of this checkpoint must be one of L1 to L{layers}; got {self}. Choose one of them."
+            )
         return self
 
 
@@ -57,5 +60,7 @@ def every_part(layers: int, kinds: Iterable[str]) -> list[LayerBlock]:
     """Return the sublayers or layers of these kinds, layer by layer. Raises InputError for an unknown kind."""
     wanted = list(kinds)
     if unknown := [kind for kind in wanted if kind not in PART_KINDS]:
-        raise InputError(f'A part of a layer is one of {", ".join(PART_KINDS)}; "{unknown[0]}" is none of them.')
+        raise InputError(
+            f'A component of a layer must be one of {", ".join(PART_KINDS)}; got "{unknown[0]}". Choose one of them.'
+        )
     return [LayerBlock(layer, cast(PartKind, kind)) for layer in range(layers) for kind in wanted]

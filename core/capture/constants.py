@@ -77,11 +77,15 @@ def optimal_constants(
         CheckpointError: the layers of the family cannot be computed separately.
     """
     if not encodings or len(encodings) != len(labels):
-        raise InputError(f"Every row needs one label; seen {len(encodings)} rows and {len(labels)} labels.")
+        raise InputError(
+            f"Every example must have one label; got {len(encodings)} examples and {len(labels)} "
+            "labels. Give one label for each."
+        )
     stack = stack_of(checkpoint, getattr(torch, checkpoint.dtype), gradients=True)
     if stack is None:
         raise CheckpointError(
-            f"Constants are fitted on BERT- and GPT-2-like classifiers; {checkpoint.name} is none: choose mean."
+            f"Optimal constants need a BERT- or GPT-2-like classifier; {checkpoint.name} is not one. Choose the "
+            "ablation method mean instead."
         )
     means = mean_outputs(checkpoint, encodings)
     buckets = _buckets(stack, encodings, labels)

@@ -339,13 +339,13 @@ def take_head_inputs(
     kind = checkpoint.family.model_type
     if not is_interceptable(checkpoint):
         raise InterventionError(
-            f"Scores are taken apart where attention goes through transformers' interface; {kind} does not: choose "
+            f"Score decomposition needs transformers' attention interface, which {kind} does not use. Choose "
             "another checkpoint."
         )
     if checkpoint.dtype not in EXACT_DTYPES:
         raise InterventionError(
-            f"Scores are taken apart exactly in float32 or float64; {checkpoint.name} is open in {checkpoint.dtype}: "
-            "open it in float32."
+            f"Score decomposition needs float32 or float64; {checkpoint.name} is open in {checkpoint.dtype}. Open "
+            "it in float32."
         )
     heads = checkpoint.head_set(part)
     wanted = frozenset(range(heads.layers) if layers is None else layers)

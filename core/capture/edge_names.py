@@ -111,11 +111,12 @@ def ends_of(name: str) -> tuple[Head, Head, str]:
     sender, arrow, rest = name.partition(">")
     reader, dot, kind = rest.partition(".")
     if not arrow or not dot or kind not in INPUTS:
-        raise InputError(f'An edge is written like L1H2>L3H4.q, with q, k or v; "{name[:40]}" is not: correct it.')
+        raise InputError(f'An edge must be written like L1H2>L3H4.q, with q, k or v; got "{name[:40]}". Correct it.')
     ends = Head.parse(sender.strip()), Head.parse(reader.strip())
     if ends[0].layer >= ends[1].layer:
         raise InputError(
-            f"{ends[1]} cannot read {ends[0]}, which does not run before it: name a head of a later layer."
+            f"The reader of an edge must be in a later layer than its sender; got {ends[0]} and {ends[1]}. Name a "
+            "head of a later layer."
         )
     return (*ends, kind)
 

@@ -360,8 +360,9 @@ def checked_stack(
         if float((own - wanted).abs().max()) <= AGREEMENT * max(1.0, float(wanted.abs().max())):
             return stack
     raise InterventionError(
-        f"Edges are followed through classifiers like BERT, RoBERTa, ELECTRA and GPT-2 as published; this "
-        f"{kind} gives other logits when it is taken apart (another family, pooling or option): choose another."
+        "Circuits need a classifier like the published BERT, RoBERTa, ELECTRA or GPT-2; computing the layers of "
+        f"this {kind} separately gives other logits (another family, pooling or option). Choose another "
+        "checkpoint."
     )
 
 

@@ -283,7 +283,7 @@ def _by_rows(
     query, key, value = states
     if run.head_changes or run.cuts or run.gates is not None:
         raise InterventionError(
-            "Maps that are too long to be whole can be looked at, not changed: shorten the input to change heads."
+            "Heads cannot be changed on an input that is too long for whole maps. Shorten the input."
         )
     outputs, length = [], query.shape[2]
     for start in range(0, length, run.rows or length):

@@ -88,7 +88,9 @@ class Generated:
 
     def _recent(self, taken: list[GenerationStep]) -> AttentionMaps:
         if not taken:
-            raise InputError(f"A prompt of more than {WHOLE} tokens has rows of new tokens alone: take a step.")
+            raise InputError(
+                f"A prompt of more than {WHOLE} tokens has no maps before the first new token. Generate a token first."
+            )
         earlier = len(self.prompt) + len(taken) - WHOLE + 1  # tokens that share the first key
         length = taken[-1].rows.shape[-1]  # all tokens, and a sink
         weights = np.zeros((*taken[0].rows.shape[:2], len(taken), length), dtype=np.float32)
@@ -110,11 +112,13 @@ def check_prompt(checkpoint: Checkpoint, prompt: Encoding, new: int) -> None:
     """Raise CheckpointError if the model cannot generate, or InputError if prompt and continuation are too long."""
     if not checkpoint.causal or checkpoint.model.get_output_embeddings() is None:
         raise CheckpointError(
-            f"Only a decoder with its language head writes on; {checkpoint.name} is none: choose a decoder, such as "
-            "atlas-decoder."
+            f"Text generation needs a decoder with a language model head; {checkpoint.name} is not one. Choose a "
+            "decoder, such as atlas-decoder."
         )
     if not 1 <= new <= MOST:
-        raise InputError(f"An answer has 1 to {MOST} new tokens; {new} were asked for.")
+        raise InputError(
+            f"The number of new tokens must be from 1 to {MOST}; got {new}. Choose a number in that range."
+        )
     length = len(prompt) + prompt.cut
     if length + new > checkpoint.max_length:
         raise InputError(

@@ -130,7 +130,9 @@ def head_changes_of(
             row = _row(intervention.heads, layer, heads)
             head_changes.setdefault(layer, []).append(HeadChange(intervention.operator, row, outputs, places))
         if twice := seen & intervention.heads:
-            raise InterventionError(f"A head takes one operator at a time; {min(twice)} was given two: keep one.")
+            raise InterventionError(
+                f"A head must have one ablation method at a time; {min(twice)} has two. Remove one of them."
+            )
         seen |= intervention.heads
     return head_changes
 
@@ -140,8 +142,8 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
     theirs = getattr(source, "weights_hash", "")
     if theirs and weights_hash and theirs != weights_hash:
         raise InterventionError(
-            f"Outputs stand in within one checkpoint; these come from weights {theirs[:8]}, the model has "
-            f"{weights_hash[:8]}: take them from the same checkpoint."
+            f"Replacement outputs must come from the same weights; got {theirs[:8]} for a model with "
+            f"{weights_hash[:8]}. Compute them with the same checkpoint."
         )
 
 
@@ -189,7 +191,9 @@ def cuts_of(
             chosen = frozenset(head.within(layers, heads) for head in chosen)
         for layer in sorted(knockout.layers):
             if not 0 <= layer < layers:
-                raise InterventionError(f"Edges are cut in layers 1 to {layers}; layer {layer + 1} was named.")
+                raise InterventionError(
+                    f"The layer of a knockout must be from 1 to {layers}; got {layer + 1}. Choose one of them."
+                )
             row = torch.ones(1, heads, dtype=torch.bool) if chosen is None else _row(chosen, layer, heads)
             cuts.setdefault(layer, []).append(Cut(edges[:, None], row[:, :, None, None], knockout.renormalised))
     return cuts
@@ -210,7 +214,7 @@ def known_operator(name: str) -> str:
     """Return the name of an ablation method that users may request. Raises InterventionError for others."""
     if name not in (*OPERATORS, *FROM_REFERENCE):
         known = ", ".join((*OPERATORS, *FROM_REFERENCE))
-        raise InterventionError(f"An operator is one of {known}; {name!r} is none of them.")
+        raise InterventionError(f"An ablation method must be one of {known}; got {name!r}. Choose one of them.")
     return name
 
 
@@ -224,14 +228,14 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
     if name in FROM_REFERENCE or source is not None:
         other = f"that of {source.operator}" if source is not None else "none"
         raise InterventionError(
-            f'The operator "{name}" takes what stands in from its own reference inputs; it was given {other}: '
-            "name rows to take it from."
+            f'The ablation method "{name}" needs outputs from its own reference inputs; got {other}. Name '
+            "examples to compute them from."
         )
     known_operator(name)
     if name == "next" and causal:
         raise InterventionError(
-            'A causal model cannot look at the next token, so "next" is undefined for it: choose '
-            '"previous", "current" or "first".'
+            'The ablation method "next" is undefined for a causal model, which cannot attend to the next token. '
+            'Choose "previous", "current" or "first".'
         )
     return cast(Operator, name)
 
@@ -246,13 +250,13 @@ def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None
             continue
         if part == "cross" and change.operator in _OFFSETS:
             raise InterventionError(
-                f"Cross attention looks at another sentence, where there is no {change.operator} token of its own: "
-                "choose disable, zero or first."
+                f"The ablation method {change.operator} is undefined for cross attention, which attends to "
+                "another sentence. Choose disable, zero or first."
             )
         if change.source is not None:
             raise InterventionError(
-                f'The operator "{change.operator}" takes outputs of inputs of one sentence; an encoder-decoder has '
-                "two: choose disable or zero."
+                f'The ablation method "{change.operator}" needs inputs of one sentence; an encoder-decoder has '
+                "two. Choose disable or zero."
             )
 
 

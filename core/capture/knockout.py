@@ -80,9 +80,11 @@ class LinkEdges:
 def edges_of(kind: str, *, causal: bool) -> NamedEdges:
     """Return the edges of a kind. Raises InputError if it is unknown, or "next" in causal models."""
     if kind not in EDGES:
-        raise InputError(f'Edges to cut are {", ".join(EDGES)}, or chosen words; "{kind}" is none of them.')
+        raise InputError(
+            f'Edges to cut must be one of {", ".join(EDGES)}, or chosen words; got "{kind}". Choose one of them.'
+        )
     if causal and kind == "next":
-        raise InputError("A causal model has no edge to the next token: choose current or previous.")
+        raise InputError('The edges "next" do not exist in a causal model. Choose current or previous.')
     return NamedEdges(kind, causal)
 
 
@@ -92,13 +94,16 @@ def between(queries: Sequence[int], keys: Sequence[int]) -> Callable[[Encoding],
     The function raises InputError if a position is outside the input. Raises InputError without queries or keys.
     """
     if not queries or not keys:
-        raise InputError("A knockout of words needs words that look and words they look at; one of them is empty.")
+        raise InputError(
+            "A knockout of words must have query words and key words; one of the two lists is "
+            "empty. Choose words for both."
+        )
 
     def edges(encoding: Encoding) -> Tensor:
         beyond = [place for place in (*queries, *keys) if not 0 <= place < len(encoding)]
         if beyond:
             raise InputError(
-                f"The input has positions 1 to {len(encoding)}; position {beyond[0] + 1} was named: choose one of them."
+                f"A position must be from 1 to {len(encoding)}; got {beyond[0] + 1}. Choose one in that range."
             )
         cut = torch.zeros(len(encoding), len(encoding), dtype=torch.bool)
         cut[torch.tensor(list(queries))[:, None], torch.tensor(list(keys))] = True

@@ -124,8 +124,8 @@ def window(
     for start, end in (queries, keys):
         if not 0 <= start < end <= len(encoding) or end - start > WINDOW:
             raise InputError(
-                f"A window has 1 to {WINDOW} tokens a side and lies within the input's {len(encoding)}; seen "
-                f"{start + 1} to {end}: choose another."
+                f"A window must have 1 to {WINDOW} tokens on each side and be inside the input of {len(encoding)} "
+                f"tokens; got {start + 1} to {end}. Choose another window."
             )
     kept: list[np.ndarray] = []
     seen = [0]

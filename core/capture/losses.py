@@ -88,7 +88,10 @@ def effects(
     """
     labels = rows.labels
     if len(rows.encodings) != len(labels):
-        raise InputError(f"Every row needs one label; seen {len(rows.encodings)} rows and {len(labels)} labels.")
+        raise InputError(
+            f"Every example must have one label; got {len(rows.encodings)} examples and "
+            f"{len(labels)} labels. Give one label for each."
+        )
     computing = Computing(dtype=dtype, packed=True)
     swept = sweep(checkpoint, rows.encodings, variants, operator, source=source, computing=computing)
     plain, changed = row_losses(swept.plain, labels), row_losses(swept.changed, labels)
@@ -123,9 +126,14 @@ def first_order(
     """
     operator_of(operator, causal=checkpoint.causal, source=source)
     if checkpoint.labels is None:
-        raise CheckpointError(f"A loss needs a classifier; {checkpoint.name} has none: open a fine-tuned checkpoint.")
+        raise CheckpointError(
+            f"First-order effects need a classifier; {checkpoint.name} has none. Open a fine-tuned checkpoint."
+        )
     if not encodings or len(encodings) != len(labels):
-        raise InputError(f"Every row needs one label; seen {len(encodings)} rows and {len(labels)} labels.")
+        raise InputError(
+            f"Every example must have one label; got {len(encodings)} examples and {len(labels)} "
+            "labels. Give one label for each."
+        )
     slopes = torch.zeros(checkpoint.layers, checkpoint.heads, len(encodings), dtype=torch.float64)
     for inputs in batches(encodings, BATCH_TOKENS // 2):
         some = [encodings[k] for k in inputs]

@@ -201,8 +201,8 @@ def _writers(checkpoint: Checkpoint) -> list[nn.Module]:
     modules = output_modules(checkpoint)
     if not modules:
         raise InputError(
-            "Norm-based attention needs every head's values and output projection, which the family "
-            f"{checkpoint.family.model_type} does not hand over: choose a BERT- or GPT-2-like checkpoint."
+            "Norm-based attention needs the values and output projection of every head, which cannot be reached "
+            f"in the family {checkpoint.family.model_type}. Choose a BERT- or GPT-2-like checkpoint."
         )
     return modules
 

@@ -43,8 +43,8 @@ def layer_outputs(
             states = checkpoint.model(**tensors, output_hidden_states=True).hidden_states
         if states is None or len(states) != checkpoint.layers + 1:
             raise InterventionError(
-                f"Layers are probed where a model hands over the output of every one; {checkpoint.family.model_type} "
-                "does not: choose a BERT- or GPT-2-like checkpoint."
+                f"Probing needs the output of every layer, which {checkpoint.family.model_type} does not return. "
+                "Choose a BERT- or GPT-2-like checkpoint."
             )
         yield chosen, torch.stack([state.float().cpu() for state in states])
 
@@ -70,8 +70,8 @@ def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "bat
     """
     if not is_interceptable(checkpoint):
         raise InterventionError(
-            f"Heads' outputs are read where attention goes through transformers' interface; "
-            f"{checkpoint.family.model_type} does not: choose another checkpoint."
+            "Heads' outputs can only be read through transformers' attention interface, which "
+            f"{checkpoint.family.model_type} does not use. Choose another checkpoint."
         )
     kept: list[Tensor] = []
     with torch.no_grad(), prepared(checkpoint) as run:
@@ -154,9 +154,11 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
         InterventionError: heads' outputs cannot be reached.
     """
     if not encodings:
-        raise InputError("A mean needs reference inputs; the reference set is empty: name rows to take it from.")
+        raise InputError(
+            "Mean ablation needs at least one reference input; got none. Name examples to compute it from."
+        )
     if by not in BY:
-        raise InputError(f'A mean is taken by {", ".join(BY)}; "{by}" is none of them: choose one.')
+        raise InputError(f'A mean must be by {", ".join(BY)}; got "{by}". Choose one of them.')
     # Sums [layer, class or position, head, dim] and counts, in float64.
     groups = len(CLASSES) if by == "class" else max(len(encoding) for encoding in encodings) if by == "position" else 1
     sums, counts = torch.zeros(0), torch.zeros(groups, dtype=torch.float64)
@@ -208,7 +210,8 @@ class Donors:
     def __post_init__(self) -> None:
         if len({encoding.ids for encoding in self.encodings}) < 2:
             raise InputError(
-                f"Resampling needs at least two different reference inputs; seen {len(self.encodings)}: name more rows."
+                f"Resampling needs at least two different reference inputs; got {len(self.encodings)}. Name more "
+                "examples."
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:
@@ -256,15 +259,15 @@ class Alignment:
         """Return itself. Raises InputError if it is empty or has positions outside the inputs."""
         if not self.pairs:
             raise InputError(
-                f'Patching needs positions that both inputs share; "{first.text[:40]}" and "{second.text[:40]}" have '
-                "none in common: choose inputs that differ in a few words."
+                f'Two inputs for patching must share positions; "{first.text[:40]}" and "{second.text[:40]}" '
+                "share none. Choose inputs that differ in a few words."
             )
         for side, (encoding, name) in enumerate(((first, "first"), (second, "second"))):
             beyond = [pair[side] for pair in self.pairs if not 0 <= pair[side] < len(encoding)]
             if beyond:
                 raise InputError(
-                    f"The {name} input has positions 1 to {len(encoding)}; position {beyond[0] + 1} was named: choose "
-                    "one that both inputs have."
+                    f"A position of the {name} input must be from 1 to {len(encoding)}; got {beyond[0] + 1}. "
+                    "Choose a position that both inputs have."
                 )
         return self
 
@@ -278,8 +281,8 @@ def check_pairs(
     """
     if not firsts or not len(firsts) == len(seconds) == len(alignments):
         raise InputError(
-            f"{wanting} pairs of inputs with an alignment each; seen {len(firsts)} first, {len(seconds)} second and "
-            f"{len(alignments)} alignments."
+            f"{wanting} pairs of inputs with one alignment each; got {len(firsts)} first inputs, {len(seconds)} "
+            f"second inputs and {len(alignments)} alignments. Give equal numbers."
         )
     for first, second, alignment in zip(firsts, seconds, alignments, strict=True):
         alignment.within(first, second)

@@ -53,8 +53,8 @@ def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
             hook.remove()
     if len(projections) != checkpoint.layers or len({id(projection) for projection in projections}) != len(projections):
         raise InterventionError(
-            f"Heads can be removed for good only where every layer has its own output projection; "
-            f"{checkpoint.family.model_type} shares or hides it: use the operator zero instead."
+            f"Pruning needs a separate output projection in every layer, which {checkpoint.family.model_type} "
+            "does not have. Use the ablation method zero instead."
         )
     return projections
 
@@ -74,13 +74,13 @@ def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Pat
     gone = sorted({head.within(checkpoint.layers, checkpoint.heads) for head in heads} | set(pruned_heads(checkpoint)))
     target = Path(folder).expanduser()
     if not gone:
-        raise InputError("A pruned checkpoint lacks at least one head; none was named: name heads like L1H2.")
+        raise InputError("Pruning needs at least one head; got none. Name heads such as L1H2.")
     if target.exists() and any(target.iterdir()):
-        raise InputError(f"A pruned checkpoint is saved to a new folder; {target} holds files already: choose another.")
-    if getattr(checkpoint.model.config, POOLING_KEY, None):
-        raise CheckpointError(
-            "Checkpoints with a pooling of their own cannot be pruned yet: use [CLS] or the last token."
+        raise InputError(
+            f"The folder of a pruned checkpoint must be new or empty; {target} contains files. Choose another folder."
         )
+    if getattr(checkpoint.model.config, POOLING_KEY, None):
+        raise CheckpointError("Checkpoints with a custom pooling cannot be pruned. Use [CLS] or the last token.")
     # All weights, copied where heads are removed.
     weights = dict(checkpoint.model.state_dict())
     names = {id(module): name for name, module in checkpoint.model.named_modules()}

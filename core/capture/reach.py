@@ -93,8 +93,8 @@ def before_softmax(run: AttentionRun, model_type: str, flat: Sequence[int] = ())
     """
     if any(head_change.given is not None for head_changes in run.head_changes.values() for head_change in head_changes):
         raise InterventionError(
-            f"An operator that puts other outputs in a head's place needs transformers' attention interface; "
-            f"{model_type} does not use it: choose disable, zero, previous, current, next or first."
+            "Ablation methods that replace heads' outputs need transformers' attention interface, which "
+            f"{model_type} does not use. Choose disable, zero, previous, current, next or first."
         )
     with _BeforeSoftmax(run, flat):
         yield run

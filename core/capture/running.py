@@ -212,10 +212,10 @@ def _refuse_unreached(checkpoint: Checkpoint, run: AttentionRun, *, changing: bo
         f"(family {kind}) {run.calls} did"
     )
     if changing or run.gates is not None:
-        raise InterventionError(f"{seen}, so heads were not changed as requested: choose another checkpoint.")
+        raise InterventionError(f"{seen}, so heads were not changed as requested. Choose another checkpoint.")
     raise CheckpointError(
-        f"{seen}, so its attention cannot be observed: undo what replaced a layer, shorten the input, or choose "
-        "another checkpoint."
+        f"{seen}, so its attention cannot be observed. Undo the replacement of layers, shorten the input, or "
+        "choose another checkpoint."
     )
 
 
@@ -369,8 +369,8 @@ def refuse_sinks(checkpoint: Checkpoint) -> None:
     """Raise InterventionError if attention has a sink, for statistics of weights among tokens."""
     if checkpoint.family.sinks:
         raise InterventionError(
-            f"This statistic is of rows that are shared among tokens; {checkpoint.family.model_type} gives a part "
-            "of every row to a sink, which is none: look at its maps, or change its heads."
+            f"This statistic needs rows that sum to 1 over tokens; {checkpoint.family.model_type} gives a part of "
+            "every row to a sink. Look at its maps, or ablate its heads."
         )
 
 
@@ -449,8 +449,8 @@ def predict(
     """
     if checkpoint.labels is None:
         raise CheckpointError(
-            f"Predictions need a classifier; {checkpoint.name} has no classification head: open a "
-            "fine-tuned checkpoint."
+            f"Predictions need a classifier; {checkpoint.name} has no classification head. Open a fine-tuned "
+            "checkpoint."
         )
     exact = torch.promote_types(getattr(torch, checkpoint.dtype), torch.float32)
     predictions = torch.zeros(len(encodings), len(checkpoint.labels), dtype=exact)

@@ -310,12 +310,14 @@ def sweep(
     check_source(source, checkpoint.weights_hash)
     wanted = [_checked(variant, checkpoint, chosen) for variant in variants]
     if not encodings:
-        raise InputError("A sweep needs at least one row; there is none: choose a task with rows.")
+        raise InputError("An ablation needs at least one example; got none. Choose a task with examples.")
     checked = _to_check(encodings, getattr(checkpoint.model.config, "pad_token_id", None))
     plain = _predicted(checkpoint, [encodings[k] for k in checked], place)  # also says when nothing is predicted
     name = computing.dtype or checkpoint.dtype
     if name not in DTYPES:
-        raise InputError(f'A sweep computes in {", ".join(DTYPES)}; "{name}" is none of them: choose one.')
+        raise InputError(
+            f'The arithmetic of an ablation must be one of {", ".join(DTYPES)}; got "{name}". Choose one of them.'
+        )
     stack = stack_of(checkpoint, arithmetic(checkpoint.device, getattr(torch, name)))
     stack = stack if stack is None or place is None else replace(stack, place=place)
     with torch.no_grad():
@@ -349,12 +351,13 @@ def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Ope
     for head in heads_of(wanted):
         attends(head, checkpoint.attending)
     if not wanted:
-        raise InputError("A variant of a sweep changes at least one head; one has none: name heads like L1H2.")
+        raise InputError(
+            "An ablation target must have at least one head or layer; one has none. Name heads such as L1H2."
+        )
     parts = [component for component in wanted if isinstance(component, LayerBlock)]
     if parts and operator != "zero":
         raise InputError(
-            f'Blocks and layers are taken out whole, which is the operator "zero"; "{operator}" was asked for '
-            f"{min(parts)}: choose zero."
+            f'Sublayers and layers can only be ablated by "zero"; got "{operator}" for {min(parts)}. Choose zero.'
         )
     return wanted
 

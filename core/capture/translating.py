@@ -42,8 +42,8 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
     """
     if not checkpoint.family.translates or checkpoint.model.get_output_embeddings() is None:
         raise CheckpointError(
-            f"A translation needs an encoder-decoder with its language head; {checkpoint.name} is none: choose one, "
-            "such as atlas-translator."
+            f"Translation needs an encoder-decoder with a language model head; {checkpoint.name} is not one. "
+            "Choose one, such as atlas-translator."
         )
     encodings = [checkpoint.encode(source, target) for source, target in texts]
     cut = [
@@ -132,7 +132,7 @@ def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list
             encoding = encodings[k]
             target = encoding.target
             if target is None:
-                raise InputError("Cross attention is of a source and a target; the row has no target: give one.")
+                raise InputError("Cross attention needs a source and a target; an example has no target. Add one.")
             sources, targets = (
                 [word.positions for word in words_of(sentence) if word.sentence is not None]
                 for sentence in (encoding, target)

@@ -45,8 +45,8 @@ def maps_and_values(
         checkpoint.model(**model_inputs(checkpoint, [encoding]))
     if not weights or len(weights) != len(values):
         raise InputError(
-            "Effective attention needs every head's value vectors, which the family "
-            f"{checkpoint.family.model_type} does not hand over: choose a BERT- or GPT-2-like checkpoint."
+            "Effective attention needs the value vectors of every head, which cannot be reached in the family "
+            f"{checkpoint.family.model_type}. Choose a BERT- or GPT-2-like checkpoint."
         )
     heads = weights[0].shape[0]
     repeated = [np.repeat(vectors, heads // len(vectors), axis=0) for vectors in values]

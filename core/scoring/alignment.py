@@ -114,7 +114,9 @@ def map_change(
 ) -> MapChange:
     """Compare word maps of two inputs on their aligned words. Raises InputError if no words are aligned."""
     if not alignment.pairs:
-        raise InputError("Maps are compared on words that both inputs have; these have none: change fewer words.")
+        raise InputError(
+            "Two inputs must share words for their maps to be compared; these share none. Change fewer words."
+        )
     sides = [list(side) for side in zip(*alignment.pairs, strict=True)]
     preserved, elsewhere = [], []
     for maps, places in zip((first, second), sides, strict=True):

@@ -29,7 +29,10 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
     Raises InputError if `count` is odd or below 2.
     """
     if count < 2 or count % 2:
-        raise InputError(f"Orders come with their reverse, so their number is even and above 0; seen {count}.")
+        raise InputError(
+            "The number of orders must be even and above 0, because each has its reverse; got "
+            f"{count}. Choose an even number."
+        )
     drawn = np.stack([generator.permutation(heads) for _ in range(count // 2)])
     return np.stack([drawn, drawn[:, ::-1]], 1).reshape(count, heads)
 
@@ -81,7 +84,10 @@ def class_shares(
         down: gates fitted with a price that pushes them down, in as many fits.
     """
     if not len(up):
-        raise InputError(f"Gates are fitted with a push up and one down each; seen {len(up)} and {len(down)} fits.")
+        raise InputError(
+            "Gates must be fitted with at least one price in each direction, in equal numbers; got "
+            f"{len(up)} and {len(down)} fits. Fit both."
+        )
     high, stays = up > 0.5, down > 0.5
     parts: list[Bool[np.ndarray, "fit head"]] = [high & stays, ~high & ~stays, high & ~stays]
     return np.stack([part.mean(0) for part in parts], 1)
@@ -125,7 +131,7 @@ def selection_probabilities(
     """
     pairs = effects.shape[1]
     if pairs < 4:
-        raise InputError(f"Half-samples need at least four pairs; got {pairs}. Bring more pairs.")
+        raise InputError(f"Half-samples need at least four pairs; got {pairs}. Add pairs.")
     is_finite, size = np.isfinite(effects).all(1), pairs // 2
     values = np.where(is_finite[:, None], effects, 0.0)
     generator, chosen = np.random.default_rng(seed), np.zeros((2 * splits, pairs))

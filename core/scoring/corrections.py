@@ -24,7 +24,7 @@ CONTROLLED = (
 def batch_level(number: int, alpha: float = ALPHA) -> float:
     """Return the level of the batch with this one-based number: alpha 6 / (pi^2 number^2)."""
     if number < 1:
-        raise InputError(f"Batches of hypotheses are counted from 1; {number} is no number of one.")
+        raise InputError(f"The number of a batch must be at least 1; got {number}. Correct it.")
     return alpha * 6 / (math.pi**2 * number**2)
 
 
@@ -39,7 +39,10 @@ def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
         InputError: fewer were registered than tested.
     """
     if registered < len(p):
-        raise InputError(f"A batch of {registered} hypotheses cannot have {len(p)} tested ones.")
+        raise InputError(
+            f"A batch must have at least as many registered as tested hypotheses; got {registered} "
+            f"and {len(p)}. Correct the number of registered ones."
+        )
     if not registered:
         return []
     p_values = [1.0 if value is None or math.isnan(value) else value for value in p]

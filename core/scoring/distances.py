@@ -41,7 +41,8 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], 
     """
     if not 0 < within < 1:
         raise InputError(
-            f"Near-duplicates are closer than heads are on average: a share between 0 and 1, not {within}."
+            "The limit for near-duplicates must be a fraction between 0 and 1 of the mean distance; got "
+            f"{within}. Choose one in that range."
         )
     apart = scipy.spatial.distance.squareform(distances, checks=False)
     if not apart.size or not apart.any():

@@ -82,7 +82,7 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
         together = shares @ (predicted * gold).T - first[:, None] * second
         bottom = np.sqrt(np.clip(spread_gold[:, None] * spread, 0, None))
         return np.divide(together, bottom, out=np.full_like(together, np.nan), where=bottom > 1e-12)
-    raise InputError(f'A metric to resample is accuracy, f1 or pearson; "{name}" is none of them.')
+    raise InputError(f'A metric to resample must be accuracy, f1 or pearson; got "{name}". Choose one of them.')
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
@@ -182,7 +182,7 @@ def max_t(
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     if difference.ndim != 2 or not difference.size:
-        raise InputError(f"A test over heads needs outcomes [head, row]; seen {difference.shape}.")
+        raise InputError(f"A test over heads needs outcomes [head, row]; got the shape {difference.shape}. Add a row.")
     observed, changed = np.abs(t_values(difference)) + slack, (difference != 0).any(1)
     if rare is not None and not _is_won_or_lost(difference) and difference.size < rows_to_see(rare):
         return np.ones(len(difference))
@@ -275,7 +275,7 @@ def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: 
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     rows = difference.shape[1]
     if rows < 2:
-        raise InputError(f"A split needs at least two rows; seen {rows}: take more rows.")
+        raise InputError(f"A split needs at least two examples; got {rows}. Add examples.")
     generator = np.random.default_rng(seed)
     chosen, gains, held = [], [], []
     for _ in range(splits):
@@ -309,7 +309,10 @@ def rank_agreement(scores: Shaped[np.ndarray, " head"], others: Shaped[np.ndarra
     """
     first, second = np.asarray(scores, dtype=float), np.asarray(others, dtype=float)
     if first.shape != second.shape:
-        raise InputError(f"Scores of the same heads are compared; seen {first.shape} and {second.shape}.")
+        raise InputError(
+            f"Two scores must be of the same heads; got the shapes {first.shape} and {second.shape}. "
+            "Select the same heads."
+        )
     is_finite = np.isfinite(first) & np.isfinite(second)
     first, second = first[is_finite], second[is_finite]
     if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:

@@ -66,7 +66,9 @@ def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
         rows = np.where(defined, together - r * (x**2 / max((x**2).mean(), 1e-300) + squares) / 2, 0.0)
         none = np.zeros(len(y))
         return Influence(np.where(defined, r, np.nan)[:, 0], rows, none, none)
-    raise InputError(f'A metric with an interval is {", ".join(METRICS[:-1])} or pearson; "{name}" is none of them.')
+    raise InputError(
+        f'A metric with an interval must be {", ".join(METRICS[:-1])} or pearson; got "{name}". Choose one of them.'
+    )
 
 
 def _f1(gold: Rows, predicted: Runs) -> Influence:

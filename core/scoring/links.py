@@ -45,8 +45,8 @@ def pairs_of(
     """
     if direction not in DIRECTIONS or pairing not in PAIRINGS:
         raise InputError(
-            f"A link is scored in a direction ({', '.join(DIRECTIONS)}) by a pairing ({', '.join(PAIRINGS)}); seen "
-            f"{direction!r} and {pairing!r}: choose one of each."
+            f"A link score must have a direction ({', '.join(DIRECTIONS)}) and a pairing ({', '.join(PAIRINGS)}); "
+            f"got {direction!r} and {pairing!r}. Choose one of each."
         )
     pairs = [_directed(element, target, direction) for element, target in _piece_pairs(links, pairing)]
     return tuple(dict.fromkeys(pair for pair in pairs if not causal or pair[1] <= pair[0]))

@@ -42,7 +42,10 @@ def rank_correlation(
     """
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if first.shape != second.shape:
-        raise InputError(f"Scores of the same heads are compared; seen {first.shape} and {second.shape}.")
+        raise InputError(
+            f"Two scores must be of the same heads; got the shapes {first.shape} and {second.shape}. "
+            "Select the same heads."
+        )
     n = len(first)
     if n < 3:
         return RankCorrelation(float("nan"), float("nan"), float("nan"), n)
@@ -122,7 +125,9 @@ def operators_agree(
     """
     operators, heads, rows = effects.shape
     if heads < 3 or rows < 4:
-        raise InputError(f"Rank agreement needs at least 3 heads and 4 rows; seen {heads} heads and {rows} rows.")
+        raise InputError(
+            f"Rank agreement needs at least 3 heads and 4 examples; got {heads} heads and {rows} examples. Add some."
+        )
     generator = np.random.default_rng(seed)
     first = np.stack([generator.permutation(rows) < rows // 2 for _ in range(halves)]).astype(float)
     signs = [

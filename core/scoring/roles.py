@@ -52,8 +52,8 @@ class RolePositions:
         named = (self.first, *self.separators, *self.rare, *(k for link in self.links for k in link))
         if not all(0 <= k < self.length for k in named) or end > self.length or period < 1:
             raise InputError(
-                f"Tokens and both halves of a repeat lie inside an input of {self.length} tokens; seen "
-                f"{self.first}, {self.separators}, {self.rare} and {self.repeat}."
+                f"Positions of tokens and of both halves of a repeat must be inside an input of {self.length} "
+                f"tokens; got {self.first}, {self.separators}, {self.rare} and {self.repeat}. Correct them."
             )
 
     def seen(self) -> Bool[np.ndarray, "query key"]:
@@ -110,7 +110,10 @@ def role_scores(
     none.
     """
     if places.repeat and control is None:
-        raise InputError("Roles on repeated tokens need maps of a control of the same length without repeats: give it.")
+        raise InputError(
+            "Roles on repeated tokens need maps of an equally long control without repeats; got "
+            "none. Pass them as control."
+        )
     sink, visible = places.first, places.seen()
     looked = _InputMaps(np.asarray(weights, dtype=float), control, visible)
     rest_seen = visible & (np.arange(places.length) != sink)
@@ -339,8 +342,8 @@ def repeated_tokens(
     different = sorted(set(words) - {*before, *after})
     if period < 2 or len(different) < 2 * period:
         raise InputError(
-            f"Repeated tokens need a period of at least 2 and twice as many different words; seen a period of {period} "
-            f"and {len(different)} words."
+            "Repeated tokens need a period of at least 2 and twice as many different words; got a period of "
+            f"{period} and {len(different)} words. Add words, or shorten the period."
         )
     drawn = tuple(random.Random(seed).sample(different, 2 * period))  # noqa: S311 - no secret
     length = len(before) + 2 * period + len(after)
@@ -382,7 +385,7 @@ class RoleBlocks:
 
     def __init__(self, heads: int, places: RolePositions) -> None:
         if places.repeat:
-            raise InputError("Roles on repeated tokens are read from whole maps beside a control's: give both maps.")
+            raise InputError("Roles on repeated tokens need whole maps of the input and its control. Pass both maps.")
         self.places = places
         cells = [target_cells(places, role) for role in ROLES]
         sinkless_cells = [cell[cell[:, 1] != places.first] for cell in cells]

@@ -102,7 +102,7 @@ def cell_terms(
     Raises InputError if the query does not see the key.
     """
     if not bool(visible[key]):
-        raise InputError(f"A cell is taken apart where its query sees its key; key {key + 1} is not seen: choose one.")
+        raise InputError(f"The query of a cell must see its key; key {key + 1} is masked. Choose another key.")
     return query @ (keys[:, key] - keys[:, visible].mean(1)).mT * scaling
 
 

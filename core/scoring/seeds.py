@@ -44,7 +44,9 @@ class VarianceSource:
 def square(side: int) -> list[tuple[int, int, int]]:
     """Return the levels of the three factors in each run. Raises ValueError for a side below 3, without a residual."""
     if side < 3:
-        raise ValueError(f"A Latin square that leaves something over has a side of 3 or more; {side} was given.")
+        raise ValueError(
+            f"The side of a Latin square must be at least 3 to have a residual; got {side}. Choose a larger side."
+        )
     return [(i, j, (i + j) % side) for i in range(side) for j in range(side)]
 
 
@@ -55,7 +57,10 @@ def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource
     """
     levels, scores = np.array(square(side)), np.asarray(scores, float)
     if scores.shape != (side * side,):
-        raise ValueError(f"A square of side {side} has {side * side} scores; {scores.shape} were given.")
+        raise ValueError(
+            f"A Latin square of side {side} must have {side * side} scores; got the shape "
+            f"{scores.shape}. Give one score for each run."
+        )
     freedom, left = side - 1, (side - 1) * (side - 2)
     chance = [freedom / (side**2 - 1)] * 3 + [left / (side**2 - 1)]
     total = float(((scores - scores.mean()) ** 2).sum())

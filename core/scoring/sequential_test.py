@@ -75,8 +75,8 @@ class Rules:
             raise InputError(f"The chance of a wrong verdict must lie between 0 and 1; seen {self.alpha:g}: change it.")
         if self.first < 4 or self.rows < self.first:
             raise InputError(
-                f"A race looks first after {self.first} rows (at least 4), and there are {self.rows}: take more rows, "
-                "or sweep in full."
+                f"The first interim analysis must be after at least 4 and at most all examples; got {self.first} "
+                f"of {self.rows}. Take more examples, or ablate every head on all of them."
             )
         if not 0 <= self.hopeless < 1:
             raise InputError(

@@ -141,7 +141,7 @@ def test_a_family_that_is_not_exact_is_refused_in_a_sentence(name):
 def test_half_precision_is_refused():
     checkpoint = opened("bert")
     checkpoint.model.to(torch.bfloat16)
-    with pytest.raises(InterventionError, match="open it in float32"):
+    with pytest.raises(InterventionError, match="Open it in float32"):
         read(checkpoint)
 
 

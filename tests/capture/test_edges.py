@@ -360,7 +360,7 @@ def test_pairs_without_an_alignment_are_refused():
     first = double("bert").encode(TEXT[0])
     with pytest.raises(InputError, match="alignment each"):
         AlignedPairs([first], [first], [])
-    with pytest.raises(InputError, match="none in common"):
+    with pytest.raises(InputError, match="share none"):
         AlignedPairs([first], [first], [Alignment(())])
 
 

@@ -219,19 +219,19 @@ def test_classes_of_positions():
 def test_what_has_no_source_is_refused_in_a_sentence():
     checkpoint = classifier("bert")
     some = encodings(checkpoint)
-    with pytest.raises(InputError, match="reference set is empty"):
+    with pytest.raises(InputError, match="at least one reference input; got none"):
         mean_outputs(checkpoint, [])
-    with pytest.raises(InputError, match='"word" is none of them'):
+    with pytest.raises(InputError, match='got "word"'):
         mean_outputs(checkpoint, some, by="word")
-    with pytest.raises(InputError, match="two different reference inputs; seen 1"):
+    with pytest.raises(InputError, match="two different reference inputs; got 1"):
         Donors(checkpoint, (some[0],))
-    with pytest.raises(InterventionError, match=r'"mean" takes what stands in from its own reference inputs; .* none'):
+    with pytest.raises(InterventionError, match=r'"mean" needs outputs from its own reference inputs; .* none'):
         sweep(checkpoint, some, [CHOSEN], "mean")
-    with pytest.raises(InterventionError, match="it was given that of mean"):
+    with pytest.raises(InterventionError, match="got that of mean"):
         sweep(checkpoint, some, [CHOSEN], "resample", source=mean_outputs(checkpoint, some))
-    with pytest.raises(InputError, match="none in common"):
+    with pytest.raises(InputError, match="share none"):
         Alignment(()).within(some[0], some[1])
-    with pytest.raises(InputError, match="first input has positions 1 to 14; position 31"):
+    with pytest.raises(InputError, match="first input must be from 1 to 14; got 31"):
         Alignment(((30, 0),)).within(checkpoint.encode("a b c d e f g h i j k l"), some[1])
     with pytest.raises(InterventionError, match="xlnet does not"):
         head_outputs(tiny("xlnet"), [tiny("xlnet").encode(TEXT[0])])

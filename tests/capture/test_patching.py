@@ -188,7 +188,7 @@ def test_outputs_of_another_checkpoint_are_refused():
     one, other = (replace(classifier("bert"), weights_hash=name * 32) for name in ("ab", "cd"))
     first, second = equal_lengths(one)
     source = untouched(one, InputPairs((first,), (second,), (everywhere(first, second),))).source
-    said = r"within one checkpoint; these come from weights abababab, the model has cdcdcdcd"
+    said = r"from the same weights; got abababab for a model with cdcdcdcd"
     with pytest.raises(InterventionError, match=said):
         sweep(other, [second], every_head(3, 4), "patch", source=source)
     with pytest.raises(InterventionError, match=said):
@@ -199,13 +199,13 @@ def test_outputs_of_another_checkpoint_are_refused():
 def test_what_cannot_be_patched_is_refused_in_a_sentence():
     checkpoint = classifier("bert")
     first, second = checkpoint.encode(TEXT[0]), checkpoint.encode("a dog")
-    with pytest.raises(InputError, match="one to one from inputs of one length; these have"):
+    with pytest.raises(InputError, match="equal length to align all positions; got"):
         everywhere(first, second)
-    with pytest.raises(InputError, match="second input has positions 1 to 6; position 10"):
+    with pytest.raises(InputError, match="second input must be from 1 to 6; got 10"):
         InputPairs((first,), (second,), (Alignment(((1, 9),)),))
-    with pytest.raises(InputError, match="none in common"):
+    with pytest.raises(InputError, match="share none"):
         InputPairs((first,), (second,), (Alignment(()),))
-    with pytest.raises(InputError, match="seen 1 first, 2 second"):
+    with pytest.raises(InputError, match="got 1 first inputs, 2 second"):
         InputPairs((first,), (second, second), (Alignment(((0, 0),)),))
-    with pytest.raises(CheckpointError, match="no head that gives any"):
+    with pytest.raises(CheckpointError, match="no head that returns any"):
         answers(tiny("bert"), [tiny("bert").encode("a")], [0])

@@ -174,15 +174,15 @@ def test_every_head_and_every_layer_in_order():
 def test_what_cannot_be_swept_is_refused_in_a_sentence():
     checkpoint = classifier("bert")
     some = encodings(checkpoint)
-    with pytest.raises(InputError, match="at least one row"):
+    with pytest.raises(InputError, match="at least one example"):
         sweep(checkpoint, [], GROUPS)
     with pytest.raises(InputError, match="at least one head"):
         sweep(checkpoint, some, [frozenset()])
     with pytest.raises(InputError, match="from L1H1 to L3H4; got L9H1"):
         sweep(checkpoint, some, [{Head(8, 0)}])
-    with pytest.raises(InterventionError, match="An operator is one of"):
+    with pytest.raises(InterventionError, match="An ablation method must be one of"):
         sweep(checkpoint, some, GROUPS, "median")
-    with pytest.raises(InputError, match='"int4" is none'):
+    with pytest.raises(InputError, match='got "int4"'):
         sweep(checkpoint, some, GROUPS, computing=Computing(dtype="int4"))
     with pytest.raises(CheckpointError, match="classification head"):
         sweep(tiny("bert"), some, GROUPS)

@@ -52,9 +52,9 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(asked):
         asked("operators", "--operator", "zero")
     with pytest.raises(AtlasError, match='got "upper"'):
         asked("perturb", "--kind", "upper")
-    with pytest.raises(AtlasError, match="is none of them"):
+    with pytest.raises(AtlasError, match='got "middle"'):
         asked("knockout", "--edges", "middle")
-    with pytest.raises(AtlasError, match="is none of them"):
+    with pytest.raises(AtlasError, match="got 'median'"):
         asked("disable", "--operator", "median")
     with pytest.raises(AtlasError, match="it changes none of the 24"):
         asked("patch", "--kind", "second-only")

@@ -70,7 +70,7 @@ def test_a_checkpoint_without_a_template_or_a_language_head_is_told_in_a_sentenc
     assert "has none: type the prompt as plain text" in said(page)
     page.selectbox(key="checkpoint").set_value("atlas-encoder").run()
     page.toggle(key="chat").set_value(False).run()
-    assert "Only a decoder with its language head writes on" in said(page)
+    assert "needs a decoder with a language model head" in said(page)
 
 
 def test_an_encoder_decoder_has_three_sets_of_heads_on_the_maps_page(app, sent):

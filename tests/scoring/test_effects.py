@@ -114,7 +114,7 @@ def test_what_has_no_interval():
     assert (found.value, found.low, found.high) == (0, -1, 1)
     assert mean_intervals(two, two[None], most=None) == [Interval(0.0, None, None)]
     assert mean_intervals(one, one[None], most=None) == [Interval(0.0, None, None)]
-    with pytest.raises(InputError, match='"recall" is none of them'):
+    with pytest.raises(InputError, match='got "recall"'):
         metric_intervals("recall", two, two, two[None])
 
 
@@ -271,7 +271,7 @@ def test_the_gain_of_a_lucky_head_is_gone_on_the_other_half_and_that_of_a_real_o
     assert real.head == 5
     assert real.same > 0.5
     assert real.low > 0 or real.held_out > lucky.held_out
-    with pytest.raises(InputError, match="two rows"):
+    with pytest.raises(InputError, match="two examples"):
         split_half(before[:1], after[:, :1])
 
 

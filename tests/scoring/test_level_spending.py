@@ -43,7 +43,7 @@ def test_a_hypothesis_without_p_counts_and_has_none():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(InputError, match="counted from 1"):
+    with pytest.raises(InputError, match="at least 1; got 0"):
         batch_level(0)
-    with pytest.raises(InputError, match="cannot have 2"):
+    with pytest.raises(InputError, match="got 1 and 2"):
         holm([0.1, 0.2], registered=1)

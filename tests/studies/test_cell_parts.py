@@ -48,7 +48,7 @@ def test_the_map_of_the_group_that_decides_is_the_heads_own():
 
 @pytest.mark.parametrize(
     ("cell", "says"),
-    [((9, 0, 0), "head 1 to 2 here; 10"), ((0, 99, 0), "query 1 to"), ((0, 0, 3), "key 4 is not seen")],
+    [((9, 0, 0), "head 1 to 2 here; 10"), ((0, 99, 0), "query 1 to"), ((0, 0, 3), "key 4 is masked")],
 )
 def test_cells_that_are_not_there_are_refused(cell, says):
     checkpoint = planted()
@@ -76,7 +76,7 @@ def test_a_cell_outside_a_window_is_refused():
     scores = layer_scores(checkpoint, checkpoint.encode(tiny.TEXT[0], None), 0)
     last = len(scores.encoding) - 1
     assert scores.cell(0, last, last).weight > 0
-    with pytest.raises(InputError, match="key 1 is not seen"):
+    with pytest.raises(InputError, match="key 1 is masked"):
         scores.cell(0, last, 0)
 
 

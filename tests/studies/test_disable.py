@@ -154,7 +154,7 @@ def test_a_pruned_checkpoint_reopens_without_its_heads(options, tmp_path):
     further = save_pruned(found, [Head(2, 0)], tmp_path / "further")
     assert pruned_heads(open_checkpoint(str(further), head="classifier")) == [*gone, Head(2, 0)]
     assert pruned_heads(found) == gone
-    with pytest.raises(InputError, match="new folder"):
+    with pytest.raises(InputError, match="new or empty"):
         save_pruned(whole, gone, folder)
     with pytest.raises(InputError, match="at least one head"):
         save_pruned(whole, [], tmp_path / "nothing")
@@ -166,7 +166,7 @@ def test_pruning_in_other_families(family, tmp_path):
 
     checkpoint, gone = classifier(family), [Head(0, 3), Head(2, 1)]
     if family == "albert":
-        with pytest.raises(InterventionError, match="own output projection"):
+        with pytest.raises(InterventionError, match="separate output projection"):
             save_pruned(checkpoint, gone, tmp_path / family)
         return
     some = [checkpoint.encode("the old engine")]
@@ -186,7 +186,7 @@ def test_wrong_options_are_said_before_anything_runs(options):
         planned(STUDY, options | {"what": "groups", "heads": ""})
     with pytest.raises(InputError, match="Leave one of the two out"):
         planned(STUDY, options | {"what": "layers", "heads": "L1H1"})
-    with pytest.raises(InterventionError, match="An operator is one of"):
+    with pytest.raises(InterventionError, match="An ablation method must be one of"):
         planned(STUDY, options | {"operator": "median"})
     with pytest.raises(InputError, match="two examples"):
         planned(STUDY, options | {"limit": 1})
