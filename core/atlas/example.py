@@ -109,13 +109,18 @@ def example_grids(checkpoints: Sequence[str]) -> GridTabs:
 
 def _captured(checkpoint: str, weights_hash: str) -> Example:
     if len(parts_of(checkpoint)) > 1:
-        raise InputError(f"{checkpoint} has three sets of heads: save its maps from the page Attention maps.")
+        raise InputError(
+            f"The maps of {checkpoint} are in three sets of heads, which this file cannot show. Save "
+            "them from the page Attention maps."
+        )
     if not _on_disk(checkpoint):
-        raise CheckpointError(f"{checkpoint} is not on this disk, so its maps are not shown here.")
+        raise CheckpointError(f"The maps of {checkpoint} are not shown because the checkpoint is not on this disk.")
 
     opened = models.opening.open_checkpoint(checkpoint)
     if weights_hash and opened.weights_hash != weights_hash:
-        raise CheckpointError(f"{checkpoint} has other weights than those of this result, so its maps are left out.")
+        raise CheckpointError(
+            f"The maps of {checkpoint} are left out because its weights have changed since this result."
+        )
     encoding = opened.encode(TEXT, PAIR)
     return Example(encoding, capture.running.capture(opened, encoding))
 

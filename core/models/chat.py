@@ -34,15 +34,20 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
         CheckpointError: there is no template, it fails (as when the sandbox stops it), or its text is too long.
     """
     if not messages or not all(message.text.strip() for message in messages):
-        raise InputError("A chat has at least one message, and every message a visible character: type a text.")
+        raise InputError(
+            "A chat must have at least one message, and every message a visible character; got "
+            f"{len(messages)} messages. Type a text."
+        )
     for message in messages:
         if message.role not in ROLES:
-            raise InputError(f"A message is from one of {', '.join(ROLES)}; {message.role!r} is none of them.")
+            raise InputError(
+                f"The role of a message must be one of {', '.join(ROLES)}; got {message.role!r}. Choose one of them."
+            )
     if sum(len(message.text) for message in messages) > LONGEST_TEXT:
-        raise InputError(f"A chat may have at most {LONGEST_TEXT:,} characters: shorten it.")
+        raise InputError(f"A chat must have at most {LONGEST_TEXT:,} characters; got more. Shorten it.")
     if not getattr(checkpoint.tokenizer, "chat_template", None):
         raise CheckpointError(
-            f"A chat is written by the tokenizer's chat template; {checkpoint.name} has none: type the prompt as plain "
+            f"A chat needs a tokenizer with a chat template; {checkpoint.name} has none. Type the prompt as plain "
             "text, or choose a checkpoint that was tuned for chats."
         )
     turns = [{"role": message.role, "content": message.text} for message in messages]
@@ -56,8 +61,8 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
         ) from error
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:
         raise CheckpointError(
-            f"A chat template writes at most {LONGEST_TEXT:,} characters; that of {checkpoint.name} wrote more: type "
-            "the prompt as plain text."
+            f"The text of a chat template must have at most {LONGEST_TEXT:,} characters; that of "
+            f"{checkpoint.name} has more. Type the prompt as plain text."
         )
     return text
 

@@ -146,8 +146,8 @@ class Checkpoint:
                 raise InputError(f"The {name} must have at least one visible character; it is empty: type a text.")
             if value is not None and len(value) > LONGEST_TEXT:
                 raise InputError(
-                    f"The {name} may have at most {LONGEST_TEXT:,} characters; it has {len(value):,}: "
-                    "shorten it or split it into rows."
+                    f"The {name} must have at most {LONGEST_TEXT:,} characters; got {len(value):,}. Shorten it, "
+                    "or split it into several examples."
                 )
         limit = min(max_length or self.max_length, self.max_length)
         if self.family.translates:
@@ -157,8 +157,8 @@ class Checkpoint:
         encoding = self.fitted(encoding)
         if not encoding.ordinary:
             raise InputError(
-                "The tokenizer of this checkpoint finds no piece in the text (only invisible "
-                "characters?): type a text with letters."
+                "A text must have at least one token; this one has none (only invisible characters?). Type a "
+                "text with letters."
             )
         return encoding
 
@@ -231,8 +231,8 @@ def started(tokenizer: Any, text: str, start: int, limit: int) -> Encoding:
 def _encode(tokenizer: Any, text: str, pair: str | None, limit: int, *, adds_start: bool) -> Encoding:
     if not tokenizer.is_fast:
         raise CheckpointError(
-            "Attention Atlas needs a tokenizer with character offsets; "
-            f"{type(tokenizer).__name__} has none: save a fast tokenizer with this checkpoint."
+            f"The tokenizer must report character offsets; {type(tokenizer).__name__} does not. Save a fast "
+            "tokenizer with this checkpoint."
         )
     if adds_start and tokenizer.num_special_tokens_to_add(pair=True) == 0:
         return _with_start(tokenizer, text, pair, limit)

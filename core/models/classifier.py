@@ -153,15 +153,19 @@ def fresh_classifier(
             tokenizer cannot pad.
     """
     if pooling not in POOLINGS:
-        raise CheckpointError(f"A head reads from one of {', '.join(POOLINGS)}; {pooling!r} is none of them.")
+        raise CheckpointError(
+            f"The pooling of a classifier must be one of {', '.join(POOLINGS)}; got {pooling!r}. Choose one of them."
+        )
     chosen = pooling if pooling != "auto" else "last" if base.causal else "cls"
     separator = base.tokenizer.sep_token_id
     if chosen == "sep" and separator is None:
-        raise CheckpointError(f"The tokenizer of {base.name} has no separator to classify from: choose last or mean.")
+        raise CheckpointError(
+            f'The pooling "sep" needs a separator token; the tokenizer of {base.name} has none. Choose last or mean.'
+        )
     if chosen == "cls" and base.causal:
         raise CheckpointError(
-            "The first token of a causal model sees nothing of its sentence, so no head can read it there: choose last "
-            "or mean."
+            'The pooling "cls" is meaningless in a causal model, whose first token sees nothing of the sentence. '
+            "Choose last or mean."
         )
     config = copy.deepcopy(base.model.config)
     config.id2label = dict(enumerate(labels))
@@ -193,8 +197,8 @@ def padding_id(base: Checkpoint) -> int:
         if token_id is not None:
             return int(token_id)
     raise CheckpointError(
-        f"Batches of unequal inputs need a padding or end-of-text token; the tokenizer of {base.name} has neither: "
-        "set pad_token in its tokenizer_config.json."
+        f"The tokenizer must have a padding or end-of-text token; that of {base.name} has neither. Set pad_token "
+        "in its tokenizer_config.json."
     )
 
 

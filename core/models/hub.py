@@ -54,8 +54,8 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
             file.unlink()
             blob.unlink(missing_ok=True)
             raise CheckpointError(
-                f'{file.name} of "{name}" is not what the hub names (its hash is another), so it was thrown away: try '
-                "again, and if it happens again do not use this checkpoint."
+                f'{file.name} of "{name}" must have the hash that the hub reports; it has another one, so the '
+                "file was deleted. Try again, and if it happens again do not use this checkpoint."
             )
     return folder
 

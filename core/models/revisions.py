@@ -34,11 +34,11 @@ def snapshots_of(names: tuple[str, ...]) -> list[Snapshot]:
     found = [snapshot for name in names for snapshot in _snapshots(name.strip())]
     if len(found) < 2:
         raise InputError(
-            f"Development is over snapshots in order; {len(found)} was given: name at least two, or owner/name@a..b."
+            f"Development needs at least two snapshots; got {len(found)}. Name at least two, or owner/name@a..b."
         )
     twice = [snapshot.label for k, snapshot in enumerate(found) if snapshot.name in {one.name for one in found[:k]}]
     if twice:
-        raise InputError(f"Each snapshot stands once in a list; {twice[0]} is there twice: leave one out.")
+        raise InputError(f"Snapshots must be different; got {twice[0]} twice. Leave one out.")
     return found
 
 
@@ -76,8 +76,8 @@ def _between(name: str, first: str, last: str) -> list[Snapshot]:
     ends = [_NUMBERED.fullmatch(end) for end in (first, last)]
     if ends[0] is None or ends[1] is None or _frame(ends[0]) != _frame(ends[1]):
         raise InputError(
-            f"A range of revisions goes between two names that differ by their number, like step0..step1000; {first} "
-            f"and {last} do not: name the revisions one by one."
+            "The ends of a range of revisions must differ only by their number, like step0..step1000; got "
+            f"{first} and {last}. Name the revisions one by one."
         )
     low, high = int(ends[0]["number"]), int(ends[1]["number"])
     numbered = []
@@ -88,7 +88,7 @@ def _between(name: str, first: str, last: str) -> list[Snapshot]:
     there = {revision for _, revision, _ in numbered}
     lacking = [end for end in (first, last) if end not in there]
     if lacking:
-        raise CheckpointError(f'"{name}" has no revision "{lacking[0]}"; name revisions that it has.')
+        raise CheckpointError(f'The revision "{lacking[0]}" does not exist in "{name}". Name revisions that exist.')
     return [Snapshot(f"{name}@{revision}", f"{name}@{commit}") for _, revision, commit in sorted(numbered)]
 
 

@@ -40,8 +40,8 @@ def refuse_unbounded(folder: Path, name: str) -> None:
         for file in (file for pattern in patterns for file in folder.glob(pattern)):
             if file.stat().st_size > most:
                 raise CheckpointError(
-                    f"A checkpoint's {file.name} has at most {most >> 20} MB; that of {name} has "
-                    f"{file.stat().st_size >> 20} MB: save or download it again."
+                    f"{file.name} must have at most {most >> 20} MB; that of {name} has "
+                    f"{file.stat().st_size >> 20} MB. Save or download it again."
                 )
     if (folder / CONFIG).is_file():  # a LoRA adapter has none
         read_config(folder, name)
@@ -60,14 +60,14 @@ def refuse_wild_rules(folder: Path, name: str) -> None:
     for depth, rule in _rules({key: part for key, part in parsed.items() if key != "model"}):
         if depth > DEEPEST:
             raise CheckpointError(
-                f"A tokenizer's rules lie at most {DEEPEST} deep in each other; those of {name} lie deeper: save the "
-                "tokenizer that it was trained with."
+                f"The rules of a tokenizer must be nested at most {DEEPEST} deep; those of {name} are nested "
+                "deeper. Save the tokenizer that it was trained with."
             )
         growth *= _growth(rule)
         if growth > LONGEST_GROWTH:
             raise CheckpointError(
-                f"A tokenizer's rules make a text at most {LONGEST_GROWTH} times as long; those of {name} make it "
-                "longer: save the tokenizer that it was trained with."
+                f"The rules of a tokenizer must lengthen a text at most {LONGEST_GROWTH} times; those of {name} "
+                "lengthen it more. Save the tokenizer that it was trained with."
             )
 
 
@@ -76,8 +76,7 @@ def _parsed(file: Path, name: str) -> Any:
         return json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
-            f"A checkpoint's {file.name} is JSON; that of {name} cannot be read ({str(error)[:80]}): save or download "
-            "it again."
+            f"{file.name} must be JSON; that of {name} cannot be read ({str(error)[:80]}). Save or download it again."
         ) from error
 
 
@@ -215,8 +214,8 @@ def _in_time(call: Callable[[], Any], stuck: Callable[[], None] = lambda: None) 
     if is_panic(error):
         why = (str(error).strip().splitlines() or ["it stopped"])[0][:120]
         raise CheckpointError(
-            f"A tokenizer splits every text; that of this checkpoint fails on one ({why}): save the one that it was "
-            "trained with."
+            f"A tokenizer must split every text; that of this checkpoint fails on one ({why}). Save the one that "
+            "it was trained with."
         ) from error
     if error is not None:
         raise error

@@ -34,17 +34,16 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
             listed = sorted(set(_json(folder / INDEX)["weight_map"].values()))
             good = all(shard.endswith(".safetensors") and Path(shard).name == shard for shard in listed)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise CheckpointError(
-                f"The index of {name}'s weights cannot be read; save or download it again."
-            ) from error
+            raise CheckpointError(f"The weights index of {name} cannot be read. Save or download it again.") from error
         if not good or not listed:
             raise CheckpointError(
-                f"Weights in parts lie beside their index; that of {name} names files elsewhere or none: save it again."
+                f"Shards of weights must be next to their index; that of {name} names files elsewhere or none. "
+                "Save it again."
             )
         lacking = [shard for shard in listed if not (folder / shard).is_file()]
         if lacking:
             raise CheckpointError(
-                f"Every part of the weights must be there; {name} lacks {lacking[0]}: download it again."
+                f"All shards of the weights must exist; {name} lacks {lacking[0]}. Download it again."
             )
         return [*(folder / shard for shard in listed), *extra]
     variants = sorted(file for file in folder.glob("model.*.safetensors") if file.is_file() and variant_of(file))
@@ -109,11 +108,13 @@ def refuse_what_leads_out(folder: Path, name: str) -> None:
 def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
     """Raise CheckpointError if config.json names other weights, or there is no vocabulary."""
     if read_config(folder, name).get("transformers_weights"):
-        raise CheckpointError(f"Weights are those of {WHOLE}; config.json of {name} names another file: remove that.")
+        raise CheckpointError(
+            f"The weights must be in {WHOLE}; config.json of {name} names another file. Remove that entry."
+        )
     if not has_tokenizer(folder):
         raise CheckpointError(
-            f"A checkpoint needs the tokenizer that it was trained with; {name} has none, so every word would be "
-            "unknown: save the tokenizer into the same folder."
+            f"A checkpoint must contain its tokenizer; {name} has none, so every word would be unknown. Save the "
+            "tokenizer into the same folder."
         )
 
 

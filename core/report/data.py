@@ -54,7 +54,9 @@ def find_data(folder: str | None, *, hub: bool = False) -> Data:
     """
     root = None if folder is None else config.inside(folder)
     if root is not None and not root.is_dir():
-        raise InputError(f"A report reads its data from a folder; {root} is none: correct --data or leave it out.")
+        raise InputError(
+            f"The data of a report must be in a folder; {root} is not one. Correct --data or leave it out."
+        )
     lists = {"sentences": _first(root, "framenet_473.json"), "replication": _first(root, "replication_23.json")}
     if hub:
         return Data(HUB, tuple(TASKS), tuple(TASKS), tuple(TASKS), **lists, treebank=_treebank(root))
@@ -63,8 +65,8 @@ def find_data(folder: str | None, *, hub: bool = False) -> Data:
     dev = _tasks_in(glue, "dev") if glue or root is None else ()
     if not dev:
         raise InputError(
-            f"A report needs dev rows of at least one task; {root} has none: give the folder that holds GLUE's task "
-            "folders, such as SST-2/dev.tsv."
+            f"A report needs dev examples of at least one task; {root} has none. Give the folder that holds "
+            "GLUE's task folders, such as SST-2/dev.tsv."
         )
     official = tuple(key for key in dev if len(read_rows(key, "dev", folder=glue)) == TASKS[key].dev_rows)
     return Data(

@@ -97,19 +97,18 @@ class ReportOptions:
         """Return options over the defaults, with names checked and tasks by key. Raises InputError."""
         names = [option.name for option in fields(cls)]
         if unknown := sorted(set(given) - set(names)):
-            raise InputError(f"A report has the options {', '.join(names)}; {unknown[0]!r} is none of them.")
+            raise InputError(
+                f"An option of a report must be one of {', '.join(names)}; got {unknown[0]!r}. Correct it."
+            )
         if wrong := [part for part in given.get("parts", ()) if part not in PART_STEPS]:
             raise InputError(
-                f"Parts of a report are {', '.join(PART_STEPS)}; {wrong[0]!r} is none of them: choose among them."
+                f"A part of a report must be one of {', '.join(PART_STEPS)}; got {wrong[0]!r}. Choose one of them."
             )
         options = cls(**given)
         if not options.checkpoints:
-            raise InputError("A report needs at least one checkpoint; none was given: name one.")
+            raise InputError("A report needs at least one checkpoint; got none. Name one.")
         if Part.CROSSED in options.parts and not options.folds:
-            raise InputError(
-                "The part crossed tests each part of the train rows by a model of the others, but there are no parts: "
-                "say how many, as folds."
-            )
+            raise InputError("The part crossed needs a number of cross-fitting folds; got none. Set folds.")
         chosen = {"checkpoints": list(dict.fromkeys(options.checkpoints))}
         return cls(**asdict(options) | chosen | {"tasks": [task_of(task).key for task in options.tasks]})
 
@@ -180,8 +179,8 @@ def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Fact
     tasks = tuple(task for task in options.tasks or data.dev if task in data.dev)
     if not tasks:
         raise InputError(
-            f"A report needs dev rows of the tasks it is asked for; there are none of {', '.join(options.tasks)}: "
-            f"choose among {', '.join(data.dev)}."
+            f"A report needs dev examples of the requested tasks; there are none of {', '.join(options.tasks)}. "
+            f"Choose from {', '.join(data.dev)}."
         )
     parts = {Part(name) for name in options.parts or PART_STEPS} - (set() if options.parts else set(BY_NAME))
     parts |= {Part.TUNING} if parts & TUNED else set()

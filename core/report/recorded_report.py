@@ -54,11 +54,11 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
     steps = _newest(step for records in reports.values() for step in records.steps)
     names = list(checkpoints or dict.fromkeys(step.checkpoint for step in steps))
     if not names:
-        raise InputError("A report from the record needs a report in it, but it has none: run one without it.")
+        raise InputError("The record must contain a report to recompute it; it has none. Run one without the record.")
     if unreported := [name for name in names if name not in {step.checkpoint for step in steps}]:
         reported = ", ".join(dict.fromkeys(step.checkpoint for step in steps))
         raise InputError(
-            f"The record has reports on {reported or 'nothing'}, but none on {unreported[0]}: choose among them."
+            f"A checkpoint of the record must be one of {reported or 'none'}; got {unreported[0]}. Choose one of them."
         )
     chosen = []
     for part, study in BY_COMMAND.items():

@@ -129,5 +129,5 @@ def test_what_is_no_chat_is_refused(decoder):
     with pytest.raises(InputError, match="at least one message"):
         chat_text(decoder, [Message("user", "  ")])
     decoder.tokenizer.chat_template = None
-    with pytest.raises(CheckpointError, match="has none: type the prompt as plain"):
+    with pytest.raises(CheckpointError, match="Type the prompt as plain"):
         chat_text(decoder, [Message("user", "hello")])

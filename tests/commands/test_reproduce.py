@@ -199,9 +199,9 @@ def test_the_command_on_the_page_makes_the_report_again(db):
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (["--data", "/nowhere"], "reads its data from a folder"),
-        (["--part", "everything"], "Parts of a report are"),
-        (["--task", "qqp"], "dev rows of the tasks it is asked for"),
+        (["--data", "/nowhere"], "must be in a folder"),
+        (["--part", "everything"], "A part of a report must be one of"),
+        (["--task", "qqp"], "dev examples of the requested tasks"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(tmp_path, more, sentence):

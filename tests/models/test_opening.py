@@ -68,7 +68,7 @@ def test_a_file_instead_of_a_folder(folder):
 def test_truncated_safetensors(folder):
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
-    with pytest.raises(CheckpointError, match="damaged or was cut short"):
+    with pytest.raises(CheckpointError, match="damaged or incomplete"):
         open_checkpoint(str(folder))
 
 

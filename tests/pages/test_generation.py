@@ -67,7 +67,7 @@ def test_the_maps_grow_with_the_step(app, sent):
 def test_a_checkpoint_without_a_template_or_a_language_head_is_told_in_a_sentence(app):
     page = app("maps/generation")
     page.toggle(key="chat").set_value(True).run()
-    assert "has none: type the prompt as plain text" in said(page)
+    assert "has none. Type the prompt as plain text" in said(page)
     page.selectbox(key="checkpoint").set_value("atlas-encoder").run()
     page.toggle(key="chat").set_value(False).run()
     assert "needs a decoder with a language model head" in said(page)

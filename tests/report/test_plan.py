@@ -83,7 +83,7 @@ def test_train_rows_of_the_small_tasks_are_swept_where_it_is_asked_for(db):
     options = crossed.options
     assert (crossed.task, options.folds, options.limit, options.dtype) == ("rte", 4, 900, "bfloat16")
     assert options.settings == {"precision": "bfloat16"}  # the rows are the study's own to draw
-    with pytest.raises(InputError, match="say how many, as folds"):
+    with pytest.raises(InputError, match="Set folds"):
         steps(db, **asked)
     (layers,) = [step for step in steps(db, folds=4, **asked) if step.part == Part.CROSSED_LAYERS]
     assert (options.what, layers.options) == ("heads", replace(options, what="layers"))
@@ -128,9 +128,9 @@ def test_the_same_options_give_the_same_plan(db):
     ("given", "sentence"),
     [
         ({"tasks": ["nothing"]}, "task"),
-        ({"parts": ["everything"]}, "Parts of a report are"),
+        ({"parts": ["everything"]}, "A part of a report must be one of"),
         ({"checkpoints": []}, "at least one checkpoint"),
-        ({"rows": 3}, "A report has the options"),
+        ({"rows": 3}, "An option of a report must be one of"),
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(db, given, sentence):

@@ -144,8 +144,8 @@ def test_outputs_and_losses():
 @pytest.mark.parametrize(
     ("family", "pooling", "message"),
     [
-        ("gpt2", "cls", "sees nothing of its sentence"),
-        ("gpt2", "sep", "no separator"),
+        ("gpt2", "cls", "sees nothing of the sentence"),
+        ("gpt2", "sep", "needs a separator"),
     ],
 )
 def test_impossible_poolings(family, pooling, message):
