@@ -104,7 +104,7 @@ Happening = Claimed | Answered | Undone | Judged
 
 
 @dataclass(frozen=True)
-class Standing:
+class AnnotatorStatus:
     """Status of an annotator in a project.
 
     Attributes:
@@ -431,10 +431,10 @@ class Board:
 
     def choose(self, person: str, now: float, count: int) -> list[Choice]:
         """Return up to `count` new maps to assign to this person."""
-        participant, standing = self._people.get(person) or Participant(), self.standing(person)
-        if standing.phase == "paused" or count < 1:
+        participant, status = self._people.get(person) or Participant(), self.status(person)
+        if status.phase == "paused" or count < 1:
             return []
-        if standing.phase == "training":
+        if status.phase == "training":
             round_ = (Choice(name, "training", participant.round) for name in self.exemplars)
             return [
                 c for c in round_ if c not in participant.done and not self._holds(participant.special.get(c, 0), now)
@@ -505,18 +505,18 @@ class Board:
         right = sum(self.right(expected, answers.get(name)) for name, expected in self.exemplars.items())
         return len(answers) == len(self.exemplars) and right >= self.rules.pass_mark * len(self.exemplars)
 
-    def standing(self, person: str) -> Standing:
+    def status(self, person: str) -> AnnotatorStatus:
         """Return whether this person is training, labelling or paused, and why."""
         participant = self._people.get(person) or Participant()
         training, recent = participant.training, participant.gold[-RECENT_GOLD:]
         right = sum(self.right(self.gold[name], answer) for name, answer in recent)
         answers = [(name, answer) for (number, name), answer in training.items() if number == participant.round]
         trained = sum(self.right(self.exemplars[name], answer) for name, answer in answers)
-        standing = Standing("training", "", len(recent), right, len(answers), trained, participant.round)
-        phase, why, cause = self._phase(person, participant, standing)
-        return replace(standing, phase=phase, why=why, cause=cause)
+        status = AnnotatorStatus("training", "", len(recent), right, len(answers), trained, participant.round)
+        phase, why, cause = self._phase(person, participant, status)
+        return replace(status, phase=phase, why=why, cause=cause)
 
-    def _phase(self, name: str, participant: Participant, facts: Standing) -> tuple[Phase, str, Cause]:
+    def _phase(self, name: str, participant: Participant, facts: AnnotatorStatus) -> tuple[Phase, str, Cause]:
         rules, exemplars = self.rules, len(self.exemplars)
         if rules.people and name not in rules.people:
             reason = "You are not on the list of annotators of this project. Ask an admin to add you."

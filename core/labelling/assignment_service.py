@@ -22,7 +22,7 @@ from ..store.label_checks import TAKES_BACK, check_annotator, likely_time
 from ..store.label_checks import now as utc_now
 from ..store.people import person_name
 from . import adjudicating
-from .assignment import Answered, Board, Choice, Claimed, Judged, Rules, Standing, Undone
+from .assignment import AnnotatorStatus, Answered, Board, Choice, Claimed, Judged, Rules, Undone
 
 UNDO_STEPS = 50
 COUNTING = ("open", "paused")  # project states in which labels of assigned maps fill slots
@@ -60,13 +60,13 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Result of storing a batch. acknowledged: its highest sequence number in the store; standing: status
+    """Result of storing a batch. acknowledged: its highest sequence number in the store; statuses: status
     by project.
     """
 
     acknowledged: int
     feedback: list[Feedback] = field(default_factory=list)
-    standing: dict[str, Standing] = field(default_factory=dict)
+    statuses: dict[str, AnnotatorStatus] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Handed:
     """Maps for an annotator (existing reservations first), the annotator's status, and the answers they can undo."""
 
     choices: list[Choice]
-    standing: Standing
+    status: AnnotatorStatus
     complete: bool
     undoable: list[tuple[str, Choice, str | None]]
 
@@ -118,9 +118,9 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
         for claim in new:
             board.apply(Claimed(person, claim, seconds(until)))
         _wrote(db, cursor, followed)
-        standing = board.standing(person)
-        choices = [*held, *new] if standing.phase != "paused" else []
-        return Handed(choices, standing, board.complete, board.undoable(person, UNDO_STEPS))
+        status = board.status(person)
+        choices = [*held, *new] if status.phase != "paused" else []
+        return Handed(choices, status, board.complete, board.undoable(person, UNDO_STEPS))
 
 
 def record(
@@ -268,7 +268,7 @@ def _answer(
     elif acted.kind in ("label", "skip"):
         choice = _handed(cursor, board, acted)
         counting = counting and choice.purpose == "label" and class_name is not None
-        counting = counting and board.standing(person).phase != "paused"
+        counting = counting and board.status(person).phase != "paused"
         counted = counting and board.counts(person, choice.map_id, now)
         projects.add_answers(cursor, [projects.AnswerRow(acted.event, project, choice.purpose, counted)])
         if not is_frozen:
@@ -281,7 +281,7 @@ def _answer(
                 Feedback(choice.map_id, title, expected.title, board.right(expected.name, class_name), expected.eye)
             )
     _store_demoted(cursor, project, board)
-    recorded.standing[project] = board.standing(person)
+    recorded.statuses[project] = board.status(person)
 
 
 def _handed(cursor: Any, board: Board, acted: _Acted) -> Choice:

@@ -10,7 +10,7 @@ import pandas as pd
 import scipy  # its parts load when they are used
 
 from ..errors import InputError
-from ..patterns.snapshot import known_class_set, present_names, standing_labels
+from ..patterns.snapshot import current_labels, known_class_set, present_names
 from ..patterns.truth import Method, Truth, truth, votes
 from ..scoring.corrections import CONFIDENCE
 from ..store import projects
@@ -110,14 +110,14 @@ def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id
             class set.
     """
     if project is None:
-        return standing_labels(db, class_set, map_id=map_id)
-    standing = standing_labels(db, class_set, map_id=map_id, last=projects.frozen_now(db, project))
+        return current_labels(db, class_set, map_id=map_id)
+    current = current_labels(db, class_set, map_id=map_id, last=projects.frozen_now(db, project))
     votes = projects.project_labels(db, project, purpose=None)
     votes = votes[(votes.kind == "label") & votes.purpose.isin(["label", "repeat"])]
     if map_id is not None:
         votes = votes[votes.map_id == map_id]
     votes = votes.assign(**{"class": votes["class"].map(present_names(db, class_set))}).dropna(subset=["class"])
-    settled = standing[(standing.queue_order == "adjudication") & standing.map_id.isin(votes.map_id)]
+    settled = current[(current.queue_order == "adjudication") & current.map_id.isin(votes.map_id)]
     return pd.concat([votes, settled], ignore_index=True).sort_values("ordinal", ignore_index=True)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..config import code_version
 from ..errors import InputError
-from ..patterns.snapshot import known_class_set, standing_labels
+from ..patterns.snapshot import current_labels, known_class_set
 from ..store.database import Database
 from ..store.label_checks import say_alike
 from ..store.label_files import Imported, exported, import_labels, write_rows
@@ -41,7 +41,7 @@ def import_dataset(db: Database, folder: Path, *, keep_rest: bool = True) -> Imp
 
 def card(db: Database, class_set: str, events: int) -> str:
     """Return the dataset card: what its rows are, labels by class and by annotator. It names no licence."""
-    labels, classes = standing_labels(db, class_set), known_class_set(db, class_set)
+    labels, classes = current_labels(db, class_set), known_class_set(db, class_set)
     label_counts, people = Counter(labels["class"]), Counter(labels.annotator)
     head = {
         "pretty_name": f"Attention maps labelled in {class_set}",

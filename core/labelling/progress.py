@@ -51,17 +51,17 @@ def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
     today = label_times[label_times.stored > now - timedelta(days=1)].groupby("annotator").size()
     rows = []
     for name in board.people:
-        standing = board.standing(name)
+        status = board.status(name)
         unchanged, repeated = board.repeats(name)
         rows.append(
             {
                 "person": name,
-                "phase": standing.phase,
+                "phase": status.phase,
                 "labels": int(labels.get(name, 0)),
                 "in 24 hours": int(today.get(name, 0)),
                 "last label": last.get(name),
                 "holds": len(board.claimed(name, assignment_service.seconds(now))),
-                "gold right": f"{standing.right} of {standing.golds}" if standing.golds else "",
+                "gold right": f"{status.right} of {status.golds}" if status.golds else "",
                 "same again": f"{unchanged} of {repeated}" if repeated else "",
             }
         )

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import pandas as pd
 
 from ..errors import InputError
-from ..patterns.snapshot import known_class_set, standing_labels
+from ..patterns.snapshot import current_labels, known_class_set
 from ..store import labels, projects
 from ..store.database import Database
 from . import assignment_service
@@ -128,7 +128,7 @@ def _fitting(facts: pd.DataFrame, recipe: ProjectRecipe) -> pd.DataFrame:
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
     """Return class by map, from one person's first pass or from adjudication (source "")."""
-    labels = standing_labels(db, class_set)
+    labels = current_labels(db, class_set)
     if source:
         labels = labels[(labels.annotator == source) & (labels["pass"] == 1)]
     else:

@@ -12,7 +12,7 @@ from ..codebook.registry import dispute
 from ..errors import InputError
 from ..patterns.agreement import disputed
 from ..patterns.raster import from_float16
-from ..patterns.snapshot import standing_labels
+from ..patterns.snapshot import current_labels
 from ..store import labels
 from ..store.database import Database
 from ..store.rows import Row
@@ -74,7 +74,7 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
             shuffled, key=lambda name: margins[name][2] if name in margins else SURELY
         )  # no suggestion for tiny maps: last
     if options.order in ("disagreement", "adjudication"):
-        differ = set(disputed(standing_labels(db, options.class_set)))
+        differ = set(disputed(current_labels(db, options.class_set)))
         first = [name for name in shuffled if name in differ]
         return first if options.order == "adjudication" else first + [name for name in shuffled if name not in differ]
     if options.order == "codebook":
@@ -85,8 +85,8 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
 
 def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, str]:
     """Return the reason, by map, why the codebook contradicts a label; maps without a contradiction are omitted."""
-    standing = standing_labels(db, class_set)
-    classes = standing[standing["map_id"].isin(list(names))].groupby("map_id")["class"].unique()
+    current = current_labels(db, class_set)
+    classes = current[current["map_id"].isin(list(names))].groupby("map_id")["class"].unique()
     why: dict[str, str] = {}
     for row in labels.maps_of(db, list(classes.index)):
         reasons = (dispute_of(class_set, str(name), row) for name in sorted(classes[row["map_id"]]))
@@ -131,7 +131,7 @@ def _maps_of_choice(db: Database, options: QueueOptions, facts: pd.DataFrame) ->
     """Return the selected maps, decided or not; in a second pass, those decided in the first."""
     names = list(facts.map_id)
     if options.order == "adjudication":
-        differ = set(disputed(standing_labels(db, options.class_set)))
+        differ = set(disputed(current_labels(db, options.class_set)))
         return [name for name in names if name in differ]
     if options.passing > 1 and options.review is None:
         before = labels.decided(db, options.class_set, options.annotator, passing=options.passing - 1)

@@ -76,12 +76,12 @@ def known_class_set(db: Database, name: str) -> ClassSet:
     return class_set(name, labels.class_events(db))
 
 
-def standing_labels(db: Database, name: str, *, map_id: str | None = None, last: int | None = None) -> pd.DataFrame:
+def current_labels(db: Database, name: str, *, map_id: str | None = None, last: int | None = None) -> pd.DataFrame:
     """Return all current labels with current class names, without `unknown_labels`. map_id, last: as in
     `core.store.labels.labels`.
     """
-    standing, names = labels.labels(db, name, map_id=map_id, last=last), present_names(db, name)
-    return standing.assign(**{"class": standing["class"].map(names)}).dropna(subset=["class"]).reset_index(drop=True)
+    current, names = labels.labels(db, name, map_id=map_id, last=last), present_names(db, name)
+    return current.assign(**{"class": current["class"].map(names)}).dropna(subset=["class"]).reset_index(drop=True)
 
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
@@ -122,9 +122,9 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     Raises:
         InputError: there are no labels, every map is tied, or all maps are too small.
     """
-    standing = standing_labels(db, name)
-    agreed = consensus(standing, with_ties=True)
-    ties = set() if agreed.empty or method is not None else set(tied(standing))
+    current = current_labels(db, name)
+    agreed = consensus(current, with_ties=True)
+    ties = set() if agreed.empty or method is not None else set(tied(current))
     if ties and len(ties) == len(agreed):
         raise InputError(
             f'Training needs maps with a majority class; in the class set "{name}" all {len(agreed)} labelled '
@@ -136,7 +136,7 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
             "import a file."
         )
     agreed = agreed.assign(
-        group=inputs_of(agreed), headline=_headline(agreed, standing, ties), tied=agreed.map_id.isin(ties)
+        group=inputs_of(agreed), headline=_headline(agreed, current, ties), tied=agreed.map_id.isin(ties)
     )
     stored = {
         row["map_id"]: from_float16(row["weights"], row["length"])
@@ -150,11 +150,11 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
         )
     agreed = agreed[agreed.map_id.isin(stored)].reset_index(drop=True)
     columns = ["map_id", "class", "event", "group", "layer", "head", "checkpoint", "headline", "tied"]
-    if method is not None or _part(standing):
+    if method is not None or _part(current):
         names = known_class_set(db, name).names
-        agreed, columns = _weighed(agreed, standing, names, method or "majority"), [*columns, "soft"]
+        agreed, columns = _weighed(agreed, current, names, method or "majority"), [*columns, "soft"]
     facts = agreed[columns].to_dict("records")
-    newest = str(standing.sort_values("ordinal")["event"].iloc[-1])
+    newest = str(current.sort_values("ordinal")["event"].iloc[-1])
     maps = [stored[map_id] for map_id in agreed.map_id]
     return Snapshot(name, known_class_set(db, name).names, facts, maps, newest)
 

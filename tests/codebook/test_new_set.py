@@ -3,7 +3,7 @@
 from core.codebook import registry, sets
 from core.codebook.measures import measured
 from core.patterns.class_sets import class_set_names
-from core.patterns.snapshot import known_class_set, standing_labels
+from core.patterns.snapshot import current_labels, known_class_set
 from core.store import labels
 from core.store.database import Database
 from tests.store.labelling import a_map, event
@@ -46,7 +46,7 @@ def test_one_file_declares_a_class_set_that_ships(tmp_path, monkeypatch):
     assert registry.class_set("lines") == known_class_set(db, "lines") == found["lines"]
     labels.store_maps(db, [a_map("m1")])
     labels.record_events(db, [event(1, "m1", "line", class_set="lines")])
-    assert standing_labels(db, "lines")["class"].tolist() == ["line"]
+    assert current_labels(db, "lines")["class"].tolist() == ["line"]
     db.close()
     line, rest = (registry.drawn_map("lines", name, length=24, seed=0) for name in found["lines"].names)
     assert registry.dispute("lines", "line", measured(line), sentences=1) is None

@@ -265,16 +265,16 @@ def test_too_little_gold_right_pauses_with_a_word_until_an_admin_lets_in():
     board = Board(Rules(threshold=0.6), ["m"], gold)
     for k in range(FEWEST_GOLD - 1):
         label(board, "ada", Choice(f"g{k}", "gold"), "vertical")
-    assert board.standing("ada").phase == "labelling"
+    assert board.status("ada").phase == "labelling"
     label(board, "ada", Choice(f"g{FEWEST_GOLD}", "gold"), "block")
-    found = board.standing("ada")
+    found = board.status("ada")
     assert found.phase == "paused"
     assert "1 of your last 5 gold maps were right" in found.why
     assert board.choose("ada", 0.0, 1) == []
     board.apply(Judged("ada", admitted=True))
-    assert board.standing("ada").phase == "labelling"
+    assert board.status("ada").phase == "labelling"
     board.apply(Judged("ada", admitted=False))
-    assert "An admin has paused you" in board.standing("ada").why
+    assert "An admin has paused you" in board.status("ada").why
 
 
 def test_exemplars_come_first_and_a_second_round_before_a_pause():
@@ -285,7 +285,7 @@ def test_exemplars_come_first_and_a_second_round_before_a_pause():
         assert found == [Choice(name, "training", round_) for name in exemplars]
         for choice in found:
             label(board, "ada", choice, "block")
-    assert "1 of 2 exemplars were right in round 2" in board.standing("ada").why
+    assert "1 of 2 exemplars were right in round 2" in board.status("ada").why
     for choice in board.choose("bob", 0.0, 8):
         label(board, "bob", choice, exemplars[choice.map_id])
     assert board.choose("bob", 0.0, 8) == [Choice("m")]
@@ -295,7 +295,7 @@ def test_the_first_answer_on_an_exemplar_is_the_one_that_counts():
     board = Board(Rules(), ["m"], {}, {"x": "block"})
     label(board, "ada", Choice("x", "training"), "vertical")
     board.apply(Answered("later", "ada", Choice("x", "training"), "block", False, 0.0))
-    assert board.standing("ada").round == 2
+    assert board.status("ada").round == 2
 
 
 def test_a_merged_class_is_the_class_it_became():
@@ -309,4 +309,4 @@ def test_only_named_people_label_where_people_are_named():
     board = Board(Rules(people=("ada",)), ["m"])
     assert board.choose("ada", 0.0, 1)
     assert board.choose("bob", 0.0, 1) == []
-    assert "not on the list of annotators" in board.standing("bob").why
+    assert "not on the list of annotators" in board.status("bob").why

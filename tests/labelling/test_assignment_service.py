@@ -123,7 +123,7 @@ def test_labels_of_somebody_excluded_are_kept_as_surplus(db):
     hand = Hand(db, project, "ada")
     first, second = hand.holds()
     projects.judge_person(db, project, "ada", admitted=False, annotator="admin")
-    assert hand.say(first).standing[project].phase == "paused"
+    assert hand.say(first).statuses[project].phase == "paused"
     projects.judge_person(db, project, "ada", admitted=True, annotator="admin")
     hand.say(second)
     assert projects.project_labels(db, project)["counted"].tolist() == [False, True]

@@ -28,7 +28,7 @@ def seen(db, project, now):
     at = assignment_service.seconds(now)
     people = {
         person: (
-            board.standing(person),
+            board.status(person),
             {(choice.map_id, choice.purpose, choice.passing) for choice in board.claimed(person, at)},
             board.choose(person, at, 4),
             board.undoable(person, 99),

@@ -240,7 +240,7 @@ def test_a_class_that_is_removed_in_the_middle_takes_nothing_with_it(db):
         hand.say(choice, "wave")  # a browser that was open all the time
     for choice in hand.holds():
         hand.say(choice, "heterogeneous")
-    standing = assignment_service.board_of(db, project).standing("ada")
+    standing = assignment_service.board_of(db, project).status("ada")
     assert standing.golds == standing.right > 0
 
 
@@ -252,7 +252,7 @@ def test_an_exemplar_answers_with_what_is_right(db):
     (told,) = found.feedback
     assert (told.given, told.known, told.right) == ("Vertical", "Block", False)
     assert told.eye
-    assert found.standing[project].round == 2
+    assert found.statuses[project].round == 2
     assert labels.decided(db, "bert", "ada") == {"m1": "vertical"}
 
 

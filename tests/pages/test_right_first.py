@@ -12,7 +12,7 @@ from core.attention import Head
 from core.codebook.registry import BERT, GPT2
 from core.drawing.panes import Pane, difference
 from core.drawing.payload import FULL, as_bytes
-from core.labelling.assignment import Standing
+from core.labelling.assignment import AnnotatorStatus
 from core.models.present import present_weights
 from core.scoring.definitions import HEAD_KINDS
 from core.store.runs import Provenance, record_run, store_rows
@@ -298,15 +298,18 @@ def test_a_count_is_said_as_a_person_says_it(count, what, said):
     ("standing", "told"),
     [
         (
-            Standing("paused", "You are paused: 3 of your last 8 gold maps ...", golds=8, right=3, cause="gold"),
+            AnnotatorStatus("paused", "You are paused: 3 of your last 8 gold maps ...", golds=8, right=3, cause="gold"),
             "3 of the last 8 gold maps were right",
         ),
         (
-            Standing("paused", "You are paused: 1 of 4 exemplars ...", 0, 0, 4, 1, 2, "exemplars"),
+            AnnotatorStatus("paused", "You are paused: 1 of 4 exemplars ...", 0, 0, 4, 1, 2, "exemplars"),
             "1 of 4 exemplars were right in round 2",
         ),
-        (Standing("paused", "An admin has paused you in this project: ...", cause="admin"), "paused by an admin"),
-        (Standing("labelling", ""), ""),
+        (
+            AnnotatorStatus("paused", "An admin has paused you in this project: ...", cause="admin"),
+            "paused by an admin",
+        ),
+        (AnnotatorStatus("labelling", ""), ""),
     ],
 )
 def test_an_admin_reads_of_others_why_they_are_paused(standing, told):

@@ -21,7 +21,7 @@ from core.patterns.class_sets import (
     make_class_set,
 )
 from core.patterns.classifier_registry import open_classifier, training_options
-from core.patterns.snapshot import known_class_set, standing_labels, unknown_labels
+from core.patterns.snapshot import current_labels, known_class_set, unknown_labels
 from core.store import classifiers, label_files, labels, projects
 from core.store.database import Database
 from core.store.people import Person, RightsError
@@ -149,7 +149,7 @@ def test_the_labels_of_a_deleted_class_are_retired_and_what_was_said_before_stan
     assert labels_of(db, "sea", "rest") == 3
     assert delete_class(db, classes, "rest", annotator="ada") == 3
     assert known_class_set(db, "sea").names == ("wave", "dots")
-    left = standing_labels(db, "sea")
+    left = current_labels(db, "sea")
     assert sorted(zip(left.map_id, left.annotator, left["class"], strict=True)) == [
         ("m1", "ada", "wave"),
         ("m1", "bob", "wave"),

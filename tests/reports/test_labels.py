@@ -13,7 +13,7 @@ from core.errors import InputError
 from core.labelling import assignment_service, crowd
 from core.labelling.label_studio import export_studio, import_studio
 from core.patterns.agreement import raters_of
-from core.patterns.snapshot import standing_labels
+from core.patterns.snapshot import current_labels
 from core.store import label_files, labels
 from core.store.database import Database
 from core.store.people import Person
@@ -215,7 +215,7 @@ def test_spellings_of_one_address_are_one_person_in_a_file(db, tmp_path):
     assert found.new == 4
     assert labels.decided(db, "bert", "ada@x.org") == {f"m{k}": "block" for k in range(4)}
     assert "'Ada@x.org' as 'ada@x.org'" in found.notes[0]
-    assert "ada@x.org" in raters_of(standing_labels(db, "bert"))
+    assert "ada@x.org" in raters_of(current_labels(db, "bert"))
     assert not {"Ada@x.org", " ada@x.org"} & set(labels.annotators(db))
 
 

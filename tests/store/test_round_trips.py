@@ -203,7 +203,7 @@ def test_a_database_of_before_opens_with_its_labels_and_its_unknown_class_counte
     with Database(path) as db:
         assert len(labels.all_events(db)) == 8
         assert labels.decided(db, SET, "ada") == {"m0": "diagonal", "m1": "wavy", "m2": None}
-        found = label_snapshot.standing_labels(db, SET)
+        found = label_snapshot.current_labels(db, SET)
         assert sorted(found["class"]) == ["diagonal", "diagonal"]
         assert label_snapshot.unknown_labels(db, SET) == {"wavy": 1}
         assert len(db.id) == 36
@@ -215,7 +215,7 @@ def test_a_database_of_before_opens_with_its_labels_and_its_unknown_class_counte
             taken=("vertical",),
         )
         assert label_snapshot.unknown_labels(db, SET) == {}
-        assert len(label_snapshot.standing_labels(db, SET)) == 3
+        assert len(label_snapshot.current_labels(db, SET)) == 3
     assert list((tmp_path / "backups").glob("*-before-005-*.duckdb"))
 
 

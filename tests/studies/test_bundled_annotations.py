@@ -11,7 +11,7 @@ from core.codebook.registry import SHIPPED, labelled_folders
 from core.models.opening import open_checkpoint
 from core.patterns.agreement import agreement, inputs_of, tied
 from core.patterns.classifier_registry import bundled_classifier, bundled_labels, keep_best_known, open_classifier
-from core.patterns.snapshot import snapshot, standing_labels
+from core.patterns.snapshot import current_labels, snapshot
 from core.store import label_files
 from core.store.classifiers import Trained, labels_since_newest, one_classifier, save_classifier
 from core.store.database import Database
@@ -40,7 +40,7 @@ def db(tmp_path_factory):
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_there_are_400_maps_a_set_labelled_without_suggestions_and_100_twice(db, name):
-    found = standing_labels(db, name)
+    found = current_labels(db, name)
     assert (found["pass"] == 1).sum() >= 400
     assert (found["pass"] == 2).sum() >= 100
     assert found["suggestion"].isna().all()
@@ -72,7 +72,7 @@ def test_bundled_labels_give_the_same_training_rows_in_either_order_of_import(db
     backwards.close()
     assert back.facts == there.facts
     assert all((one == other).all() for one, other in zip(there.maps, back.maps, strict=True))
-    ties = tied(standing_labels(db, name))
+    ties = tied(current_labels(db, name))
     rows = [(row, share) for row, share in zip(there.facts, there.soft, strict=True) if row["map_id"] in ties]
     assert len(rows) == len(ties) > 0
     assert all(np.sort(share)[-2:].tolist() == [max(share)] * 2 for _, share in rows), "as much of one as of another"
@@ -97,7 +97,7 @@ def test_labels_of_the_first_weights_stay_those_of_them(name):
 def test_every_head_of_what_ships_has_eight_labelled_maps_and_all_classes_occur(db, name):
     rows, (class_set, labeller) = rows_of(name), LABELLERS[name]
     assert set(Counter((row["layer"], row["head"]) for row in rows).values()) == {8}
-    labels = standing_labels(db, class_set).set_index("map_id").loc[[row["map_id"] for row in rows]]
+    labels = current_labels(db, class_set).set_index("map_id").loc[[row["map_id"] for row in rows]]
     assert set(labels["annotator"]) == {labeller, "claude-ai-model-7", "claude-ai-model-8"}
     labels = labels[labels["annotator"] == labeller]
     assert len(labels) == len(rows)

@@ -218,7 +218,7 @@ def small_maps(db, lengths=(1, 2, 3)):
 def test_maps_of_up_to_three_tokens_are_not_trained_on(db):
     label_everything(db)
     small_maps(db)
-    assert len(label_snapshot.standing_labels(db, "bert")) == 43, "nothing is lost"
+    assert len(label_snapshot.current_labels(db, "bert")) == 43, "nothing is lost"
     for method in (None, "majority"):
         kept = label_snapshot.snapshot(db, "bert", method=method)
         assert len(kept.facts) == len(kept.maps) == 40

@@ -19,7 +19,7 @@ from core.errors import InputError
 from core.patterns import agreement
 from core.patterns.class_sets import class_set_names
 from core.patterns.raster import from_float16
-from core.patterns.snapshot import known_class_set, standing_labels
+from core.patterns.snapshot import current_labels, known_class_set
 from core.store import label_files, labels
 from core.store.database import Database
 from core.store.label_checks import say_alike
@@ -73,7 +73,7 @@ def codebook(db: Database, classes: ClassSet, container: DeltaGenerator) -> None
 
 def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> None:
     """Each class with what the eye sees and two maps that people gave it, or drawn from its words until they have."""
-    standing = standing_labels(db, classes.name)
+    standing = current_labels(db, classes.name)
     for member in classes.classes:
         text, maps = st.columns(2) if columns else (st.container(), st.container())
         key = f"{plain(member.key)} · " if member.key else ""

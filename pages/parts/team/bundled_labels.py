@@ -5,7 +5,7 @@ import streamlit as st
 
 from core.codebook.registry import labelled_folders
 from core.patterns import agreement
-from core.patterns.snapshot import standing_labels
+from core.patterns.snapshot import current_labels
 from core.store import labels as stored_maps
 from core.store import shipped_record
 from core.store.database import Database
@@ -23,7 +23,7 @@ def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
     """The database, or one of the bundled labels, which nobody may change, while it has none of this class set; and
     whether it is that one, which the page then says."""
     is_bundled = class_set in labelled_folders() and shipped_record.about() is not None
-    if not is_bundled or not standing_labels(db, class_set).empty:
+    if not is_bundled or not current_labels(db, class_set).empty:
         return db, False
     st.caption(
         ":material/inventory_2: The bundled labels, by AI models and not by people; none of them is stored here. Label "
@@ -37,18 +37,18 @@ def show_bundled_disputes(db: Database, class_set: str) -> None:
     labels, bundled = labels_to_read(db, class_set)
     if not bundled:
         return
-    standing = standing_labels(labels, class_set)
-    maps = agreement.disputed(standing)
+    current = current_labels(labels, class_set)
+    maps = agreement.disputed(current)
     st.subheader("What is decided on here")
     st.caption(f"Bundled labels differ on {counted(len(maps), 'maps')}; {len(maps[:SHOWN])} of these:")
-    show_disputed(labels, standing, maps[:SHOWN])
+    show_disputed(labels, current, maps[:SHOWN])
 
 
 def show_bundled_work(class_set: str = "bert") -> None:
     """What a finished project looks like: who gave the bundled labels, and of which classes they are."""
     if class_set not in labelled_folders() or shipped_record.about() is None:
         return
-    labels = standing_labels(resources.bundled_labels_database(class_set), class_set)
+    labels = current_labels(resources.bundled_labels_database(class_set), class_set)
     st.subheader("The bundled labels")
     stored_count = len(set(labels["map_id"]) & set(stored_maps.map_facts(resources.database())["map_id"]))
     stored_note = "none of them is stored here" if not stored_count else f"{stored_count} of them are stored here"

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core.labelling import assignment_service
-from core.labelling.assignment import ORDERS, Rules, Standing
+from core.labelling.assignment import ORDERS, AnnotatorStatus, Rules
 from core.labelling.projects import ProjectRecipe, make_project, order_anew
 from core.store import classifiers, labels, projects
 from core.store.database import Database
@@ -123,7 +123,7 @@ def order_again(db: Database, project: projects.Project, by: str) -> None:
             st.success(f"{count} maps that still need labels have been reordered.")
 
 
-def reason(level: Standing) -> str:
+def reason(level: AnnotatorStatus) -> str:
     """Why somebody is paused, as an admin reads it; "" for who is not."""
     reasons = {
         "gold": f"{level.right} of the last {level.golds} gold maps were right",
@@ -140,10 +140,10 @@ def people_of(db: Database, project: projects.Project, by: str) -> None:
     if not board.people:
         st.caption("Nobody was handed a map yet.")
         return
-    standing = {name: board.standing(name) for name in board.people}
+    status = {name: board.status(name) for name in board.people}
     rows = [
         {"person": name, "phase": level.phase, "gold right": f"{level.right} of {level.golds}", "why": reason(level)}
-        for name, level in standing.items()
+        for name, level in status.items()
     ]
     show_table(pd.DataFrame(rows))
     left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")

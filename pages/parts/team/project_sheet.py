@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from core.errors import AtlasError, StoreError
 from core.labelling import assignment_service
-from core.labelling.assignment import Standing
+from core.labelling.assignment import AnnotatorStatus
 from core.patterns.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database
@@ -43,20 +43,20 @@ def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
             if choice.map_id not in passes
         ],
         "project": project,
-        "word": word(handed.standing, complete=handed.complete, empty=not handed.choices),
+        "word": word(handed.status, complete=handed.complete, empty=not handed.choices),
     }
     rows = labels.maps_of(db, [handed_out.map_id for handed_out in handed.choices])
     name, payload = with_maps(header, rows, about=passes)
     return Sheet(name, payload, len(rows))
 
 
-def word(standing: Standing, *, complete: bool = False, empty: bool = False) -> str:
+def word(status: AnnotatorStatus, *, complete: bool = False, empty: bool = False) -> str:
     """What a person is told about where they stand, "" for nothing."""
-    if standing.phase == "paused":
-        return standing.why
-    if standing.phase == "training":
+    if status.phase == "paused":
+        return status.why
+    if status.phase == "training":
         return (
-            f"Training, round {standing.round}: {standing.exemplars} labelled, {standing.trained} right. After each "
+            f"Training, round {status.round}: {status.exemplars} labelled, {status.trained} right. After each "
             "map you are told which class it has."
         )
     if complete:
@@ -112,9 +112,9 @@ def _take(db: Database, events: list[dict[str, Any]], secret: str, reply: dict[s
     recorded = assignment_service.record(db, events, secret=secret)
     reply["acknowledged"][events[0]["batch"]] = recorded.acknowledged
     reply["feedback"] += [vars(answer) for answer in recorded.feedback]
-    for standing in recorded.standing.values():
-        reply["word"] = word(standing)
-        reply["paused"] = standing.phase == "paused"
+    for status in recorded.statuses.values():
+        reply["word"] = word(status)
+        reply["paused"] = status.phase == "paused"
 
 
 def _keep_what_can_be(db: Database, events: list[dict[str, Any]], secret: str) -> int:

@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.patterns import agreement
 from core.patterns.agreement import alpha_of_people
-from core.patterns.snapshot import known_class_set, standing_labels
+from core.patterns.snapshot import current_labels, known_class_set
 from core.store import labels
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
@@ -73,7 +73,7 @@ def show(tools: DeltaGenerator) -> None:
     class_set = pick_class_set(db)
     db, _ = labels_to_read(db, class_set)
     say_unknown(db, class_set)
-    standing = standing_labels(db, class_set)
+    standing = current_labels(db, class_set)
     if standing.empty:
         st.info(
             "Nobody has labelled a map of this class set yet: label some on the Label page, or add the bundled "

@@ -15,7 +15,7 @@ from core.labelling.crowd import METHODS
 from core.patterns.agreement import consensus, inputs_of
 from core.patterns.classifier_registry import bundled_about, bundled_classifier, bundled_labels, training_options
 from core.patterns.retraining import compared
-from core.patterns.snapshot import snapshot, standing_labels
+from core.patterns.snapshot import current_labels, snapshot
 from core.reading import lines_of, read_text
 from core.store import classifiers
 from core.store.database import Database
@@ -297,7 +297,7 @@ def show(tools: DeltaGenerator) -> None:
     """The view."""
     db = resources.database()
     class_set = pick_class_set(db)
-    standing = standing_labels(db, class_set)
+    standing = current_labels(db, class_set)
     nobody = standing.empty
     if not nobody:
         labelled = consensus(standing)
