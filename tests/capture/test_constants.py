@@ -72,7 +72,7 @@ def test_a_head_that_reaches_nothing_is_stuck_and_the_others_are_not():
 
 def test_what_cannot_be_fitted_is_refused_in_a_sentence():
     checkpoint = classifier("bert")
-    with pytest.raises(InputError, match="seen 1 rows and 6 labels"):
+    with pytest.raises(InputError, match="got 1 examples and 6 labels"):
         optimal_constants(checkpoint, [checkpoint.encode("a")], LABELS)
     other = classifier("opt")
     with pytest.raises(CheckpointError, match="BERT- or GPT-2-like classifier"):

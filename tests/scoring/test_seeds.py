@@ -20,7 +20,7 @@ def test_each_pair_of_levels_of_two_seeds_meets_once(side):
 
 
 def test_a_square_of_two_is_refused():
-    with pytest.raises(ValueError, match="3 or more"):
+    with pytest.raises(ValueError, match="at least 3"):
         square(2)
 
 

@@ -154,7 +154,7 @@ def test_impossible_poolings(family, pooling, message):
 
 
 def test_a_head_reads_from_a_known_place():
-    with pytest.raises(CheckpointError, match="reads from one of auto, cls"):
+    with pytest.raises(CheckpointError, match="must be one of auto, cls"):
         fresh_classifier(tiny("bert"), ("one", "other"), pooling="max")
 
 
