@@ -306,20 +306,16 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
     times = (np.bincount(rng.integers(0, len(tables), len(tables)), minlength=len(tables)) for _ in range(RESAMPLES))
     size = tables.shape[1]
     sums = np.array([drawn.astype(float) @ tables.reshape(len(tables), -1) for drawn in times]).reshape(-1, size, size)
-    kappas = _kappas(sums)
+    # Cohen's kappa of each resample; NaN if both raters used only one class.
+    n = sums.sum((-2, -1))
+    same = np.diagonal(sums, axis1=-2, axis2=-1)
+    equal, chance = same.sum(-1) / n, (sums.sum(-1) * sums.sum(-2)).sum(-1) / n**2
+    single = same.max(-1) == n
+    kappas = np.where(single, np.nan, (equal - chance) / np.where(single, 1.0, 1.0 - chance))
     if np.isnan(kappas).all():
         return float("nan"), float("nan")
     low, high = ends(kappas, len(tables))
     return float(low), float(high)
-
-
-def _kappas(tables: np.ndarray) -> np.ndarray:
-    """Return Cohen's kappa of each table [..., i, j]; NaN if both raters used only one class."""
-    n = tables.sum((-2, -1))
-    same = np.diagonal(tables, axis1=-2, axis2=-1)
-    equal, chance = same.sum(-1) / n, (tables.sum(-1) * tables.sum(-2)).sum(-1) / n**2
-    single = same.max(-1) == n
-    return np.where(single, np.nan, (equal - chance) / np.where(single, 1.0, 1.0 - chance))
 
 
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:

@@ -77,17 +77,13 @@ def verdict(figure: Figure | None, measured: Measured | None, place: Measurement
         return CANNOT, place.missing
     if figure.task is not None and figure.task not in place.official:
         return CANNOT, "other rows: these are not GLUE's own dev rows"
-    return _within(figure, measured.estimate)
-
-
-def _within(figure: Figure, estimate: Estimate) -> tuple[Verdict, str]:
-    low, high = estimate.low, estimate.high
+    low, high = measured.estimate.low, measured.estimate.high
     if low is None or high is None:
         return CANNOT, "ours has no interval"
     if low - figure.error <= figure.value <= high + figure.error:
         return AGREES, f"{figure.value:.3g} lies within {low:.3g} to {high:.3g}"
-    side = "above" if estimate.value > figure.value else "below"
-    return DIFFERS, f"ours is {abs(estimate.value - figure.value):.3g} {side} it, beyond the interval"
+    side = "above" if measured.estimate.value > figure.value else "below"
+    return DIFFERS, f"ours is {abs(measured.estimate.value - figure.value):.3g} {side} it, beyond the interval"
 
 
 def paired(

@@ -180,28 +180,22 @@ def _baseline(
 ) -> np.ndarray:
     even = visible / np.maximum(visible.sum(-1, keepdims=True), 1)
     if role in OWN_DISTANCE:
-        return _at_the_distance(weights, cells, visible, even)
+        # OWN_DISTANCE: each target counts the head's mean weight on other visible cells at its distance, or uniform
+        # attention without any.
+        length, elsewhere = len(cells), visible & ~cells
+        queries, keys = np.nonzero(cells)
+        at = keys - queries + length - 1
+        slanted = np.zeros((*weights.shape[:-2], length, 2 * length))  # row q begins at length - 1 - q: distances below
+        slanted[..., :length] = (weights * elsewhere)[..., ::-1, :]  # each other, once a row is one shorter
+        flat = slanted.reshape(*weights.shape[:-2], -1)[..., : length * (2 * length - 1)]
+        sums = flat.reshape(*weights.shape[:-2], length, 2 * length - 1).sum(-2)
+        offset = np.arange(length) - np.arange(length)[:, None] + length - 1
+        counts = np.bincount(offset[elsewhere], minlength=2 * length - 1)
+        expected = np.where(counts[at] > 0, sums[..., at] / np.maximum(counts[at], 1), even[queries, keys])
+        return np.asarray(expected.sum(-1) / cells.any(-1).sum())
     if role in ("duplicate", "prefix"):
         return np.full(weights.shape[:-2], np.nan) if control is None else on_targets(control, cells)
     return np.broadcast_to(on_targets(even, cells), weights.shape[:-2]).copy()
-
-
-def _at_the_distance(weights: np.ndarray, cells: np.ndarray, visible: np.ndarray, even: np.ndarray) -> np.ndarray:
-    """The baseline of OWN_DISTANCE: for each target, the head's mean weight on other cells at its distance.
-
-    If there is no such visible cell, uniform attention.
-    """
-    length, elsewhere = len(cells), visible & ~cells
-    queries, keys = np.nonzero(cells)
-    at = keys - queries + length - 1
-    slanted = np.zeros((*weights.shape[:-2], length, 2 * length))  # row q begins at length - 1 - q: distances below
-    slanted[..., :length] = (weights * elsewhere)[..., ::-1, :]  # each other, once a row is one shorter
-    flat = slanted.reshape(*weights.shape[:-2], -1)[..., : length * (2 * length - 1)]
-    sums = flat.reshape(*weights.shape[:-2], length, 2 * length - 1).sum(-2)
-    offset = np.arange(length) - np.arange(length)[:, None] + length - 1
-    counts = np.bincount(offset[elsewhere], minlength=2 * length - 1)
-    expected = np.where(counts[at] > 0, sums[..., at] / np.maximum(counts[at], 1), even[queries, keys])
-    return np.asarray(expected.sum(-1) / cells.any(-1).sum())
 
 
 # ---------------------------------------------------------------- over many inputs

@@ -193,7 +193,26 @@ def import_rows(
             )
     if refused and not keep_rest:
         return Imported(number, 0, 0, 0, sorted(refused))
-    return _stored(db, rows, refused, number, keep_rest=keep_rest)
+    try:
+        with db.write() as cursor:
+            for row in rows:
+                if "class_events" in row.row:
+                    try:
+                        add_history(cursor, row.event["class_set"], row.row["class_events"])
+                    except InputError as error:
+                        refused.append((row.number, str(error)))
+            maps = _store_their_maps(cursor, rows, refused)
+            good = _without(rows, refused)
+            why = refusals(cursor, [row.event for row in good])
+            refused += [(good[index].number, reason) for index, reason in why.items()]
+            refused += _duplicates(_without(good, refused))
+            if refused and not keep_rest:
+                raise _RefusedError
+            events = [row.event for row in _without(good, refused)]
+            new = add_events(cursor, events)
+    except _RefusedError:
+        return Imported(number, 0, 0, 0, sorted(refused))
+    return Imported(number, new, len(events) - new, maps, sorted(refused), _notes(db, rows))
 
 
 def _short(error: BaseException) -> str:
@@ -319,31 +338,6 @@ def _duplicates(rows: list[_Incoming]) -> list[tuple[int, str]]:
 
 class _RefusedError(Exception):
     """Rolls back the transaction if `keep_rest` is false."""
-
-
-def _stored(
-    db: Database, rows: list[_Incoming], refused: list[tuple[int, str]], total: int, *, keep_rest: bool
-) -> Imported:
-    try:
-        with db.write() as cursor:
-            for row in rows:
-                if "class_events" in row.row:
-                    try:
-                        add_history(cursor, row.event["class_set"], row.row["class_events"])
-                    except InputError as error:
-                        refused.append((row.number, str(error)))
-            maps = _store_their_maps(cursor, rows, refused)
-            good = _without(rows, refused)
-            why = refusals(cursor, [row.event for row in good])
-            refused += [(good[index].number, reason) for index, reason in why.items()]
-            refused += _duplicates(_without(good, refused))
-            if refused and not keep_rest:
-                raise _RefusedError
-            events = [row.event for row in _without(good, refused)]
-            new = add_events(cursor, events)
-    except _RefusedError:
-        return Imported(total, 0, 0, 0, sorted(refused))
-    return Imported(total, new, len(events) - new, maps, sorted(refused), _notes(db, rows))
 
 
 def _notes(db: Database, rows: list[_Incoming]) -> list[str]:
