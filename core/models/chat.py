@@ -56,8 +56,9 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     except Exception as error:  # templates fail with classes of jinja2's own, and with whatever they compute
         why = str(error).strip().splitlines()
         raise CheckpointError(
-            f"A chat template only writes messages out; that of {checkpoint.name} cannot, or may not do what it tries "
-            f"({why[0] if why else type(error).__name__}): type the prompt as plain text, or mend chat_template."
+            f"A chat template must only format messages; that of {checkpoint.name} fails or does more "
+            f"({why[0] if why else type(error).__name__}). Type the prompt as plain text, or correct "
+            "chat_template."
         ) from error
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:
         raise CheckpointError(

@@ -440,8 +440,8 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
         if not readable:
             config.inside(name)
         raise CheckpointError(
-            f'No folder and no hub id is called "{name[:120]}"; bundled names that open: '
-            f"{', '.join(bundled_names()) or 'none'}."
+            f'No folder and no hub ID is called "{name[:120]}"; bundled names that can be opened: '
+            f"{', '.join(bundled_names()) or 'none'}. Choose one of them, or correct the name."
         )
     return _downloaded(hub_id["name"], revision or hub_id["revision"], on_progress)
 

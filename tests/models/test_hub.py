@@ -70,7 +70,7 @@ def test_a_revision_has_weights_of_its_own_and_an_unknown_one_is_named(hub):
     assert open_checkpoint(f"{NAME}@v2").weights_hash == second.weights_hash  # as studies are told one
     with pytest.raises(CheckpointError, match='no revision "v3"; leave the revision empty'):
         locate(NAME, revision="v3")
-    with pytest.raises(CheckpointError, match="No folder and no hub id"):
+    with pytest.raises(CheckpointError, match="No folder and no hub ID"):
         locate(f"{NAME}@../main")
 
 
