@@ -2,13 +2,14 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..attention import AttentionMaps, Head
 from ..errors import JobError
+from ..report.records import REPORT, records_of
 from ..store.findings import Number
 from ..store.rows import Row
 from ..studies.lookup import find_study
@@ -38,12 +39,15 @@ def has_numbers(study: str, rows: Sequence[Row]) -> bool:
 
 
 def _numbers(study: str, rows: Sequence[Row]) -> Iterator[Number]:
-    try:
-        records = find_study(study).records(rows)
-    except JobError:  # of an earlier version
-        return
-    for record in records:
-        yield from (number for number in record.numbers() if _is_finite(number.value))
+    numbers: Iterable[Number]
+    if study == REPORT:
+        numbers = (value.number for value in records_of(rows).values)
+    else:
+        try:
+            numbers = (number for record in find_study(study).records(rows) for number in record.numbers())
+        except JobError:  # of an earlier version
+            return
+    yield from (number for number in numbers if _is_finite(number.value))
 
 
 def _is_finite(value: float | None) -> bool:

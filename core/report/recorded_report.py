@@ -26,11 +26,10 @@ from .evidence import Evidence, Origin, StepResult
 from .ids import Part
 from .plan import CUT_WORDS, ReportOptions, ReportStep
 from .published_values import REPLICATION
-from .records import Records, StepRecord, records_of
+from .records import REPORT, Records, StepRecord, records_of
 from .rendering.words import About
 from .report import stored_beside
 
-REPORT = "reproduce"  # the study that keeps reports
 ROWS = ("limit", "split")  # options that say how many rows
 CLASSIFIERS = ("classifier", "name")  # options that say by which one: with a better one a step is the same
 BY_COMMAND = {  # parts that a study's own command makes for the record: its runs stand beside the reports'

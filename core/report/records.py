@@ -7,8 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
 
+from ..store.findings import Number
 from ..store.rows import Row, plain
 from ..studies.records import record_of
+
+REPORT = "reproduce"  # the study under which reports are stored
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,12 @@ class ValueRecord:
     position: float | None
     verdict: str
     why: str
+
+    @property
+    def number(self) -> Number:
+        """What findings and pictures show of it."""
+        item = " ".join(part for part in (self.item, self.condition, self.task) if part)
+        return Number(item, f"{self.exhibit}, {self.checkpoint}", self.value, self.low, self.high, None, self.n)
 
 
 @dataclass(frozen=True)

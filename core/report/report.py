@@ -27,7 +27,7 @@ from .measures.registry import MEASURES
 from .measures.scores import head_maps
 from .plan import COME_WITH, TUNED, ReportOptions, ReportStep, plan
 from .published_values import REPLICATION, figures
-from .records import ClaimRecord, Records, StepRecord, ValueRecord, rows_of
+from .records import REPORT, ClaimRecord, Records, StepRecord, ValueRecord, rows_of
 from .verdicts import MeasurementContext, paired
 
 # ---------------------------------------------------------------- stored runs with other settings
@@ -90,7 +90,7 @@ def _resolved(folder: Any) -> str | None:
     return None if folder is None else str(Path(str(folder)).expanduser().resolve())
 
 
-STUDY_NAME = "reproduce"
+STUDY_NAME = REPORT
 
 
 @dataclass(frozen=True)

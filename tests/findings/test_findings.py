@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -19,6 +19,7 @@ from core.errors import InputError, StoreError
 from core.findings import export, pinning
 from core.findings.figures import has_numbers, numbers_of, pictures_of
 from core.findings.result_page import result_page
+from core.report.records import REPORT, Records, ValueRecord, rows_of
 from core.store import findings, runs
 from core.store.database import Database
 from core.store.findings import Number
@@ -144,6 +145,23 @@ def test_a_number_says_what_was_measured_once_and_whose_it_is():
     assert numbers_of("prune", steps) == (
         Number("25% of heads", "f1, heads removed by random 1", 0.5, 0.25, 0.75, n=8),
     )
+
+
+def test_a_report_has_the_numbers_that_it_compares_with_printed_ones():
+    blank = dict.fromkeys(column.name for column in fields(ValueRecord))
+    ours = {
+        "exhibit": "shares",
+        "checkpoint": "atlas-encoder",
+        "task": "sst2",
+        "item": "vertical",
+        "condition": "tuned",
+    }
+    value = ValueRecord(**blank | ours | {"value": 0.8, "low": 0.7, "high": 0.9, "n": 60})
+    rows = rows_of(Records(values=[value, replace(value, value=None)]))
+    assert numbers_of(REPORT, rows) == (Number("vertical tuned sst2", "shares, atlas-encoder", 0.8, 0.7, 0.9, n=60),)
+    assert has_numbers(REPORT, rows)
+    assert len(pictures_of(REPORT, rows)) == 1
+    assert numbers_of(REPORT, [{"kind": "note"}]) == ()
 
 
 @pytest.mark.shipped

@@ -2,7 +2,6 @@
 (`--calibration`), or docs/results/few-inputs.md (without either, about a minute), on standard output."""
 
 import argparse
-import datetime
 import itertools
 import json
 import pathlib
@@ -68,9 +67,8 @@ if wanted.what == "claims":
 elif wanted.json:
     sys.stdout.write(json.dumps(registry.as_json(_outcomes()), indent=1) + "\n")
 elif wanted.calibration:
-    today = datetime.datetime.now(datetime.UTC)
     before = (config.PROJECT / "docs" / "results" / "calibration.md").read_text(encoding="utf-8")
-    made = calibration_page.page(_outcomes(), registry.cases(), before, f"{today.day} {today:%B}")
+    made = calibration_page.page(_outcomes(), registry.cases(), before)
     sys.stdout.write(made)
 else:
     sys.stdout.write(few_inputs.page(studies=wanted.studies, heads=tuple(wanted.heads), seed=wanted.seed))

@@ -15,31 +15,30 @@ _SECTIONS = {
 
 @dataclass(frozen=True)
 class Line:
-    """What the page says of a case: draws, rate, limit, whether it keeps within, and when it was drawn; as printed."""
+    """What the page says of a case: draws, rate, limit, and whether it keeps within; as printed."""
 
     draws: str
     rate: str
     limit: str
     within: str
-    drawn: str
 
 
-def line_of(outcome: Outcome, day: str) -> Line:
+def line_of(outcome: Outcome) -> Line:
     """Of a case that was drawn."""
     number = "{:.2f}" if outcome.case.expected == "at most" else "{:.1%}"
     numbers = (number.format(value) for value in (outcome.rate, outcome.limit))
-    return Line(str(outcome.draws), *numbers, "yes" if outcome.within else "**no**", day)
+    return Line(str(outcome.draws), *numbers, "yes" if outcome.within else "**no**")
 
 
 def lines_now(text: str) -> dict[tuple[str, str], Line]:
-    """Of a page, by study and world: what stands for those that are not drawn again. The last five columns."""
+    """Of a page, by study and world: what stands for those that are not drawn again. The last four columns."""
     rows = ([cell.strip() for cell in row[1:-1].split("|")] for row in text.splitlines() if row.startswith("| "))
-    return {(cells[0], cells[1]): Line(*cells[-5:]) for cells in rows if len(cells) > 7 and cells[0] != "study"}
+    return {(cells[0], cells[1]): Line(*cells[-4:]) for cells in rows if len(cells) > 6 and cells[0] != "study"}
 
 
-def page(outcomes: Sequence[Outcome], listed: Sequence[Case], before: str, day: str) -> str:
+def page(outcomes: Sequence[Outcome], listed: Sequence[Case], before: str) -> str:
     """The whole page: cases that were drawn as they came out, the others of `listed` as `before` has them."""
-    lines = lines_now(before) | {(one.case.study, one.case.world): line_of(one, day) for one in outcomes}
+    lines = lines_now(before) | {(one.case.study, one.case.world): line_of(one) for one in outcomes}
     parts = [_INTRODUCTION.replace("{sentences}", _sentences())]
     for expected, (title, said, way) in _SECTIONS.items():
         of_kind = [case for case in listed if case.expected == expected]
@@ -56,23 +55,13 @@ def _sentences() -> str:
 def table(listed: Sequence[Case], lines: dict[tuple[str, str], Line], said: str, way: str) -> str:
     """Markdown, one row a study and world; what is planted where something is to be found."""
     is_known = any(case.planted for case in listed)
-    head = [
-        "study",
-        "world",
-        "inputs",
-        *(["planted"] if is_known else []),
-        "draws",
-        said,
-        f"limit ({way})",
-        "within",
-        "drawn",
-    ]
-    rows = [f"| {' | '.join(head)} |", f"|---|---|--:|{'---|' if is_known else ''}--:|--:|--:|---|---|"]
+    head = ["study", "world", "inputs", *(["planted"] if is_known else []), "draws", said, f"limit ({way})", "within"]
+    rows = [f"| {' | '.join(head)} |", f"|---|---|--:|{'---|' if is_known else ''}--:|--:|--:|---|"]
     for case in listed:
-        line = lines.get((case.study, case.world), Line("0", "", "", "not drawn", ""))
+        line = lines.get((case.study, case.world), Line("0", "", "", "not drawn"))
         planted = case.planted and f"{case.planted.size:.3g} {case.planted.unit}"
         cells = [case.study, case.world, str(case.inputs), *([planted or "strong weights"] if is_known else [])]
-        rows.append(f"| {' | '.join((*cells, line.draws, line.rate, line.limit, line.within, line.drawn))} |")
+        rows.append(f"| {' | '.join((*cells, line.draws, line.rate, line.limit, line.within))} |")
     return "\n".join(rows)
 
 
@@ -137,11 +126,12 @@ This page is written by
 
     python -m tests.simulations --calibration > calibration.md
 
-(what is not drawn, by `--study` or `--world`, stands as docs/results/calibration.md has it, with its day) and, as
+(what is not drawn, by `--study` or `--world`, stands as docs/results/calibration.md has it) and, as
 {study: {world: {rate, draws, limit}}}, by `python -m tests.simulations --json` (`--quick` for the few draws of every
 test run; `--values FILE` keeps what was drawn, so that a long run can be stopped and taken up, and `--drawn` writes the
 page of that alone). A world is planted, a study is run in it, and what it claims is counted: over all heads and names
-together, so one wrong claim of one head is a wrong claim of the study. A limit is how far a true rate of exactly 5 %
+together, so one wrong claim of one head is a wrong claim of the study. The seeds are 0 to the number of draws less one.
+A limit is how far a true rate of exactly 5 %
 (90 %, 93 %) goes in 99 of 100 such simulations of so many draws: few draws show that nothing is badly wrong, and not
 more.
 

@@ -173,7 +173,7 @@ def finds_of_nouns(random: bool, size: float, seed: int) -> float:
 
 
 def _cases() -> Iterator[Case]:
-    for scale in (1, 8):
+    for scale in (1, 2, 4, 8, 16):
         world = f"untrained weights, queries and keys times {scale}"
         yield Case("hypothesis", world, "nothing", partial(claims_of_untrained, scale), INPUTS, draws=20)
     world = "rows with other case, spaces, marks or accents taken for other inputs"
@@ -183,7 +183,10 @@ def _cases() -> Iterator[Case]:
     # what docs/explanation/hypotheses.md says of batches that share none
     disjoint = f"{BATCHES} batches that share no input, held to 46 %"
     yield Case("hypothesis", disjoint, "nothing", apart, ROWS, quick=40, bound=0.46)
-    for random, least, name in ((False, LEAST, "the least effect"), (True, OF_RANDOM, "the effect of fresh weights")):
+    for random, least, name in (
+        (False, LEAST, "the least effect, beside no fresh weights"),
+        (True, OF_RANDOM, "the effect of fresh weights"),
+    ):
         nouns = Planted(least, "of weight beyond chance", partial(partial, finds_of_nouns, random), is_margin=True)
         world = f"nouns at twice {name}, n = {POWER_INPUTS}"
         yield known("hypothesis", world, nouns, POWER_INPUTS, draws=10, bound=0.8)
