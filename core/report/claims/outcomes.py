@@ -304,7 +304,7 @@ def said(estimate: Estimate | None, digits: int = 3) -> str:
 def points(estimate: Estimate) -> str:
     """Return a change of a score in points: "+1.2 (+0.3 to +2.1) points"."""
     if estimate.low is None or estimate.high is None:
-        return f"{100 * estimate.value:+.1f}"
+        return f"{100 * estimate.value:+.1f} points"
     return f"{100 * estimate.value:+.1f} ({100 * estimate.low:+.1f} to {100 * estimate.high:+.1f}) points"
 
 
