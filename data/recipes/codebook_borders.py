@@ -27,12 +27,13 @@ BORDERS = tuple(border for name in SHIPPED for border in borders(name))
 EACH = 3  # maps on either side
 SIDE, GAP = 150, 40  # pixels of a map, and between the two sides
 DOCS = config.DATA.parent / "docs" / "reference"
-INTRODUCTION = """# The codebook: classes and the borders between them
+INTRODUCTION = """# Codebook
 
-For annotators. The same stands on *Annotate > Codebook*. The pictures are bundled maps; rows are queries, columns
-keys, on the scale 0 to 1 unless it says otherwise. The number of a map is what the codebook measures; it chose the
-pictures, and it labels nothing: a map is of the class that an eye gives it. Close to a border eyes differ:
-[how often](../../data/annotations/README.md).
+The classes of attention maps, and how to decide between two classes. *Annotate > Codebook* shows the same. In the
+figures, rows are queries and columns are keys, on a scale from 0 to 1 unless stated otherwise. The numbers below a
+figure are measurements of its maps, from left to right. They selected the maps and do not decide the label: an
+annotator labels what is visible. Annotators differ most near a border ([agreement](../../data/annotations/README.md)).
+This command writes the page:
 
     python -m data.recipes.codebook_borders"""
 
@@ -92,7 +93,7 @@ def page(sets: tuple[ClassSet, ...]) -> str:
             "",
             f"{classes.source}.",
             "",
-            "| key | class | what the eye sees |",
+            "| key | class | appearance |",
             "|---|---|---|",
         ]
         lines += [f"| {one.key} | {one.title} | {one.eye} |" for one in classes.classes]
@@ -100,12 +101,12 @@ def page(sets: tuple[ClassSet, ...]) -> str:
             low, high = (classes.named(name).title for name in border.classes)
             maps = border_maps(border.name)
             told = [
-                ", ".join(border.caption(one.value) for one in maps if one.class_name == name)
+                "; ".join(border.caption(one.value) for one in maps if one.class_name == name)
                 for name in border.classes
             ]
             lines += ["", f"### {low} or {high}: {border.name.replace('-', ' ')}", "", border.told, "",
-                      f"![{low} at the left, {high} at the right](borders/{border.name}.png)", "",
-                      f"Left, {low}: {told[0]}. Right, {high}: {told[1]}."]  # fmt: skip
+                      f"![{low} on the left, {high} on the right](borders/{border.name}.png)", "",
+                      f"{low} (left): {told[0]}. {high} (right): {told[1]}."]  # fmt: skip
             lines += ["", sides(border)] if sides(border) else []
         lines.append("")
     return "\n".join(lines)
