@@ -90,11 +90,14 @@ _NO_WEIGHTS = re.compile(r"(position_ids|inv_freq|masked_bias|_float_tensor|\bve
 _CLASSIFIER_NAMES = ("classifier", "score", "pre_classifier", "logits_proj", "qa_outputs", "summary.summary")
 _WHAT_TO_DO = (
     (r"lora_|base_layer", "Merge the LoRA adapter into the model with peft (model.merge_and_unload()), and save it."),
-    (r"adapter|prefix_tuning|prompt|ia3", "These are an adapter's weights: open the model with the library that "
+    (r"adapter|prefix_|prompt|ia3", "These are an adapter's weights: open the model with the library that "
      "trained it, merge or remove the adapter, and save the model."),
+    (r"_scale(_inv)?$|qweight|qzeros|scales$|absmax|quant_", "These belong to quantised weights: open a checkpoint "
+     "with weights in float32, bfloat16 or float16."),
     (r"distance_embedding", "Relative positions of this family are computed by transformers 4 and not by version 5: "
      "choose a checkpoint with absolute positions."),
 )  # fmt: skip
+_ADDED = re.compile(r"lora_|^(\w+\.)?(prefix_encoder|prompt_embeddings|prompt_encoder)\.")  # what an adapter adds
 
 
 def refuse_no_text(config: Any, name: str) -> None:
@@ -168,22 +171,21 @@ def refuse_unread(
     prefix = f"{getattr(model, 'base_model_prefix', '')}."
     parts = {part for part, _ in base.named_children() if "pooler" not in part}
     weights = sorted(key for key in unread if not _is_buffer(key, tensors))
-    inside = [key for key in weights if key.removeprefix(prefix).partition(".")[0] in parts or re.search("lora_", key)]
+    inside = [key for key in weights if key.removeprefix(prefix).partition(".")[0] in parts or _ADDED.search(key)]
     if inside:
         advice = next((what for mark, what in _WHAT_TO_DO if any(re.search(mark, key) for key in inside)), None)
+        layers = model.config.num_hidden_layers
+        if any(int(number) >= layers for key in inside for number in re.findall(r"\.(\d+)\.", f".{key}")[:1]):
+            advice = advice or f"config.json has {layers} layers: correct it, or save the checkpoint again."
         raise CheckpointError(
             f"Every weight of a checkpoint's embeddings and layers must be used; {len(inside)} of {name} would not be, "
             f"{inside[0][:120]} first. "
-            + (
-                advice
-                or f"config.json has {model.config.num_hidden_layers} layers: correct it, or save the checkpoint again "
-                "with the version of transformers that trained it."
-            )
+            + (advice or "Save the checkpoint again with the version of transformers that trained it.")
         )
     if str(getattr(model.config, "position_embedding_type", "")).startswith("relative_key") and not any(
         "distance_embedding" in key for key, _ in model.named_parameters()
     ):
-        raise CheckpointError(f"The positions of {name} are relative (position_embedding_type). {_WHAT_TO_DO[2][1]}")
+        raise CheckpointError(f"The positions of {name} are relative (position_embedding_type). {_WHAT_TO_DO[-1][1]}")
     if not weights:
         return ()
     if len(weights) == 1:
@@ -218,6 +220,13 @@ def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, 
         raise CheckpointError(
             f"Predicting words needs a trained language model head; {name} was saved without one ({missing[0]}). "
             "Choose a checkpoint with such a head."
+        )
+    renamed = next((key for key in report["unexpected_keys"] if missing and key.endswith(f".{missing[0]}")), None)
+    if renamed is not None:
+        raise CheckpointError(
+            f"Weights must have the names of their model's class; {missing[0]} is called {renamed[:120]} in the file "
+            f"of {name}: remove {renamed.removesuffix(missing[0])[:60]!r} from the names, or save the model with "
+            "save_pretrained."
         )
     shown = (missing or [str(key) for key in mismatched])[0]
     raise CheckpointError(

@@ -65,6 +65,9 @@ UNREAD = {
     "a bottleneck adapter": ({"encoder.layer.0.output.adapters.task.adapter_up.weight": torch.ones(32, 4)}, "adapter"),
     "LoRA that was not merged": ({f"{LAYER}.query.lora_A.default.weight": torch.ones(4, 32)}, "merge_and_unload"),
     "a layer that the config leaves out": ({"encoder.layer.3.output.dense.weight": torch.ones(32, 64)}, "3 layers"),
+    "a prefix that was trained": ({"prefix_encoder.embedding.weight": torch.ones(4, 64)}, "adapter"),
+    "scales of quantised weights": ({f"{LAYER}.query.weight_scale": torch.ones(32)}, "quantised"),
+    "cross attention": ({"encoder.layer.0.crossattention.self.query.weight": torch.ones(32, 32)}, "trained it"),
     "an embedding that nothing adds": ({"embeddings.entity_embeddings.weight": torch.ones(3, 32)}, "entity_embeddings"),
 }
 
@@ -80,6 +83,13 @@ def test_weights_of_layers_or_embeddings_that_nothing_reads_are_refused_by_name(
 def test_relative_positions_are_refused_where_their_weights_are_missing_too(bert):
     with_config(bert, position_embedding_type="relative_key")
     assert "position_embedding_type" in refused(lambda: open_checkpoint(str(bert)))
+
+
+@pytest.mark.parametrize("prefix", ["module.", "model.encoder."])
+def test_weights_under_other_names_are_said_to_have_them(bert, prefix):  # what DDP and training frameworks save
+    weights = load_file(bert / "model.safetensors")
+    save_file({f"{prefix}{key}": value for key, value in weights.items()}, bert / "model.safetensors", {"format": "pt"})
+    assert f"remove {prefix!r}" in refused(lambda: open_checkpoint(str(bert)))
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
@@ -323,7 +333,7 @@ def test_token_types_are_never_given_to_a_decoder_as_tokens():
 TABLES = {
     "bert": (SIZES, 32), "roberta": (SIZES, 32), "xlm-roberta": (SIZES, 32), "camembert": (SIZES, 32),
     "xlm-roberta-xl": (SIZES, 32), "data2vec-text": (SIZES, 32), "esm": (SIZES, 32),
-    "mpnet": (SIZES, 32), "electra": ({**SIZES, "embedding_size": 16}, 32),
+    "mpnet": (SIZES, 32), "ibert": (SIZES, 32), "electra": ({**SIZES, "embedding_size": 16}, 32),
     "gpt2": ({"n_embd": 32, "n_layer": 3, "n_head": 4}, 32),
     "opt": ({"hidden_size": 32, "ffn_dim": 64, "num_hidden_layers": 3, "num_attention_heads": 4,
              "word_embed_proj_dim": 32}, 32),
@@ -333,7 +343,16 @@ TABLES = {
 @pytest.mark.parametrize("family", TABLES)
 def test_a_long_text_is_cut_to_the_rows_of_the_position_table(family):
     sizes, length = TABLES[family]
-    padded = family in ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "data2vec-text", "esm", "mpnet")
+    padded = family in (
+        "roberta",
+        "xlm-roberta",
+        "camembert",
+        "xlm-roberta-xl",
+        "data2vec-text",
+        "esm",
+        "mpnet",
+        "ibert",
+    )
     tokenizer = wordpiece() if family not in ("gpt2", "opt") else byte_level()
     ids = {"pad_token_id": 1 if padded else 0, "bos_token_id": 0, "eos_token_id": 0}
     rows = {"n_positions" if family == "gpt2" else "max_position_embeddings": length + 2 * padded}
