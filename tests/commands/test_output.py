@@ -131,7 +131,7 @@ def test_a_wrong_option_is_one_sentence_and_status_2(tmp_path):
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.strip().count("\n") == 0
-    assert "'conut' was given" in done.stderr
+    assert "got 'conut'" in done.stderr
 
 
 def test_while_the_app_holds_the_file_the_work_is_done_and_can_be_imported(tmp_path):

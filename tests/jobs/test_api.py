@@ -160,7 +160,7 @@ def test_where_all_units_fail_alike_their_error_is_the_jobs(db, folder):
 def test_bad_options_and_names_become_the_jobs_error_in_one_sentence(db):
     for study, options, said in [
         (TINY, {"count": 2000}, "At most 1000 squares can be made, but 2000 were asked for; ask for fewer."),
-        (TINY, {"cuont": 2}, "'cuont' was given"),
+        (TINY, {"cuont": 2}, "got 'cuont'"),
         ("no-such-study", {}, "'no-such-study' is not"),
         ("os; import sys", {}, "letters, digits and dashes"),
         (TINY, {"count": 0}, "must select at least one unit of work for tiny"),

@@ -84,7 +84,7 @@ def test_what_cannot_be_compared(pair, tmp_path):
     study = change.STUDY
     with pytest.raises(InputError, match="must have a checkpoint after fine-tuning; got none"):
         study.units(change.ChangeOptions(pair[0]))
-    with pytest.raises(InputError, match="choose a task"):
+    with pytest.raises(InputError, match="Choose a task"):
         study.units(change.ChangeOptions(pair[0], (pair[0],)))
     other = saved(tmp_path / "other", "roberta", tiny("roberta").tokenizer)
     options = change.ChangeOptions(pair[0], (other,), task="sst2", limit=3)

@@ -39,7 +39,7 @@ def test_similarity_by_layer_with_entropy_beside_it(options):
         assert by_name["random pairs", layer]["low"] <= by_name["random pairs", layer]["value"]
     assert all(0 <= by_name[ENTROPY, layer]["value"] <= 1 for layer in (1, 2, 3))
     assert by_name["same word", 0]["value"] > by_name["random pairs", 0]["value"]
-    with pytest.raises(InputError, match="there is 1 row"):
+    with pytest.raises(InputError, match="At least two inputs must be compared; got 1"):
         rows_of("representation", options | {"limit": 1})
 
 
