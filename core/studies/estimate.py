@@ -20,7 +20,8 @@ class Estimate:
 
     def __neg__(self) -> "Estimate":
         """The estimate with its sign turned."""
-        return Estimate(-self.value, *(None if end is None else -end for end in (self.high, self.low)), unit=self.unit)
+        low, high = (None if end is None else -end for end in (self.high, self.low))
+        return Estimate(-self.value, low, high, self.unit)
 
     def __sub__(self, other: "Estimate") -> "Estimate":
         """The difference, as wide as the sum. Raises TypeError if the units differ."""
@@ -33,8 +34,9 @@ class Estimate:
         """
         if self.unit and other.unit and self.unit != other.unit:
             raise TypeError(f'Estimates must have the same unit; got "{self.unit}" and "{other.unit}".')
-        ends = [None if a is None or b is None else a + b for a, b in ((self.low, other.low), (self.high, other.high))]
-        return Estimate(self.value + other.value, *ends, unit=self.unit or other.unit)
+        pairs = ((self.low, other.low), (self.high, other.high))
+        low, high = (None if one is None or two is None else one + two for one, two in pairs)
+        return Estimate(self.value + other.value, low, high, self.unit or other.unit)
 
 
 class HasInterval(Protocol):
@@ -55,7 +57,6 @@ def estimate_of(measured: HasInterval, unit: str = "") -> Estimate | None:
 
 def estimate_in(row: Mapping[str, Any], name: str, low: str, high: str, unit: str = "") -> Estimate | None:
     """Return the estimate in these columns; None if the number is undefined."""
-    value, *ends = (
-        None if found is None or found != found else float(found) for found in map(row.get, (name, low, high))
-    )
-    return None if value is None else Estimate(value, *ends, unit=unit)
+    found = (row.get(column) for column in (name, low, high))
+    value, start, end = (None if number is None or number != number else float(number) for number in found)
+    return None if value is None else Estimate(value, start, end, unit)

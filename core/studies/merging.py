@@ -79,7 +79,7 @@ OfFirst = Annotated[T, First()]
 def merged(partials: Sequence[P]) -> P:
     """Merge at least one partial result as declared. Raises JobError if values that must be equal differ."""
     kind = type(partials[0])
-    declared = _declared(kind)
+    declared = _declared(kind)  # type: ignore[arg-type]  # a class can be hashed
     key = next((name for name, how in declared.items() if isinstance(how, Joined) and how.key), None)
     measured, order = partials, None
     if key is not None:  # sums in floating point depend on the order too
@@ -149,7 +149,7 @@ def added(first: Any, second: Any) -> Any:
 def _declared(kind: type) -> dict[str, Any]:
     """How each field of a record merges; None if its values must be equal."""
     hints = get_type_hints(kind, include_extras=True)
-    return {field.name: _marker(hints[field.name]) for field in fields(kind) if field.init}  # type: ignore[arg-type]
+    return {field.name: _marker(hints[field.name]) for field in fields(kind) if field.init}
 
 
 def _marker(hint: Any) -> Any:

@@ -54,7 +54,7 @@ def test_what_was_registered_is_listed_and_withdrawn_never_deleted(command):
     [
         ((*ADD,), "parameter offset"),
         ((*ADD, "--set", "offset"), "written like feature=noun"),
-        (("test", "nothing"), "is none"),
+        (("test", "nothing"), '"nothing" is unknown'),
         (("withdraw", "nothing"), 'must be given by its ID; got "nothing"'),
     ],
 )
