@@ -63,8 +63,10 @@ def read_text(file: str | Path, *, most: int = LARGEST, given: bool = False) -> 
 def decoded(data: bytes, name: str) -> str:
     """Decode by byte order mark, otherwise as UTF-16 if detected, otherwise as UTF-8. Nothing is replaced.
 
-    Raises InputError naming the first invalid byte.
+    Raises InputError naming the first invalid byte, or the kind of a file that is no text.
     """
+    if kind := next((kind for start, kind in _NO_TEXT if data.startswith(start)), None):
+        raise InputError(f"{name} must be a text file; it is {kind}. Save its content as CSV or plain text.")
     encoding = encoding_of(data)
     try:
         text = data.decode(encoding)
@@ -100,6 +102,10 @@ def plain_ends(text: str) -> str:
 
 # ---------------------------------------------------------------- behind them
 
+_NO_TEXT = (  # how files begin that people give in place of a text
+    (b"PK\x03\x04", "a ZIP archive or an Excel file"), (b"\xd0\xcf\x11\xe0", "an Excel or Word file"),
+    (b"\x1f\x8b\x08", "compressed by gzip"), (b"PAR1", "a Parquet file"), (b"%PDF-", "a PDF file"),
+)  # fmt: skip
 _FLAGS = os.O_RDONLY
 for _name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY"):  # a pipe without a writer would block forever
     _FLAGS |= getattr(os, _name, 0)  # Windows lacks the first two, other systems the third
