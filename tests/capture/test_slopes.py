@@ -78,5 +78,5 @@ def test_the_separators_share_of_norms_spelled_out():
 def test_inputs_without_separators_are_unknown_and_labels_are_needed():
     checkpoint = classifier("gpt2")
     assert bool(separator_slopes(checkpoint, [checkpoint.encode(TEXT[0])], [0]).to_separator.isnan().all())
-    with pytest.raises(InputError, match="seen 1 rows and 0 labels"):
+    with pytest.raises(InputError, match="got 1 examples and 0 labels"):
         separator_slopes(checkpoint, [checkpoint.encode(TEXT[0])], [])

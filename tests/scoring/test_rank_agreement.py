@@ -83,7 +83,7 @@ def test_three_heads_on_four_rows_are_enough():
 
 
 def test_too_little_is_refused():
-    with pytest.raises(InputError, match="seen 2 heads and 5 rows"):
+    with pytest.raises(InputError, match="got 2 heads and 5 examples"):
         operators_agree(np.zeros((2, 2, 5)))
-    with pytest.raises(InputError, match="seen 4 heads and 3 rows"):
+    with pytest.raises(InputError, match="got 4 heads and 3 examples"):
         operators_agree(np.zeros((2, 4, 3)))
