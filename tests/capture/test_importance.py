@@ -130,7 +130,7 @@ def test_scores_use_squared_error():
 def test_what_cannot_be_weighed_is_refused_in_a_sentence():
     checkpoint = classifier("bert")
     some = encodings(checkpoint)
-    with pytest.raises(InputError, match="3 rows and 1 labels"):
+    with pytest.raises(InputError, match="3 examples and 1 labels"):
         gradients(checkpoint, some, [1])
     with pytest.raises(CheckpointError, match="classification head"):
         gradients(tiny("bert"), some, LABELS)
