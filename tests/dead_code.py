@@ -31,6 +31,7 @@ BY_NAME = {
     "changed_head": "the same",
     "job_dependencies": "the same",
     "ablate": "of the notebook API: a reader calls it",
+    "why_maps": "the same",
     "attrs": "pandas keeps there what a data frame is about",
 }
 FOR_TESTS = {
