@@ -18,6 +18,7 @@ from core.drawing.panes import difference, scored_pane, telling_head
 from core.errors import InputError
 from core.frames.records import AnnotatedSentence, Element
 from core.models.checkpoint import Checkpoint
+from core.patterns.classifier_registry import bundled_weights
 from core.scoring.definitions import STATISTICS
 from core.scoring.rollout import rollout
 from core.studies.attention.inputs import SourceText
@@ -161,9 +162,15 @@ QUICK = {"statistics", "disable"}  # of the others each takes seconds
 @pytest.mark.parametrize(
     "study", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in STUDIES]
 )
-def test_studies_give_rows_of_the_heads_that_exist(study, folders):
+def test_studies_give_rows_of_the_heads_that_exist(study, folders, tmp_path):
     first, other = folders
-    given = {"match": {"checkpoint": first, "compare": other}, "change": {"before": first, "after": [other]}}
+    classifier = tmp_path / "classifier.safetensors"
+    classifier.write_bytes(bundled_weights("bert"))
+    given = {
+        "match": {"checkpoint": first, "compare": other},
+        "change": {"before": first, "after": [other]},
+        "pattern-shares": {"checkpoints": [first], "classifier": str(classifier)},
+    }
     rows = rows_of(study, given.get(study, {"checkpoint": first}) | STUDIES[study])
     of_heads = [row for row in rows if row.get("layer") is not None]
     assert {row["layer"] for row in of_heads} == set(ATTENDING["jamba"])

@@ -190,6 +190,8 @@ def _scores(options: ChangeOptions, piece: TaskChange) -> list[ChangeScore]:
         shared: Any = {"before": options.before, "after": piece.after, "task": piece.task, "statistic": statistic}
         shared["n"] = int(heads.n[place])
         for layer in range(heads.value.shape[0]):
+            if all(map(math.isnan, heads.value[layer].ravel())):  # a layer of a hybrid without attention
+                continue
             for head in range(heads.value.shape[1]):
                 ends = _ends(heads, (layer, head, place))
                 lowest = [{"row": name, "cosine": value} for value, name in change.lowest.get((layer, head), [])]
