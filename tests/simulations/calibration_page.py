@@ -157,8 +157,8 @@ Worlds of effects, of shares, of runs and of heads together are drawn as what a 
 has a case here, or a reason not to (`tests/simulations/test_calibration.py`): `change`, `effective`, `development` and
 the gallery test nothing; `syntax` has the intervals of `probe`, `edge-effects` and `representation` those of
 `operators`, `translation` the test of `disable`; criteria of hypotheses are in
-[hypotheses.md](../explanation/hypotheses.md), the report's
-claims in [claims.md](claims.md).
+[hypotheses](../explanation/hypotheses.md), the report's claims in
+[claims.md](claims.md).
 
 Sentences on words are made of these rows, and held to the same worlds:
 
