@@ -491,8 +491,10 @@ class _Table:
         change = estimate_of(effects.mean_intervals(np.zeros_like(means), means[None], most=None)[0])
         if change is None:
             return []
-        ends = {"value": change.value, "low": change.low, "high": change.high}
-        return [MeanOverHeads(**self.about, **ends, heads=len(self.variants))]
+        mean = MeanOverHeads(
+            **self.about, value=change.value, low=change.low, high=change.high, heads=len(self.variants)
+        )
+        return [mean]
 
     def _untouched(self) -> Unmodified:
         metrics = Metrics(tuple(Metric(name, finite(value)) for name, value in self.whole.items()))

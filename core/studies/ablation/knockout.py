@@ -155,8 +155,8 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
                 )
                 for (number, kind, layers), change in zip(cuts, changes, strict=True)
             ),
-            *contrasts(task.key, *(dict(zip(words, values if words else (), strict=True))
-                                   for values in (merged.moved, merged.links))),
+            *(contrasts(task.key, dict(zip(words, merged.moved, strict=True)), dict(zip(words, merged.links, strict=True)))
+              if merged.moved is not None and merged.links is not None else []),
         ]  # fmt: skip
 
     def headline(self, rows: Sequence[Row]) -> Headline:

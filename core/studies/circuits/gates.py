@@ -231,8 +231,10 @@ def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], s
     )[:, list(checkpoint.sets[0].numbers)].flatten(1).numpy()  # fmt: skip
     up, down = gates[: len(stage.targets)], gates[len(stage.targets) :]
     margin = margin_of(options)
-    fitted = {"fits": np.array(stage.targets), "up": up, "down": down}
-    return GatePartial(*shape, margin, price=stage.price, attending=checkpoint.attending, **fitted)
+    return GatePartial(
+        *shape, margin, price=stage.price, fits=np.array(stage.targets), up=up, down=down,
+        attending=checkpoint.attending,
+    )  # fmt: skip
 
 
 def margin_of(options: GatesOptions) -> float:

@@ -107,7 +107,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
         """Exact effects of these rows."""
         opened, pair_rows = setup.opened(options), unit.arguments
         count = len(opened.checkpoint.all_heads)
-        shape = {"layers": opened.checkpoint.layers, "heads": opened.checkpoint.heads}
+        layers, heads = opened.checkpoint.layers, opened.checkpoint.heads
         if pair_rows.step == CHOOSES:
             rows = setup.rows_of(options, split="train", limit=CHOOSING_ROWS) if count > ALL_PAIRS else []
             strongest: tuple[int, ...] = ()
@@ -115,7 +115,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
                 means = np.abs(measured(options, opened, rows, np.zeros((0, 2), dtype=int))[0].mean(1))
                 strongest = tuple(sorted(np.argsort(-means, kind="stable")[: options.strongest].tolist()))
             nothing = np.zeros((0, 0))
-            chosen = PairPartial(np.zeros(0, dtype=int), *shape.values(), nothing, nothing, nothing, nothing,
+            chosen = PairPartial(np.zeros(0, dtype=int), layers, heads, nothing, nothing, nothing, nothing,
                                  strongest=strongest, attending=opened.checkpoint.attending)  # fmt: skip
             return Done(chosen, provenance(opened.checkpoint, [row.id for row in rows]))
         all_rows = setup.rows_of(options)
@@ -123,7 +123,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
         pairs, sampled = _pairs(options, count, pair_rows)
         effects_of_pairs = measured(options, opened, rows, pairs)
         partial = PairPartial(
-            np.array(pair_rows.positions, dtype=int), *shape.values(), *effects_of_pairs, pairs, sampled,
+            np.array(pair_rows.positions, dtype=int), layers, heads, *effects_of_pairs, pairs, sampled,
             attending=opened.checkpoint.attending,
         )  # fmt: skip
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))

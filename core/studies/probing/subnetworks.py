@@ -180,7 +180,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         orders: tuple[Order, ...] = ()
         if of.kind == CURVE:
             predicted = pruned_before(on, options.recipe, seed, key, of.share, of.split)  # type: ignore[arg-type]
-            pruned = [Pruned(CURVE, seed, of.split, "before", of.share, predicted)]
+            pruned = [Pruned(CURVE, seed, of.split, "before", of.share or 0.0, predicted)]
         elif of.kind == AFTER:
             points = [(scope, share) for scope in options.scopes for share in options.shares]
             after = pruned_after(on, options.recipe, seed, key, points)

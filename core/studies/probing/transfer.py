@@ -197,7 +197,7 @@ def _frozen(options: TransferOptions, of: TrainingUnit, on: object, shared: tupl
     recipe = replace(options.recipe, train_last=layers - of.frozen)
     told = json.dumps([options.checkpoint, of.task, options.data, recipe.as_options()], sort_keys=True, default=str)
     key = f"freeze-{of.frozen}-s{of.seeds.head}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
-    _, predicted = studies.probing.trials.trial(on, recipe, of.seeds.head, key)  # type: ignore[arg-type]
+    _, predicted = studies.probing.trials.trial(on, recipe, of.seeds.head, key)
     return [
         Predicted(
             FREEZE,
