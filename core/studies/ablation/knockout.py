@@ -155,7 +155,8 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
                 )
                 for (number, kind, layers), change in zip(cuts, changes, strict=True)
             ),
-            *(contrasts(task.key, dict(zip(words, merged.moved, strict=True)), dict(zip(words, merged.links, strict=True)))
+            *(contrasts(task.key, dict(zip(words, merged.moved, strict=True)),
+                        dict(zip(words, merged.links, strict=True)))
               if merged.moved is not None and merged.links is not None else []),
         ]  # fmt: skip
 
