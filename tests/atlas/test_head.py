@@ -51,9 +51,9 @@ def test_every_part_of_the_sentence_is_a_row_with_its_source():
     )
     known = facts(scores, Head(0, 1))
     assert sentence(known) == (
-        "Diagonal in 97% of 300 maps; previous token 0.99 [0.98, 0.99] (baseline 0.10); attends to noun 0.30 "
-        "(baseline 0.12); relates verb-object forward 0.40 (other words at the same distance 0.10); frame score 0.40, "
-        "does not exceed its baselines; accuracy -0.2 [-1.1, 0.6] points when ablated (disable), not significant; "
+        "Diagonal in 97% of 300 maps; previous token 0.99 [0.98, 0.99] (baseline 0.10); attends to noun 0.30 (baseline "
+        "0.12); attends along verb-object forward 0.40 (other words at the same distance 0.10); frame score 0.40, "
+        "not above all four baselines; accuracy -0.2 [-1.1, 0.6] points when ablated (disable), not significant; "
         "importance 0.50, rank 2 of 2; cosine 0.93 with before fine-tuning."
     )
     assert next(fact for fact in known if fact.about == "effect").source == "s, run 2"
@@ -62,7 +62,7 @@ def test_every_part_of_the_sentence_is_a_row_with_its_source():
     assert sentence(facts(scores, Head(3, 3))) == "Nothing is stored of this head yet."
 
 
-def test_whether_an_effect_is_luck_is_told_by_the_correction_over_all_heads():
+def test_whether_an_effect_is_significant_is_told_by_the_correction_over_all_heads():
     row = {"score": "disable/zero heads/sst2 accuracy", "value": 0.02, "low": 0.01, "high": 0.03}
     for q, said in ((0.3, "not significant"), (0.01, "significant"), (None, "significant without correction")):
         assert sentence(facts(frame(row | {"q": q}), Head(0, 1))).endswith(f"points when ablated (zero), {said}.")
@@ -98,7 +98,7 @@ def test_why_a_head_looks_there_names_the_largest_sort_and_the_earlier_heads_it_
     )
     told = facts(scores, Head(0, 1))
     assert sentence(told) == (
-        "attends there because of earlier heads: share 0.50 [0.45, 0.55] (random weights 0.10); "
-        "reads L2H5's output on the key side: share 0.31 [0.28, 0.34]."
+        "largest part of its score variance: earlier heads, 0.50 [0.45, 0.55] (random weights: 0.10); "
+        "L2H5's output is 0.31 [0.28, 0.34] of the score variance on the key side."
     )
     assert {fact.about for fact in told} == {"why"}

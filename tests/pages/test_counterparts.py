@@ -107,7 +107,7 @@ def test_a_match_is_a_picture_with_ribbons_and_both_maps(matched):
 def test_one_head_names_its_counterpart(matched):
     app = opened("heads/one", head="L2H3")
     assert not app.exception
-    assert "Its counterparts" in [one.value for one in app.subheader]
+    assert "Counterparts in other checkpoints" in [one.value for one in app.subheader]
 
 
 @pytest.mark.shipped

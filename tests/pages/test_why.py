@@ -48,7 +48,7 @@ def test_a_click_names_its_cell_in_the_link_before_the_page_runs(monkeypatch):
 def test_one_head_has_a_cell_taken_apart_and_the_map_of_a_group_alone():
     page = opened("heads/one", checkpoint="atlas-encoder", head="L2H5")
     assert not page.exception
-    assert "Why the head attends there" in [one.value for one in page.subheader]
+    assert "Why it attends there" in [tab.label for tab in page.tabs]
     assert "largest term of its score" in said(page)
     before = said(page)
     page.selectbox(key="group").select("token").run()

@@ -79,7 +79,7 @@ _SENTENCES = (
         "q < .05 of effect and contrast; three times the baseline",
         "tests/simulations/test_sentences.py",
     ),
-    ("its *frame score ..., survives its nulls*", "frame-heads", "four nulls, q < .05", "rows below"),
+    ("its *frame score ..., above all four baselines*", "frame-heads", "four nulls, q < .05", "rows below"),
     (
         "headlines of relations and features; heads outlined in pictures",
         "relations, features",

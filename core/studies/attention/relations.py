@@ -117,7 +117,7 @@ class Relations(Attending[RelationsOptions, RelationSums]):
             direction, _, relation = row["score"].partition("/")
             beside = f"(other words at the same distance {row['baseline']:.2f})"
             told.append(f"{relation} {direction} {number(row)} {beside}")
-        return [Fact(self.name, f"relates {', '.join(told)}", source) for source in some["source"].head(1)]
+        return [Fact(self.name, f"attends along {', '.join(told)}", source) for source in some["source"].head(1)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return above_null(

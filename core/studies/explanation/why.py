@@ -171,13 +171,13 @@ class Why(Study[WhyOptions, WhyPartial]):
         """The sort of contributions that has most of its scores, and the earlier heads it reads."""
         own, told = scores.own.sort_values("value", ascending=False), []
         for row in each(own[own["score"].str.startswith("score share/")].head(1)):
-            chance = "" if row["baseline"] != row["baseline"] else f" (random weights {row['baseline']:.2f})"
+            chance = "" if row["baseline"] != row["baseline"] else f" (random weights: {row['baseline']:.2f})"
             told.append(
-                (f"attends there because of {row['score'].rpartition('/')[2]}: share {number(row)}{chance}", row)
+                (f"largest part of its score variance: {row['score'].rpartition('/')[2]}, {number(row)}{chance}", row)
             )
         for row in each(own[own["score"].str.startswith("composition/") & (own["value"] >= WORTH) & (own["low"] > 0)]):
             earlier, _, side = row["score"].rpartition("/")[2].partition(" in the ")
-            told.append((f"reads {earlier}'s output on the {side} side: share {number(row)}", row))
+            told.append((f"{earlier}'s output is {number(row)} of the score variance on the {side} side", row))
         return [Fact(self.name, text, row["source"]) for text, row in told]
 
     def headline(self, rows: Sequence[Row]) -> Headline:

@@ -157,7 +157,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         some = scores.own[scores.own["score"].str.startswith("frames") & scores.own["q"].notna()]
-        said = {True: "exceeds its baselines", False: "does not exceed its baselines"}
+        said = {True: "above all four baselines", False: "not above all four baselines"}
         return [
             Fact("frames", f"frame score {number(row)}, {said[bool(row['q'] < SIGNIFICANT)]}", row["source"])
             for row in each(some)

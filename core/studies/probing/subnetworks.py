@@ -217,6 +217,15 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         networks = Subnetwork.defined(rows)
         less = next(network for network in networks if network.kind == "difference" and network.name == "good less bad")
         full = next(network for network in networks if network.name == "full")
+        if full.constant is not None and full.low is not None and full.low <= full.constant:
+            return Headline(
+                f"Not informative: the unpruned model scores {100 * defined(full.value):.1f}, which is not "
+                f"significantly above a constant prediction ({100 * full.constant:.1f}).",
+                full.n,
+                "dev examples",
+                percent(full.low, full.high),
+                f"constant prediction {100 * full.constant:.1f}",
+            )
         what = "the weights that were removed"
         difference = points_more(defined(less.value), what)
         sure = less.low is not None and less.high is not None and (less.low > 0 or less.high < 0)

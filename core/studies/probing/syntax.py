@@ -203,9 +203,8 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         probe = max(picked(scores, kind="probe"), key=lambda score: defined(score.value))
         simple = max(picked(scores, kind="baseline"), key=lambda score: defined(score.value))
         return Headline(
-            f"The probe {probe.name} finds the governor of {defined(probe.value):.0%} of words, the baseline "
-            f"{simple.name} "
-            f"{defined(simple.value):.0%}.",
+            f"The probe on {probe.name} predicts the syntactic head of {defined(probe.value):.0%} of words. The best "
+            f"simple baseline ({simple.name}) predicts {defined(simple.value):.0%}.",
             probe.n, "words", percent(probe.low, probe.high, "{:.0f}"),
             f"{simple.name} {100 * defined(simple.value):.0f} %",
         )  # fmt: skip

@@ -33,19 +33,18 @@ ICONS = {"met": "✓", "not met": "✗", "not tested": "·", SEEN_BEFORE: "seen 
 
 def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
     """What was registered about this head, then what could be."""
-    st.subheader("Hypotheses", anchor=False)
     registered = _registered(checkpoint, head)
     if registered:
         _show_registered(registered, checkpoint)
     shipped = [(hypothesis, criteria) for hypothesis, criteria in _shipped(checkpoint) if hypothesis.subject == head]
     if shipped:
-        st.markdown("Registered and tested for the results that ship:")
+        st.markdown("Registered and tested for the bundled results:")
         for hypothesis, criteria in shipped:
             _show_numbers(hypothesis.sentence, criteria)
         command = as_code(
             config.command_line("hypothesis", "verify", shown_folder(config.DATA / "hypotheses" / checkpoint))
         )
-        st.caption(f"Their runs are computed again by {command}")
+        st.caption(f"To recompute their runs: {command}")
     for job in st.session_state.get("_hypothesis_jobs", [])[-2:]:
         job_progress.show_job(job, rows=False)
     _show_proposals(checkpoint, head, scores, task)

@@ -83,7 +83,7 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
     alike = nearest(scores, head)
     if not alike:
         return
-    st.subheader("Nearest heads", anchor=False)
+    st.subheader("Heads with the most similar statistics", anchor=False)
     shown_input = input_of(name, head, scores, task)
     if shown_input is not None:
         show_maps(
@@ -97,7 +97,7 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
         for neighbour, apart in alike:
             links.link("heads/one", f"{neighbour} ({apart:.2f})", checkpoint=name, head=str(neighbour), rows=task)
     st.caption(
-        "by their statistics: root mean square difference, in standard deviations over heads"
+        "In brackets: distance of their statistics (root mean square, in standard deviations over heads)"
         + (f" · maps of: {plain(' | '.join(filter(None, shown_input)))}" if shown_input else "")
     )
 
@@ -107,7 +107,7 @@ def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: s
     counterparts = counterparts_of(checkpoint, head)
     if not counterparts:
         return
-    st.subheader("Its counterparts", anchor=False)
+    st.subheader("Counterparts in other checkpoints", anchor=False)
     shown_input = input_of(checkpoint, head, scores, task)
     short = short_names([record.compare for record in counterparts])
     if shown_input is not None:
@@ -122,14 +122,14 @@ def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: s
         show_maps(maps, "counterpart_maps")
     with st.container(horizontal=True):
         for record in counterparts:
-            sure = "" if record.matched else ", not beyond chance"
+            sure = "" if record.matched else ", not significant"
             label = f"{record.match} of {short[record.compare]} ({record.similarity:.2f}{sure})"
             if is_missing(record.compare):
                 st.caption(plain(f"{label}, not on this machine"))
             else:
                 links.link("heads/one", label, checkpoint=record.compare, head=record.match)
         links.link("heads/counterparts", checkpoint=checkpoint, head=str(head))
-    st.caption("similarity of their rows on common inputs, one to one over all heads")
+    st.caption("In brackets: similarity of their attention on the same inputs. Heads are matched one to one.")
 
 
 def show_maps(maps: list[SmallMap | str], key: str) -> None:

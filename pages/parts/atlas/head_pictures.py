@@ -10,8 +10,7 @@ from core.attention import Head
 from core.studies.score_records import label_of
 from pages.parts.atlas.choices import is_task
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
-from pages.parts.charts.curves import values_with_intervals
-from pages.parts.charts.encoding import Axes
+from pages.parts.charts.curves import dumbbells
 from pages.parts.shell import resources
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
@@ -74,9 +73,9 @@ def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
                 shown.maps.tokens,
             )
         )
-    show_small_maps(maps, key="head_maps", cell=11)
+    show_small_maps(maps, key="head_maps", cell=8)
     criterion = f"weight on the {ordered.role}" + ("" if ordered.role == "separator" else " token")
-    st.caption(plain(f"{checkpoint} · {head} · chosen by {criterion} among {count} inputs · rows are queries"))
+    st.caption(plain(f"The inputs with the highest, median and lowest {criterion}, of {count}. Rows are queries."))
 
 
 def show_where_it_looks(scores: pd.DataFrame, head: Head) -> None:
@@ -88,12 +87,9 @@ def show_where_it_looks(scores: pd.DataFrame, head: Head) -> None:
     if head_scores.empty:
         return
     head_scores = head_scores.assign(above=head_scores["value"] - head_scores["baseline"]).nlargest(MOST, "above")
-    label = [label_of(score).removeprefix("role: ") for score in head_scores["score"]]
-    drawn = pd.concat([
-        pd.DataFrame({"what": label, "of": "this head", "weight": head_scores["value"].to_numpy(),
-                      "low": head_scores["low"].to_numpy(), "high": head_scores["high"].to_numpy()}),
-        pd.DataFrame({"what": label, "of": "baseline", "weight": head_scores["baseline"].to_numpy(),
-                      "low": np.nan, "high": np.nan}),
-    ])  # fmt: skip
-    axes = Axes(x="what", y="weight", x_title="", y_title="mean weight", colour="of", low="low", high="high")
-    st.altair_chart(values_with_intervals(drawn, axes, title="Where it looks, with baselines"))
+    rows = pd.DataFrame({
+        "head": [label_of(score).removeprefix("role: ") for score in head_scores["score"]],
+        **{name: head_scores[name].astype(float).to_numpy() for name in ("value", "baseline", "low", "high")},
+    })  # fmt: skip
+    title = "What the head attends to, compared with baselines"
+    st.altair_chart(dumbbells(rows, title=title, value="mean weight of this head", baseline="baseline"))

@@ -26,7 +26,6 @@ def show_why(name: str, head: Head, scores: pd.DataFrame, task: str | None) -> N
     )
     if text is None or not capture.reach.is_interceptable(checkpoint):
         return
-    st.subheader("Why the head attends there", anchor=False)
     if url.switch(st.toggle, "Take its scores apart", key="why", default=_is_small(checkpoint)):
         show_cells(name, text, pair, head)
         links.link("maps/why", checkpoint=name, head=str(head), text=text, pair=pair)

@@ -17,6 +17,7 @@ from pages.parts.charts.curves import points, ranked, values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.at_chance import warn_at_chance
+from pages.parts.reports.contrasts import explain_difference
 from pages.parts.reports.provenance import StoredRun, present_runs
 from pages.parts.reports.study_view import details, shown_result, title_of
 from pages.parts.shell import resources, url
@@ -65,6 +66,7 @@ def _draw(stored: StoredRun, study: str, more: Callable[[StoredRun], None] | Non
     else:
         _heads(variants, baseline, metric)
     _everywhere(asked_heads())
+    explain_difference(stored)
     with details():
         _split_halves(first, SplitHalf.among(rows))
         if study == "disable" and baseline.what in ("heads", "layers", "all-but-one"):

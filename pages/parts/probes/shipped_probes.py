@@ -11,9 +11,11 @@ from pages.parts.reports.study_view import shown_result
 from pages.parts.shell.messages import plain
 
 
-def shown(study: str, *, key: str):
+def shown(study: str, *, key: str, answered: bool = True):
     """The stored result of a study, to draw inside `with`; None, and a hint, without any."""
-    return shown_result(study, "No result is stored yet. Press Measure.", key, icon=":material/info:")
+    return shown_result(
+        study, "No result is stored yet. Press Measure.", key, answered=answered, icon=":material/info:"
+    )
 
 
 def caption_of(result: StoredRun) -> str:

@@ -24,6 +24,7 @@ from pages.parts.charts.encoding import Axes, Layers
 from pages.parts.charts.score_terms import token_map
 from pages.parts.disable.sweeps import shared_options
 from pages.parts.reports.at_chance import warn_of_tuning
+from pages.parts.reports.contrasts import explain_difference
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import resources, url
@@ -145,6 +146,8 @@ def draw(stored: StoredRun) -> None:
     left.altair_chart(faithfulness_chart)
     if summary.cpr is not None and summary.random_cpr is not None:
         left.caption(f"Area under the curve: {summary.cpr:.2f} (random edges: {summary.random_cpr:.2f}).")
+    with left:
+        explain_difference(stored)
     most = min(MOST, len(ranked))
     with right:
         size = st.slider("Edges", 1, most, min(USUAL, most), key="circuit_size", bind="query-params")

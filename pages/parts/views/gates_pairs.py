@@ -23,6 +23,7 @@ from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.disable.sweeps import shared_options
 from pages.parts.reports.at_chance import warn_of_tuning
+from pages.parts.reports.contrasts import explain_difference
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import url
@@ -32,10 +33,6 @@ from pages.parts.widgets.tables import show_table
 
 MOST = 30  # pairs in a table
 SHOWN_PAIRS = 12  # pairs in the figure
-AGAINST_EACH_OTHER = (
-    "The gates can need a head although removing it alone changes the loss by less than the margin, because other "
-    "heads take over. The gates learn which heads can be removed together."
-)
 
 
 def draw_gates(stored: StoredRun) -> None:
@@ -57,7 +54,7 @@ def draw_gates(stored: StoredRun) -> None:
         right.altair_chart(
             values_with_intervals(needed, axes, rule=0.0, title="Loss added by removing one needed head")
         )
-        right.caption(AGAINST_EACH_OTHER)
+    explain_difference(stored)
     with details():
         for check in TogetherCheck.among(rows):
             if check.effect is not None:

@@ -1,6 +1,6 @@
 """Generation: a decoder writes on from a prompt or a chat, and every new token's row of every map is kept."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,6 @@ from pages.parts.widgets.tables import show_table
 
 if TYPE_CHECKING:
     from core.capture.generating import Generated, GenerationStep
-
-
-# ---------------------------------------------------------------- the new tokens one after another
 
 
 # ---------------------------------------------------------------- what a decoder writes on from
@@ -75,7 +72,7 @@ def generated(name: str, prompt: Prompt) -> "Generated":
             model, encoded, new=prompt.new, temperature=prompt.temperature, seed=prompt.seed, on_step=tell
         )
 
-    with st.spinner("Writing on ..."):
+    with st.spinner("Generating ..."):
         generation = _generations().get((name, prompt, stamp_of(name)), make, lambda generation: generation.size)
     placeholder.empty()
     return generation
@@ -100,7 +97,7 @@ def show_steps(name: str, prompt: Prompt) -> None:
     caption = f"{prompt.text[:150]}, {step_number} new tokens"
     maps_grid.show_kept([pane], caption=caption, head=telling_head(pane.scores or {}), key="generation")
     if step is not None:
-        _show_step(step, maps.keys)
+        _show_step(step, maps.keys, len(generation.prompt) + step_number)
     st.caption(
         f"{plain(name)} · {maps.layers} layers of {maps.heads} heads · {len(generation.prompt)} tokens of the prompt "
         f"and {step_number} new · {maps.sees} · n = 1 input"
@@ -110,32 +107,54 @@ def show_steps(name: str, prompt: Prompt) -> None:
 def _show_text(generation: "Generated") -> None:
     written = "".join(step.token for step in generation.steps if not step.ends).replace("·", " ")
     ended = " (end of text)" if generation.steps and generation.steps[-1].ends else ""
-    st.markdown(f"**Written:** {plain(written)}{ended}")
+    st.markdown(f"**Generated:** {plain(written)}{ended}")
 
 
-def _show_step(step: "GenerationStep", keys: tuple[str, ...]) -> None:
-    """Its probability beside the others', and where each head's row is greatest."""
+def _show_step(step: "GenerationStep", keys: tuple[str, ...], query: int) -> None:
+    """The probability of the new token next to the others, and the key that each head attends to most from it."""
     left, right = st.columns([1, 2])
-    likely = pd.DataFrame(step.likely, columns=["token", "probability"])
-    show_table(likely, container=left, key="likely", height=220)
-    left.caption(f"“{plain(step.token)}” had probability {step.probability:.3f}.")
+    left.markdown(f"**“{plain(step.token)}” had probability {step.probability:.3f}.**")
+    show_table(pd.DataFrame(step.likely, columns=["token", "probability"]), container=left, key="likely", height=220)
     if step.ends:
-        right.caption("It ends the text, so that it is not read and has no row.")
+        right.caption("This token ends the text. The model does not read it, so it has no attention.")
         return
-    layers, heads, _ = step.rows.shape
-    to, weight = step.rows.argmax(-1), step.rows.max(-1)
-    names = keys if len(keys) == step.rows.shape[-1] else None
-    rows = pd.DataFrame(
-        {
-            "head": f"L{layer + 1}H{head + 1}",
-            "looks most at": names[to[layer, head]] if names else f"position {to[layer, head] + 1}",
-            "position": int(to[layer, head]) + 1,
-            "weight": round(float(weight[layer, head]), 4),
-        }
-        for layer, head in np.ndindex(layers, heads)
-    ).sort_values("weight", ascending=False)
-    show_table(rows, container=right, key="newest_row", height=220)
-    right.caption(f"The row of “{plain(step.token)}”: where each of {layers * heads} heads looks most.")
+    shown = attended(step.rows, keys, query)
+    most = shown.iloc[0]
+    right.markdown(
+        f"**From “{plain(step.token)}” (position {query}), {most['head']} attends most strongly: {most['weight']:.2f} "
+        f"to “{plain(most['attends to'])}” ({_distance(most['tokens back'])}).**"
+    )
+    show_table(shown, container=right, key="newest_row", height=220)
+
+
+def _distance(back: Any) -> str:
+    if pd.isna(back):
+        return "the sink, not a token"
+    return "itself" if back == 0 else f"{back} token{'s' if back > 1 else ''} back"
+
+
+def attended(rows: np.ndarray, keys: tuple[str, ...], query: int) -> pd.DataFrame:
+    """The key with the largest weight of each head, the strongest first.
+
+    rows: [layer, head, key], weights of the token at position `query`, counted from 1; a key after it is a sink."""
+    layers, heads, length = rows.shape
+    to, weight = rows.argmax(-1), rows.max(-1)
+    names = keys if len(keys) == length else None
+    return (
+        pd.DataFrame(
+            {
+                "head": f"L{layer + 1}H{head + 1}",
+                "query": query,
+                "attends to": names[to[layer, head]] if names else f"position {to[layer, head] + 1}",
+                "key": int(to[layer, head]) + 1,
+                "tokens back": query - 1 - int(to[layer, head]) if to[layer, head] < query else None,
+                "weight": round(float(weight[layer, head]), 4),
+            }
+            for layer, head in np.ndindex(layers, heads)
+        )
+        .astype({"tokens back": "Int64"})
+        .sort_values("weight", ascending=False)
+    )
 
 
 def show(tools: DeltaGenerator) -> None:

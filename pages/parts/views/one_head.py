@@ -218,11 +218,12 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
     """A chart a unit, and one of edges; nothing where neither was measured."""
     effects_by_unit, edges = effects(scores, head), edges_of(checkpoint, head)
     if not effects_by_unit and not edges:
+        st.info("No effect of this head is stored. Run an ablation or a circuit.", icon=":material/info:")
+        links.link("interventions/ablation", checkpoint=checkpoint, head=str(head))
         return
-    st.subheader("What it does", anchor=False)
     for unit, frame in effects_by_unit.items():
         axes = Axes(x="what", y="value", x_title="", y_title=unit, colour="of", low="low", high="high")
-        st.altair_chart(values_with_intervals(frame, axes, title=f"Without it: {unit}"))
+        st.altair_chart(values_with_intervals(frame, axes, title=f"Without this head: {unit}"))
     if edges:
         frame = pd.DataFrame(
             [
@@ -232,8 +233,8 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
         ).astype({"low": "float64", "high": "float64"})
         axes = Axes(x="edge", y="effect", x_title="", y_title="fall of the logit difference", colour="verdict",
                     low="low", high="high")  # fmt: skip
-        st.altair_chart(values_with_intervals(frame, axes, title="Edges of the newest circuit"))
-        st.caption(plain(f"exact effects over n = {edges[0].n} pairs, decided by the race"))
+        st.altair_chart(values_with_intervals(frame, axes, title="Strongest edges in the newest circuit"))
+        st.caption(plain(f"Measured effects (n = {edges[0].n} pairs); verdicts by the sequential test."))
     with st.container(horizontal=True):
         starts = [
             page
@@ -329,6 +330,9 @@ ABOUT = {  # what a head's scores are about, as their studies say, and the views
 }
 
 
+TABS = ["Effect of ablation", "Why it attends there", "Similar heads", "Hypotheses", "Gallery", "All scores"]
+
+
 def head_here(scores: pd.DataFrame) -> Head:
     """The context's head; the first that has scores, with a word, where the checkpoint has none of that name."""
     heads = [Head(int(a), int(b)) for a, b in sorted(set(zip(scores["layer"], scores["head"], strict=True)))]
@@ -341,11 +345,14 @@ def head_here(scores: pd.DataFrame) -> Head:
 
 
 def show_facts(scores: pd.DataFrame, head: Head) -> None:
-    """One sentence, each part with its source."""
+    """The finding about the head in one sentence, and every other stored finding on a line of its own."""
     head_facts = facts(scores, head)
-    st.markdown(f"**{plain(str(head))}**: {plain(sentence(head_facts))}")
-    if head_facts:
-        st.caption(plain("Sources: " + "; ".join(f"{fact.about}: {fact.source}" for fact in head_facts)))
+    first = head_facts[0].text if head_facts else "nothing is stored about this head yet"
+    st.markdown(f"**{plain(f'{head}: {first}.')}**")
+    if head_facts[1:]:
+        sources = "; ".join(f"{fact.about}: {fact.source}" for fact in head_facts)
+        lines = [f"- {plain(fact.text[:1].upper() + fact.text[1:])}" for fact in head_facts[1:]]
+        st.markdown("\n".join(lines), help=plain(f"Brackets: 95 % CI. Sources: {sources}"))
 
 
 def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
@@ -384,30 +391,41 @@ def show(tools: DeltaGenerator) -> None:
         if len(scores):
             task, head = choices.task_here(scores), head_here(scores)
             task_scores = choices.on_task(scores, task)
-            show_facts(task_scores, head)
-            show_budget(task_scores, head)
             missing = is_missing(checkpoint)
-            if not missing:
-                with clear_errors():
+            st.subheader(plain(f"What does {head} do?"), anchor=False)
+            maps, told = (None, st.container()) if missing else st.columns([3, 2])
+            with told:
+                show_facts(task_scores, head)
+            if maps:
+                with maps, clear_errors():
                     show_three_maps(checkpoint, head, task_scores, task)
+            show_budget(task_scores, head)
             show_where_it_looks(task_scores, head)
-            if not missing:
-                with clear_errors():
-                    show_why(checkpoint, head, task_scores, task)
-            show_what_it_does(checkpoint, task_scores, head)
-            show_beside(checkpoint, head, task_scores, task)
-            show_nearest(task_scores, head, checkpoint, task)
-            show_counterparts(checkpoint, head, task_scores, task)
-            show_links(checkpoint, head, current_view="heads/one")
-            show_hypotheses(checkpoint, head, task_scores, task)
+            effect, why, others, hypotheses, inputs, every = st.tabs(TABS)
+            with effect:
+                show_what_it_does(checkpoint, task_scores, head)
+            with why:
+                if missing:
+                    st.info("The weights of this checkpoint are not on this machine.", icon=":material/info:")
+                else:
+                    with clear_errors():
+                        show_why(checkpoint, head, task_scores, task)
+            with others:
+                show_beside(checkpoint, head, task_scores, task)
+                show_nearest(task_scores, head, checkpoint, task)
+                show_counterparts(checkpoint, head, task_scores, task)
+                show_links(checkpoint, head, current_view="heads/one")
+            with hypotheses:
+                show_hypotheses(checkpoint, head, task_scores, task)
             gallery = Gallery()
             if not missing:
-                offer_missing(checkpoint, task, task_scores=task_scores, causal=resources.checkpoint(checkpoint).causal)
-                st.subheader("Gallery", anchor=False)
-                with clear_errors():
+                with inputs, clear_errors():
                     gallery = show_gallery(checkpoint, head, task)
-            st.subheader("Every score", anchor=False)
-            rows = show_scores(task_scores, head)
+            with every:
+                rows = show_scores(task_scores, head)
+                if not missing:
+                    causal = resources.checkpoint(checkpoint).causal
+                    offer_missing(checkpoint, task, task_scores=task_scores, causal=causal)
             dossier = Dossier(head, checkpoint, task, task_scores, rows, gallery)
             show_files(rows, [], f"head-{head}", page=dossier.page)
             offer_pin(dossier.pin, key="pin_head")

@@ -27,6 +27,8 @@ from pages.parts.probes.shipped_probes import caption_of, say, shown, table_of
 from pages.parts.probes.starting import start_study
 from pages.parts.probes.tree_picture import tree_picture, words_table
 from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.result_card import show_own_answer
+from pages.parts.reports.study_view import details
 from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
@@ -45,28 +47,27 @@ def show_sentence(result: StoredRun) -> None:
     number = url.pick(st.selectbox, "Sentence", sentences, key="sentence")
     tree = trees[int(number) - 1]
     right = sum(gold == drawn for gold, drawn in zip(tree.gold, tree.drawn, strict=True))
-    st.markdown(f"**{right} of {len(tree.words)} words** have the governor that the treebank gives them.")
+    probe = _named(result.among(ParsedScore), "attention")
+    show_own_answer(
+        "Which syntactic head does attention predict for each word?",
+        [result.checkpoint_said, f"sentence {number} of {len(trees)}", result.date, result.origin],
+        f"Attention predicts the syntactic head of {right} of the {len(tree.words)} words of this sentence.",
+        f"Probe on the attention of all heads: {probe.value:.0%} of n = {probe.n:,} words in {probe.test} test "
+        f"sentences (95 % CI {probe.low:.0%} to {probe.high:.0%}).",
+        key="parsed_sentence",
+        stored=result,
+    )
     picked = st.altair_chart(
         tree_picture(tree), on_select="rerun", selection_mode="word", key=f"tree_{number}", width="content"
     )
     st.caption(
-        "Above the words: the best tree of the probe that sees all heads' attention and nothing else; below: gold. An "
-        "upright line is the root. Click a word to keep its arcs alone."
+        "Above the words: the best tree of this probe. Below: the gold tree. A vertical line marks the root. Click a "
+        "word to see only its arcs."
     )
     clicked = [int(point["word"]) for point in picked.selection.get("word") or []]  # type: ignore[union-attr]
     chosen = clicked[0] if clicked else None
     st.markdown("Every word of the sentence" if chosen is None else "The chosen word and its dependents in either tree")
     show_table(words_table(tree, chosen))
-    _score(result)
-
-
-def _score(result: StoredRun) -> None:
-    attention_scores = _named(result.among(ParsedScore), "attention")
-    say(
-        f"{caption_of(result)} · UAS of this probe on {attention_scores.test} test sentences "
-        f"{attention_scores.value:.3f} ({attention_scores.low:.3f} to {attention_scores.high:.3f}), each word's "
-        f"likeliest head; n = {attention_scores.n} words without punctuation"
-    )
 
 
 def _named(scores: Sequence[ParsedScore], name: str) -> ParsedScore:
@@ -78,35 +79,33 @@ def show_syntax(result: StoredRun) -> None:
     scores = result.among(ParsedScore)
     attention_scores, offset = _named(scores, "attention"), _named(scores, "one fixed offset")
     best, difference = result.among(BestHeadTree)[0], result.among(TreeDifference)[0]
-    st.markdown(
-        f"All heads together find **{attention_scores.value:.0%}** of governors; a fixed distance {offset.value:.0%}. "
-        f"The best single head, {plain(best.name)}, joins {best.value:.0%} of words with their governor in its "
-        f"spanning tree, {difference.value:.0%} less than all heads together ({difference.low:.0%} to "
-        f"{difference.high:.0%})."
-    )
     bars = values_with_intervals(
         pd.DataFrame(scores),
         Axes(x="name", y="value", low="low", high="high", x_title="", y_title="UAS"),
-        title="Words with their gold governor",
+        title="Words with the correct syntactic head, by probe and baseline",
         tooltip=["note"],
     )
     st.altair_chart(bars)
-    picture = head_picture(
-        pd.DataFrame(result.among(HeadTree)),
-        Shade("value", label="undirected UAS"),
-        tooltip=("low", "high"),
-        title="Spanning tree of each head alone: undirected UAS on test",
-    )
-    st.altair_chart(picture, width="content")
-    left = (
-        "; ".join(f"{left_out.name} {left_out.n} ({left_out.note})" for left_out in result.among(LeftOutSentences))
-        or "none"
-    )
-    say(
-        f"{caption_of(result)} · n = {attention_scores.n} words of {attention_scores.test} test sentences, no "
-        f"punctuation · left out: {left}"
-    )
-    show_files(table_of(result, "probe", "baseline", "head", "best head", "difference"), [bars, picture], "syntax")
+    with details():
+        st.markdown(
+            f"Attention alone predicts the syntactic head of {attention_scores.value:.0%} of words; one fixed offset "
+            f"predicts {offset.value:.0%}. The spanning tree of the best single head, {plain(best.name)}, joins "
+            f"{best.value:.0%} of words with their syntactic head: {100 * difference.value:.0f} points less than all "
+            f"heads together (95 % CI {100 * difference.low:.0f} to {100 * difference.high:.0f})."
+        )
+        picture = head_picture(
+            pd.DataFrame(result.among(HeadTree)),
+            Shade("value", label="undirected UAS"),
+            tooltip=("low", "high"),
+            title="Spanning tree of each head alone: undirected UAS on test",
+        )
+        st.altair_chart(picture, width="content")
+        left_out = "; ".join(f"{row.name} {row.n} ({row.note})" for row in result.among(LeftOutSentences)) or "none"
+        say(
+            f"{caption_of(result)} · n = {attention_scores.n} words of {attention_scores.test} test sentences, no "
+            f"punctuation · left out: {left_out}"
+        )
+        show_files(table_of(result, "probe", "baseline", "head", "best head", "difference"), [bars, picture], "syntax")
 
 
 # -------------------- What layers know (a picture layer by property), how alike their vectors are, and what they
@@ -254,7 +253,7 @@ def show(tools: DeltaGenerator) -> None:
     with tools:
         mode = url.pick_mode(list(VIEWS))
     study, key, draw = VIEWS[mode]
-    with clear_errors(), shown(study, key=key) as result:
+    with clear_errors(), shown(study, key=key, answered=draw is not show_sentence) as result:
         if result is not None:
             draw(result)
             st.caption(

@@ -22,6 +22,7 @@ from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import WHAT, shared_options
 from pages.parts.reports.at_chance import warn_by_other_run
+from pages.parts.reports.contrasts import explain_difference
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import resources, url
@@ -162,6 +163,7 @@ def draw(stored: StoredRun) -> None:
     race, verdicts = SequentialTestSummary.among(rows)[0], SequentialTestVerdict.among(rows)
     warn_by_other_run(stored)
     st.altair_chart(intervals(verdicts, race.margin))
+    explain_difference(stored)
     with details():
         st.markdown(plain(verdict_sentence(race)))
         st.markdown(

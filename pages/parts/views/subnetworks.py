@@ -24,21 +24,15 @@ from pages.parts.widgets.files import show_files
 LEARNS = {"pooling": "mean", "epochs": 6}  # settings with which the bundled encoder learns SST-2-like
 
 
-def at_chance(result: StoredRun) -> bool:
-    """Say that a result is not informative if the unpruned model is no better than a constant; offer another run."""
+def offer_better_model(result: StoredRun) -> None:
+    """If the unpruned model is no better than a constant, offer a run with settings with which the model learns."""
     networks = [network for network in result.among(Subnetwork) if network.kind in ("subnetwork", "curve")]
     full = next((network for network in networks if network.name == "full" or network.share == 0), None)
     if full is None or full.constant is None or (full.low is not None and full.low > full.constant):
-        return False
-    value, low, high = (float("nan") if end is None else 100 * end for end in (full.value, full.low, full.high))
-    st.warning(
-        f"**Not informative.** The unpruned model scores {value:.1f} (95 % CI {low:.1f} to {high:.1f}), no better than "
-        f"a constant prediction ({100 * full.constant:.1f}), so pruning cannot lower the score.",
-        icon=":material/warning:",
-    )
-    st.button("Run with a recipe that learns", icon=":material/play_arrow:", type="primary", key="run_learning",
+        return
+    st.markdown("Pruning cannot lower such a score. Run the study with settings with which the model learns the task.")
+    st.button("Run on a model above chance", icon=":material/play_arrow:", type="primary", key="run_learning",
               help="Mean pooling, six epochs, all train examples.", on_click=_run_learning, args=(result,))  # fmt: skip
-    return True
 
 
 def _run_learning(result: StoredRun) -> None:
@@ -173,6 +167,6 @@ def show(tools: DeltaGenerator) -> None:
         mode = url.pick_mode(list(VIEWS))
     with clear_errors(), shown("subnetworks", key="pruned") as result:
         if result is not None:
-            at_chance(result)
+            offer_better_model(result)
             VIEWS[mode](result)
     start_study("subnetworks", view="subnetworks")
