@@ -1,7 +1,6 @@
-"""The list of all results: found by a word, cited, compared, taken away and put back; and jobs that lead to theirs."""
+"""The table of all results: found by a word, cited, compared, deleted and restored; and jobs that lead to theirs."""
 
-import re
-
+import pandas as pd
 import pytest
 
 from core.findings.pinning import finding_of_run
@@ -31,9 +30,20 @@ def said(app) -> str:
     return "\n".join(one.value for kind in (app.markdown, app.caption) for one in kind).replace("\\", "")
 
 
+def table(app):
+    return next((one.value for one in app.dataframe if "run" in one.value), pd.DataFrame({"run": []}))
+
+
 def listed(app) -> set[str]:
     """The runs whose lines are shown."""
-    return {key.removeprefix("compare_") for button in app.button if (key := button.key or "").startswith("compare_")}
+    return set(table(app)["run"])
+
+
+def select(app, *runs):
+    """Select the rows of these results."""
+    rows = [list(table(app)["run"]).index(run) for run in runs]
+    app.session_state["results|1|all studies|"] = {"selection": {"rows": rows, "columns": [], "cells": []}}
+    return app.run()
 
 
 def test_an_empty_list_says_what_will_stand_there(db):
@@ -44,21 +54,25 @@ def test_an_empty_list_says_what_will_stand_there(db):
 def test_a_result_is_found_by_its_checkpoint_task_study_and_date(db):
     mine = swept(db, change=-0.25)
     other = swept(db, change=-0.5, checkpoint="atlas-decoder", task="mrpc")
-    date = opened("results/all").caption[1].value
-    assert listed(opened("results/all")) == {mine, other}
+    app = opened("results/all")
+    assert listed(app) == {mine, other}
+    assert set(opened("results/all", of_study="disable").dataframe[0].value["model"]) == {
+        "atlas-encoder",
+        "atlas-decoder",
+    }
+    day = f"{table(app)['date'][0]:%d %B %Y}"
     for words, found in (("atlas-decoder", {other}), ("SST-2", {mine}), ("disable", {mine, other}),
                          ("disable mrpc", {other}), ("atlas-decoder sst-2", set())):  # fmt: skip
         app = opened("results/all", search=words)
         assert (words, listed(app)) == (words, found)
         assert f"{len(found)} of 2 results" in said(app)
-    (day,) = set(re.findall(r"\d+ \w+ 20\d\d", date))
     assert listed(opened("results/all", search=day)) == {mine, other}
     assert listed(opened("results/all", search="1 January 1999")) == set()
 
 
 def test_a_result_opens_in_its_view_with_its_context(db):
     run = swept(db, change=-0.25, task="mrpc")
-    (link,) = [one.proto for one in opened("results/all").get("page_link") if one.proto.label == "Open"]
+    (link,) = [one.proto for one in select(opened("results/all"), run).get("page_link") if one.proto.label == "Open"]
     assert link.page == "interventions"
     for part in (f"run={run}", "checkpoint=atlas-encoder", "rows=mrpc"):
         assert part in link.query_string
@@ -66,7 +80,7 @@ def test_a_result_opens_in_its_view_with_its_context(db):
 
 def test_a_result_is_cited_by_its_command_and_an_entry(db):
     run = swept(db, change=-0.25)
-    app = opened("results/all")
+    app = select(opened("results/all"), run)
     app.session_state[f"cite_{run}"] = True
     command, entry = (one.value for one in app.run().code)
     assert command.startswith("python -m core jobs start disable")
@@ -74,20 +88,19 @@ def test_a_result_is_cited_by_its_command_and_an_entry(db):
     assert run[:12] in entry
 
 
-def test_two_results_stand_beside_each_other_second_less_first(db):
+def test_two_results_are_compared_second_minus_first(db):
     first, second = swept(db, change=-0.25), swept(db, change=-0.5, checkpoint="atlas-decoder")
     app = opened("results/all")
-    app.button(key=f"compare_{first}").click().run()
-    assert "Press Compare on another result." in said(app)
-    app.button(key=f"compare_{second}").click().run()
+    assert "two rows to compare them" in said(app)
+    select(app, first, second)
     shown = app.dataframe[0].value.set_index("of")
     by_name = [{one.name: one.value for one in finding_of_run(db, run).numbers} for run in (first, second)]
     assert shown.index.tolist()
     for name, row in shown.iterrows():
         assert (row["first"], row["second"]) == (by_name[0][name], by_name[1][name])
-        assert row["second less first"] == pytest.approx(row["second"] - row["first"])
-    app.button(key="stop_comparing").click().run()
-    assert not app.dataframe
+        assert row["second minus first"] == pytest.approx(row["second"] - row["first"])
+    select(app)
+    assert len(app.dataframe) == 1
 
 
 def test_what_lies_furthest_apart_is_first_and_nothing_shared_leaves_both_as_they_are():
@@ -97,7 +110,7 @@ def test_what_lies_furthest_apart_is_first_and_nothing_shared_leaves_both_as_the
     ]
     table = numbers_beside(*sides)
     assert table["of"].tolist() == ["L1H2", "L1H1"]
-    assert table["second less first"].tolist() == pytest.approx([-0.3, 0.1])
+    assert table["second minus first"].tolist() == pytest.approx([-0.3, 0.1])
     apart = numbers_beside(sides[0], (Number("L1H1", "entropy", 1.5),))
     assert apart["result"].tolist() == ["first"] * 3 + ["second"]
 
@@ -105,7 +118,7 @@ def test_what_lies_furthest_apart_is_first_and_nothing_shared_leaves_both_as_the
 def test_a_deleted_result_comes_back_with_its_rows(db):
     run = swept(db, change=-0.25)
     rows = runs.run_rows(db, run)
-    app = opened("results/all")
+    app = select(opened("results/all"), run)
     app.button(key=f"delete_{run}").click().run()
     assert listed(app) == set()
     assert "Deleted: A sweep" in said(app)

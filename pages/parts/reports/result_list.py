@@ -1,5 +1,6 @@
-"""Every stored result in one list: search, open in its view, compare two, and what can be done with each."""
+"""Every stored result in one table: search, open, compare, cite, pin and delete."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -22,7 +23,9 @@ from pages.parts.widgets.pin import offer_pin_of_run
 from pages.parts.widgets.tables import show_table
 from pages.parts.widgets.undoing import offer_undo, take_away
 
-A_PART, COMPARED = 20, 12  # results of a part of the list; rows of two compared
+A_PART, COMPARED = 50, 12  # results of a part of the list; rows of two compared
+TALLEST = 860  # pixels of the table
+EVERY = "all studies"
 
 
 def every_run() -> list[StoredRun]:
@@ -39,25 +42,57 @@ def matches(stored: StoredRun, words: str) -> bool:
 
 
 def show_results(tools: DeltaGenerator) -> None:
-    """The list, with a search over checkpoint, task, study and date."""
+    """The table of results with a search and a filter by study, and what can be done with the selected ones."""
     stored = every_run()
     with tools:
         words = pickers.pick_text("Search", key="search", placeholder="checkpoint, task or date", bare=True)
+        names = [EVERY, *sorted({result.study for result in stored})]
+        study = url.pick(st.selectbox, "Study", names, key="of_study", label_visibility="collapsed", width=190)
     offer_undo()
-    matching = [result for result in stored if matches(result, words)]
+    matching = [one for one in stored if matches(one, words) and study in (EVERY, one.study)]
     parts = max(1, -(-len(matching) // A_PART))
     number = 1
     if parts > 1:
         number = int(url.pick(tools.selectbox, "Part of the list", [str(k + 1) for k in range(parts)], key="part",
-                                format_func=lambda k: f"part {k}", label_visibility="collapsed",
-                                width=110))  # fmt: skip
+                                format_func=lambda k: f"part {k} of {parts}", label_visibility="collapsed",
+                                width=130))  # fmt: skip
     if not stored:
-        st.info("No result is stored yet: what a page or a command measures is listed.", icon=":material/inventory_2:")
+        st.info("No result is stored yet. Run a study on its page.", icon=":material/inventory_2:")
         return
-    st.caption(plain((f"{len(matching)} of " if words else "") + counted(len(stored), "results")))
-    _compared({result.run: result for result in stored})
-    for result in matching[(number - 1) * A_PART : number * A_PART]:
-        show_line(result)
+    shown = matching[(number - 1) * A_PART : number * A_PART]
+    actions = st.container()
+    selected = [shown[row] for row in _table(shown, key=f"results|{number}|{study}|{words}")]
+    with actions:
+        counts = (f"{len(matching)} of " if words or study != EVERY else "") + counted(len(stored), "results")
+        hint = "" if selected else ". Select one row to open, cite, pin or delete it, and two rows to compare them."
+        st.caption(plain(counts + hint))
+        if len(selected) == 1:
+            show_selected(selected[0])
+        elif selected:
+            _compared(selected[:2])
+
+
+def _table(results: Sequence[StoredRun], *, key: str) -> list[int]:
+    """One row for each result; returns the numbers of the selected rows."""
+    lines = []
+    for stored in results:
+        headline = headlines.headline_of(stored.run)
+        lines.append(
+            {"run": stored.run, "finding": headline.sentence, "model": stored.checkpoint_said, "task": stored.task_said,
+             "interval": headline.interval, "n": headline.n, "baseline": headline.baseline, "study": stored.study,
+             "date": stored.created.date(), "origin": stored.source}
+        )  # fmt: skip
+    columns = ["run", "finding", "model", "task", "interval", "n", "baseline", "study", "date", "origin"]
+    frame = pd.DataFrame(lines, columns=columns).astype({"n": "Int64"})
+    widths = {"finding": "large", "model": 130, "task": 100, "interval": 150, "n": 60, "baseline": 130, "study": 110,
+              "date": 95, "origin": 80}  # fmt: skip
+    event = st.dataframe(
+        frame.assign(origin=frame["origin"].replace({"shipped": "bundled"})),
+        key=key, hide_index=True, placeholder="", column_order=columns[1:], on_select="rerun",
+        selection_mode="multi-row", height=min(TALLEST, 35 * (len(frame) + 1) + 3),
+        column_config={name: st.column_config.Column(width=width) for name, width in widths.items()},  # type: ignore[arg-type]
+    )  # fmt: skip
+    return [row for row in event.selection.rows if row < len(results)]
 
 
 def open_link(stored: StoredRun, label: str = "Open") -> None:
@@ -72,16 +107,14 @@ def open_link(stored: StoredRun, label: str = "Open") -> None:
     links.link(shown.view, label, icon=":material/open_in_new:", **(about | dict(shown.query) | run_parameter))
 
 
-def show_line(stored: StoredRun) -> None:
-    """One result: what it says, what it rests on, and what can be done with it."""
+def show_selected(stored: StoredRun) -> None:
+    """One result: its finding, how sure it is, and what can be done with it."""
     headline = headlines.headline_of(stored.run)
     with st.container(border=True, key=f"line_{stored.run}", gap="small"):
-        st.markdown(plain(headline.sentence))
+        st.markdown(f"**{plain(headline.sentence)}**")
         st.caption(plain(" · ".join(facts(headline, stored))))
         with st.container(horizontal=True, vertical_alignment="center"):
             open_link(stored)
-            st.button("Compare", icon=":material/compare:", type="tertiary", key=f"compare_{stored.run}",
-                      on_click=_compare, args=(stored.run,), help="Side by side with another")  # fmt: skip
             offer_citation(stored, key=f"cite_{stored.run}")
             offer_pin_of_run(stored.run, key=f"pin_{stored.run}")
             if stored.source != "shipped":
@@ -101,33 +134,18 @@ def _delete(run: str) -> None:
     take_away(lambda db: runs.remove_run(db, run))
 
 
-# ---------------------------------------------------------------- two beside each other
+# ---------------------------------------------------------------- two results compared
 
 
-def _compare(run: str) -> None:
-    """The first click names one, the second the other; a third begins anew."""
-    chosen = [compared_run for compared_run in st.session_state.get("_compared_runs", []) if compared_run != run]
-    st.session_state["_compared_runs"] = [run] if len(chosen) != 1 else [*chosen, run]
-
-
-def _stop_comparing() -> None:
-    st.session_state.pop("_compared_runs", None)
-
-
-def _compared(stored_runs: dict[str, StoredRun]) -> None:
-    chosen = [stored_runs[run] for run in st.session_state.get("_compared_runs", []) if run in stored_runs]
-    if not chosen:
-        return
+def _compared(chosen: Sequence[StoredRun]) -> None:
     with st.container(border=True, key="compared"):
-        for column, stored in zip(st.columns(2), chosen, strict=False):
+        for column, stored in zip(st.columns(2), chosen, strict=True):
             headline = headlines.headline_of(stored.run)
             column.markdown(f"**{plain(headline.sentence)}**")
             column.caption(plain(" · ".join(facts(headline, stored))))
-        if len(chosen) == 1:
-            st.caption("Press Compare on another result.")
-        else:
-            show_table(numbers_beside(*(_numbers(stored.run) for stored in chosen)))
-        st.button("Close", icon=":material/close:", type="tertiary", on_click=_stop_comparing, key="stop_comparing")
+            with column:
+                open_link(stored)
+        show_table(numbers_beside(*(_numbers(stored.run) for stored in chosen)))
 
 
 def _numbers(run: str) -> tuple[Number, ...]:
@@ -135,7 +153,7 @@ def _numbers(run: str) -> tuple[Number, ...]:
 
 
 def numbers_beside(first: tuple[Number, ...], second: tuple[Number, ...]) -> pd.DataFrame:
-    """The numbers that two results share, second less first, those furthest apart first; else both as they are."""
+    """The numbers that two results share, second minus first, those furthest apart first; else both as they are."""
     sides = [{(number.what, number.name): number for number in side} for side in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]
     if not shared:
@@ -154,6 +172,6 @@ def numbers_beside(first: tuple[Number, ...], second: tuple[Number, ...]) -> pd.
         }
         for measure, name in shared
     ]
-    frame = pd.DataFrame(rows).assign(**{"second less first": lambda frame: frame["second"] - frame["first"]})
-    order = frame["second less first"].abs().sort_values(ascending=False).index
+    frame = pd.DataFrame(rows).assign(**{"second minus first": lambda frame: frame["second"] - frame["first"]})
+    order = frame["second minus first"].abs().sort_values(ascending=False).index
     return frame.loc[order]
