@@ -44,7 +44,7 @@ def say_left_out(place: Any, texts: Sequence[str]) -> None:
     """Say at the top of a page which stored rows it left out, if any."""
     if texts:
         more = f" {len(texts) - MOST_SAID} more are in the server's log." if len(texts) > MOST_SAID else ""
-        place.warning("\n\n".join(map(plain, texts[:MOST_SAID])) + more, icon=":material/rule:")
+        place.warning("\n\n".join([plain(text) for text in texts[:MOST_SAID]]) + more, icon=":material/rule:")
 
 
 @contextmanager
