@@ -16,11 +16,6 @@ NOT_BUNDLED = {
     "cross-fitted": "hours of fine-tuning",
     "cross-fitted-scores": "hours of fine-tuning",
     "cross-fitted-prune": "hours of fine-tuning",
-    "perturb": "not the first study of its view",
-    "separators": "not the first study of its view",
-    "prune": "not the first study of its view",
-    "dependencies": "not the first study of its view",
-    "norms": "not the first study of its view",
 }
 
 
