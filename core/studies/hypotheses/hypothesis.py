@@ -249,7 +249,8 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
     def _keep_runs(self, db: Database, run: Finished[HypothesisOptions, HypothesisPartial]) -> dict[str, str]:
         """Each study that was run for the criteria as a run of its own, by its source; their scores do not replace
         those of the atlas, which may be of more rows. None where the test was imported as rows."""
-        merged = self.merge(run.options, list(run.partials()))
+        partials = list(run.partials())
+        merged = self.merge(run.options, partials) if partials else HypothesisPartial(())
         return {
             one.source: keep_as_run(
                 db,
