@@ -22,7 +22,7 @@ PRIVATE = {
     "_quantile": STEP, "_rate": STEP, "_raw": STEP, "_relations": STEP, "_show": STEP, "_spread": STEP,
     "_temperature": STEP, "_to_check": STEP, "_unbent": STEP, "_why_kept": STEP, "_zipped": STEP,
     "_in_drawn_order": STEP, "_checked": STEP, "_checkpoints_under": STEP, "_every": STEP, "_input": STEP,
-    "_levelled": STEP, "_why_nothing": STEP, "_Rows": STEP, "_rows_of": STEP,
+    "_levelled": STEP, "_ROW": FAULT, "_why_nothing": STEP, "_Rows": STEP, "_rows_of": STEP,
     "_newest": STEP, "_ordered": STEP, "_database": STATE, "_FOREIGN": STATE, "_runs": STATE, "_take": STATE,
     "_warn": STATE,
     "_cluster": FAULT, "_connect": FAULT, "_save": FAULT,

@@ -1,4 +1,5 @@
 from . import alignment as alignment
+from . import budget as budget
 from . import chance as chance
 from . import change as change
 from . import circuits as circuits

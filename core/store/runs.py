@@ -259,6 +259,12 @@ def run_rows(db: Database, run: str) -> list[Row]:
     return [from_json(text) for text in row_texts(db, run)] or shipped_record.run_rows(run)
 
 
+def study_and_title(db: Database, run: str) -> tuple[str, str] | None:
+    """Return the study and the title of a run of the database; None if it has no such run."""
+    about = db.cursor().execute("SELECT study, title FROM run WHERE run = ?", [run]).fetchall()
+    return about[0] if about else None
+
+
 def row_texts(db: Database, run: str) -> list[str]:
     """Return the rows of a run of the database as JSON text, in order."""
     bodies = db.cursor().execute("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run]).fetchall()

@@ -10,6 +10,7 @@ from . import headline as headline
 from . import hypotheses as hypotheses
 from . import imports as imports
 from . import lookup as lookup
+from . import merging as merging
 from . import metric_columns as metric_columns
 from . import options as options
 from . import outcomes as outcomes
@@ -23,4 +24,5 @@ from . import stored_runs as stored_runs
 from . import tagging as tagging
 from . import transport as transport
 from . import tuning as tuning
+from . import units as units
 from . import worker_cache as worker_cache

@@ -63,11 +63,11 @@ def read_rows(db: Database, run: str) -> list[Row]:
 
     Rows that are left out are reported (`core.store.bodies.leave_out`). Bundled rows are not checked.
     """
-    about = db.cursor().execute("SELECT study, title FROM run WHERE run = ?", [run]).fetchall()
+    about = runs.study_and_title(db, run)
     texts = runs.row_texts(db, run) if about else []
-    if not texts:
+    if about is None or not texts:
         return runs.run_rows(db, run)
-    ((study, title),) = about
+    study, title = about
     rows = [from_json(text) for text in texts]
     key = (study, hashlib.blake2b("\n".join(texts).encode()).digest())
     if key not in _misfits:

@@ -241,9 +241,10 @@ def _written(value: Any, key: str, where: str) -> str:
 def _parts(line: str, number: int, name: str) -> list[str]:
     parts = [part.strip() for part in line.split("\t")]
     if len(parts) > 2 or not parts[0]:
+        found = f"{len(parts)} parts" if parts[0] else "no first sentence"
         raise InputError(
             f"A line of a list must have one sentence, or two separated by a tab; line {number} of {name} "
-            f"({line[:60]!r}) has {len(parts)} parts. Correct it."
+            f"({line[:60]!r}) has {found}. Correct it."
         )
     return parts if len(parts) == 2 and parts[1] else parts[:1]
 

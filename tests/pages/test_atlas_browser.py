@@ -11,7 +11,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_the_first_page_shows_every_head_and_a_click_opens_one(address, page):
-    visit(page, f"{address}/heads")
+    visit(page, f"{address}/heads?layout=two+scores")
     heads = page.locator("figure.picture .head")
     expect(heads).to_have_count(36)
     expect(page.locator("figure.scatter circle")).to_have_count(36)

@@ -46,6 +46,7 @@ HOMONYMS = {
     "core/report/claims/disabling.py": "an order of pruning",
     "core/report/claims/scores.py": "finetune is a command",
     "core/sign_in.py": "a key of the settings",
+    "core/store/hypotheses.py": "hypothesis is a kind of stored record",
     "core/store/label_checks.py": "separators are a column of the maps",
     "core/tasks/features.py": "separators are a feature of tokens",
     "core/tuning/saved_checkpoints.py": "a key of what training wrote",
@@ -78,6 +79,7 @@ def test_core_calls_no_study_by_a_name_of_its_own():
 
 # Tables of pages, with how many there are: what a study is or asks, it says itself.
 IN_PAGES = {
+    "pages/parts/reports/contrasts.py": 1,  # why the verdicts of two studies can differ
     "pages/parts/shell/page_table.py": 1,  # which view opens a study's results, by which parameters of its URL
 }
 

@@ -12,7 +12,7 @@ from core.studies.score_records import find_score, in_order, label_of, meaning_o
 
 SCORES = {f"{study}/{score.name}": score for study in study_modules() for score in find_study(study).head_scores}
 NEEDS = {"weights", "values", "tokens", "tags", "links", "labels", "gradients", "classifier", "tuned"}
-ABOUT = {"", "feature", "relation", "task", "class", "token type", "contribution"}
+ABOUT = {"", "category", "feature", "relation", "task", "class", "token type", "contribution"}
 SIGNED = {"disable", "operators", "sequential-test", "patch", "why"}  # effects and score shares, which have no bound
 
 

@@ -17,7 +17,7 @@ import pydantic.dataclasses
 
 from ... import scoring, studies
 from ...scoring.definitions import BUDGET_CATEGORIES, BUDGET_GROUPS
-from ...scoring.registry import HeadScore
+from ...scoring.registry import CLARK, HeadScore
 from ...store.rows import Row
 from ...tasks.glue import task_name
 from ..headline import Fact, Headline, HeadScores, each, percent
@@ -51,10 +51,10 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
     kinds = (BudgetScore,)
     head_scores = (
         HeadScore(BUDGET, "share of attention", "mean over queries of the attention to the category's keys",
-                  ("weights", "links"), 0.0, 1.0, "this project", about="category"),
+                  ("weights", "links"), 0.0, 1.0, CLARK, about="category"),
         HeadScore(CLASSIFYING, "share of the classifying token's attention",
                   "attention of the classifying token to the category's keys", ("weights", "links"), 0.0, 1.0,
-                  "this project", about="category"),
+                  CLARK, about="category"),
     )  # fmt: skip
     section = "where it looks"
     said_at = 2
