@@ -345,11 +345,12 @@ def learned_positions(model: Any) -> list[int]:
     lengths = []
     for name, module in model.named_modules():
         is_table = hasattr(module, "padding_idx") and name.rpartition(".")[2] in _POSITION_TABLES
-        if is_table and not any(word in name.lower() for word in _NOT_TEXT):
+        table = getattr(module, "weight", None)  # XGLM's sinusoids have none and grow with the text
+        if is_table and table is not None and not any(word in name.lower() for word in _NOT_TEXT):
             offset, padding = getattr(module, "offset", None), module.padding_idx
             if not isinstance(offset, int):
                 offset = 0 if padding is None else int(padding) + 1
-            lengths.append(len(module.weight) - offset)  # I-BERT's table is no Embedding
+            lengths.append(len(table) - offset)  # I-BERT's table is no Embedding
     return lengths
 
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from core import config
 from core.attention import Head
 from core.errors import AtlasError, InputError, StoreError
 from core.jobs import worker
@@ -26,6 +27,7 @@ from core.studies.hypotheses.predicates import Hypothesis, checked
 from core.studies.hypotheses.records import CRITERIA, SEEN_BEFORE, Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
 from core.studies.transport import decode
+from core.tasks.conllu import file_of, read_conllu
 from core.tasks.relations import relation_of
 from tests.simulations import planted_attention as worlds
 
@@ -165,6 +167,7 @@ def own_rows(folder, name, sentences):
     return RowChoice(str(file), "dev", None)
 
 
+TREEBANK = config.DATA / "treebank"
 SENTENCES = [f"The {noun} sees a small {other} near the house." for noun in ("dog", "cat", "man") for other in
              ("bird", "tree", "boy", "girl", "car")]  # fmt: skip
 
@@ -207,6 +210,19 @@ def measured_before(db, judged, *, weights, row_ids):
                             row_ids=row_ids)  # fmt: skip
     options = {"checkpoint": "atlas-encoder", "tasks": [judged.task]}
     return record_run(db, "roles", options, provenance, title="all heads")
+
+
+def test_a_treebank_that_a_run_read_counts_by_its_sentences_and_not_by_their_numbers(db, tmp_path):
+    trees = [sentence.text for sentence in read_conllu(file_of(TREEBANK, "dev"), len(SENTENCES))]
+    weights = registering.studies.worker_cache.get_checkpoint("atlas-encoder").weights_hash
+    provenance = Provenance(checkpoint="atlas-encoder", weights_hash=weights, row_ids=["dev-0", "dev-1", "dev-2"])
+    options = {"checkpoint": "atlas-encoder", "treebank": str(TREEBANK), "limit": 200}
+    run = record_run(db, "dependencies", options, provenance, title="trees")
+    for sentences, inputs in ((SENTENCES, 0), (trees, len(trees))):
+        judged = own_rows(tmp_path, f"judged{inputs}", sentences)
+        batch, _ = register(db, "atlas-encoder", [proposal()], thought=THOUGHT, judged=judged)
+        found = next(one for one in store.batches(db) if one.batch == batch)
+        assert [known["inputs"] for known in found.runs if known["run"] == run] == [inputs]
 
 
 @pytest.mark.parametrize("how", ["run", "job without its run", "other weights", "other rows", "after"])

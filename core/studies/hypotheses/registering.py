@@ -7,7 +7,7 @@ Earlier runs of these weights are searched for evaluation inputs, because their 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ... import studies
 from ...attention import Head
@@ -28,6 +28,7 @@ from ...store.jobs import job_provenance, one_job
 from ...store.jobs import jobs as all_jobs
 from ...store.rows import Row, from_json, to_json
 from ...store.runs import known_runs, runs
+from ...tasks.conllu import file_of, read_conllu
 from ...tasks.glue import TaskRow, read_rows
 from ..contract import as_json
 from ..preflight import check_runnable
@@ -150,13 +151,27 @@ def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[
         for text in told.get("texts") or ():
             first, second = (text, None) if isinstance(text, str) else text
             inputs.append(TaskRow("text", first, second, 0))
+        if "treebank" in told:
+            inputs += _sentences_of(told)
         known = {mark for row in inputs for mark in marks_of(row)} & wanted
         overlap = sum(bool(known.intersection(marks)) for _, _, *marks in judged)
-        if not tasks and not told.get("texts") and used:
+        if not tasks and not told.get("texts") and "treebank" not in told and used:
             overlap = len(used & ids)
         found.append({"run": run["run"], "study": run["study"], "title": run["title"], "created": run["created"],
                       "code_version": run["code_version"], "source": run["source"], "inputs": overlap})  # fmt: skip
     return found
+
+
+def _sentences_of(told: Mapping[str, Any]) -> list[TaskRow]:
+    """Return the sentences of the treebank that a run read; none if it can no longer be read."""
+    sentences = []
+    for part in ("dev", "test"):
+        try:
+            read = read_conllu(file_of(told["treebank"], part), told.get("limit"))
+        except AtlasError:
+            continue
+        sentences += [TaskRow("text", sentence.text, None, 0) for sentence in read]
+    return sentences
 
 
 def _jobs_of(db: Database) -> Iterator[Row]:

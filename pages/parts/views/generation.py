@@ -119,11 +119,9 @@ def _show_step(step: "GenerationStep", keys: tuple[str, ...], query: int) -> Non
         right.caption("This token ends the text. The model does not read it, so it has no attention.")
         return
     shown = attended(step.rows, keys, query)
-    most = shown.iloc[0]
-    right.markdown(
-        f"**From “{plain(step.token)}” (position {query}), {most['head']} attends most strongly: {most['weight']:.2f} "
-        f"to “{plain(most['attends to'])}” ({_distance(most['tokens back'])}).**"
-    )
+    head, token, weight, back = shown[["head", "attends to", "weight", "tokens back"]].iloc[0]
+    said = f"From “{step.token}” (position {query}), {head} attends most strongly: {weight:.2f} to “{token}” "
+    right.markdown(f"**{plain(said)}({plain(_distance(back))}).**")
     show_table(shown, container=right, key="newest_row", height=220)
 
 
