@@ -94,7 +94,7 @@ def test_one_row_has_no_interval_and_no_claim():
         assert one.low is None or one.low < 0 < (one.high or 0) or one.high >= 0
     (mean,) = mean_intervals(np.zeros(1), np.ones((1, 1)), most=None)
     assert mean.low is None
-    with pytest.raises(InputError, match="two rows"):
+    with pytest.raises(InputError, match="two examples"):
         split_half(np.ones(1), np.ones((1, 1)))
     assert ratio_interval(np.array([1.0]), np.array([2.0])) == (0.5, None, None)
     assert np.isnan(share_of([1], [2]).low)

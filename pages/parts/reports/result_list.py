@@ -86,10 +86,9 @@ def _table(results: Sequence[StoredRun], *, key: str) -> list[int]:
     frame = pd.DataFrame(lines, columns=columns).astype({"n": "Int64"})
     widths = {"finding": "large", "model": 130, "task": 100, "interval": 150, "n": 60, "baseline": 130, "study": 110,
               "date": 95, "origin": 80}  # fmt: skip
-    event = st.dataframe(
+    event = show_table(
         frame.assign(origin=frame["origin"].replace({"shipped": "bundled"})),
-        key=key, hide_index=True, placeholder="", column_order=columns[1:], on_select="rerun",
-        selection_mode="multi-row", height=min(TALLEST, 35 * (len(frame) + 1) + 3),
+        height=TALLEST, key=key, column_order=columns[1:], on_select="rerun", selection_mode="multi-row",
         column_config={name: st.column_config.Column(width=width) for name, width in widths.items()},  # type: ignore[arg-type]
     )  # fmt: skip
     return [row for row in event.selection.rows if row < len(results)]
