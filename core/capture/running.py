@@ -315,9 +315,8 @@ def _forward(
             ended_after(asked, None if whole else streamer.layers),
         ):
             asked.streamer = streamer
-            if checkpoint.causal:
-                inputs_of_model = {**inputs_of_model, "use_cache": False}
-            return _model(checkpoint, whole=whole)(**inputs_of_model)
+            unlike_default = {"use_cache": False} if checkpoint.causal else {}
+            return _model(checkpoint, whole=whole)(**inputs_of_model, **unlike_default)
         return None
     watcher = watch if observers else None
     if watcher is not None and (length := len(some[0])) >= STREAMED_FROM:

@@ -211,7 +211,9 @@ def with_head(folder: Path, base: "PreTrainedModel", tokenizer: Any) -> nn.Modul
     return model.to(next(base.parameters()).dtype)
 
 
-def _built(config: Any, native: bool, outputs: int, separator: int | None) -> nn.Module:
+def _built(
+    config: Any, native: bool, outputs: int, separator: int | None
+) -> "PreTrainedModel | PooledForSequenceClassification":
     # None: SDPA where transformers has it for the family (Gemma 2's soft cap and gpt-oss' sinks have not), else eager
     how = None if family_of(config.model_type).interceptable else "eager"
     if native:

@@ -60,8 +60,8 @@ def f1_interval(f1: float, accuracy: float, n: int) -> Estimate:
         return Estimate(f1)
     hits = f1 * wrong / (2 * (1 - f1))
     inner = share_interval(hits / (hits + wrong), max(1, round(hits + wrong)))
-    ends = [2 * end / (1 + end) for end in (inner.low, inner.high) if end is not None]
-    return Estimate(f1, *ends)
+    low, high = (None if end is None else 2 * end / (1 + end) for end in (inner.low, inner.high))
+    return Estimate(f1, low, high)
 
 
 def correlation_interval(r: float, n: int) -> Estimate:

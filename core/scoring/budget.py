@@ -63,8 +63,8 @@ def categories_of(
     query, query_word, is_word = positions[some, None], word[some, None], word >= 0
     both = (query_word >= 0) & is_word
     governor_of = np.full(word.max(initial=0) + 1, -1)
-    for dependent, governor in tokens.governors:
-        governor_of[dependent] = governor if dependent != governor else -1
+    for dependent, its_governor in tokens.governors:
+        governor_of[dependent] = its_governor if dependent != its_governor else -1
     governor = np.where(is_word, governor_of[word], -1)
     governs, depends = both & (governor[some, None] == word), both & (governor == query_word)
     same_sentence = tokens.sentence[some, None] == tokens.sentence

@@ -134,12 +134,12 @@ def hexagons_of_inputs(
     home = sentences[owner, places[begins[:, 0]]]  # of each link; a word lies in one sentence
     within = (sentences[owner] == home[:, None]).sum(1)
     drawn = np.zeros((4, len(owner), TRIED), dtype=int)
-    start = 0
+    end = 0
     for links_of_input, seed in zip(links, seeds, strict=True):
-        stop = start + len(links_of_input)
+        mine = slice(end, end + len(links_of_input))
+        end = mine.stop
         if links_of_input:
-            _draw(drawn[:, start:stop], sizes[start:stop], home[start:stop], within[start:stop], seed)
-        start = stop
+            _draw(drawn[:, mine], sizes[mine], home[mine], within[mine], seed)
     drawn[:2] = places[begins.T[:, :, None] + drawn[:2]]
     order = np.argsort(sentences, axis=1, kind="stable")  # of each input its pieces, by sentence
     before = (sentences[owner] < home[:, None]).sum(1)

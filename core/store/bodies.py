@@ -96,7 +96,7 @@ def misfit(table: str, column: str, text: Any) -> str:
         return f"{subject} must be a JSON {'object' if kind is dict else 'list'}; got {str(text)[:40]!r}"
     if wanted is Row or not value:
         return ""
-    if wanted is RULES:
+    if wanted is RULES and isinstance(value, dict):
         for name, (least, most) in RANGES.items():
             if name in value and is_number(value[name]) and not least <= value[name] <= most:
                 return f"{subject}.{name} must be from {least} to {most}; got {str(value[name])[:40]}"

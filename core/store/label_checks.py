@@ -3,9 +3,9 @@
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,8 @@ import pyarrow as pa
 from ..errors import InputError
 from .people import person_name
 from .rows import Row
+
+T = TypeVar("T")
 
 EVENT_KINDS = ("label", "skip", "flag", "note", "undo", "retire")
 TAKES_BACK = ("undo", "retire")  # an annotator's own event; another annotator's event, by an admin
@@ -167,11 +169,11 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
             f"The largest weight of a map must be from 0 to 1; that of {subject} is not. Create the map again."
         )
     tokens, separators = fields.get("tokens"), fields.get("separators")
-    if not _list_of(tokens, str) or len(tokens) != length or any(map(_broken, tokens)):  # type: ignore[arg-type]
+    if not _list_of(tokens, str) or len(tokens) != length or any(map(_broken, tokens)):
         raise InputError(
             f"A map of {length} tokens must have a text for each token; {subject} does not. Create the map again."
         )
-    if not _list_of(separators, int) or not all(0 <= position < length for position in separators):  # type: ignore[union-attr]
+    if not _list_of(separators, int) or not all(0 <= position < length for position in separators):
         raise InputError(
             f"The separators of a map must be positions from 0 to {length - 1}; those of {subject} "
             "are not. Create the map again."
@@ -243,7 +245,7 @@ def _broken(text: str) -> bool:
     return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _list_of(value: Any, kind: type) -> bool:
+def _list_of(value: Any, kind: type[T]) -> TypeGuard[Sequence[T]]:
     listed = isinstance(value, (list, tuple))
     return listed and all(isinstance(element, kind) and not isinstance(element, bool) for element in value)
 

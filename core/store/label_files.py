@@ -182,9 +182,9 @@ def import_rows(
     """Import rows of labels: JSON text, objects, or the error of a row that could not be read."""
     db.person.must("admin", "import labels")
     rows, refused, number = [], [], 0
-    for number, row in enumerate(incoming, start=1):
+    for number, given in enumerate(incoming, start=1):
         try:
-            rows.append(_usable(row, dict(defaults or {}), batch, number))
+            rows.append(_usable(given, dict(defaults or {}), batch, number))
         except InputError as error:
             refused.append((number, str(error)))
         except _BAD as error:

@@ -17,7 +17,7 @@ from ..store.database import Database
 from ..store.label_checks import HEADS
 from ..store.rows import Row, from_json
 from .lookup import find_study
-from .records import Result, known_fields, record_kind
+from .records import known_fields, record_kind
 
 HEAD_COLUMNS = ("layer", "head")
 MOST_REMEMBERED = 64  # runs whose rows were checked
@@ -133,7 +133,7 @@ class MissingColumnError(RowError):
     """A row lacks a column."""
 
 
-def _check_row(study: str, kind: type[Result], row: Mapping[str, Any], *, undefined: bool = False) -> None:
+def _check_row(study: str, kind: type, row: Mapping[str, Any], *, undefined: bool = False) -> None:
     """Raise RowError unless a row fits its record. undefined: allow null in each column of numbers."""
     hints = _hints(kind)
     for known in known_fields(kind):

@@ -168,7 +168,7 @@ class _Field:
     column: str
     required: bool
     read: Read | None
-    number: type | None
+    number: type[int] | type[float] | None
     write: Write | None
     stated: bool
     default: Any
@@ -203,7 +203,7 @@ def known_fields(kind: type) -> tuple[_Field, ...]:
     )
 
 
-def _number(hint: Any) -> type | None:
+def _number(hint: Any) -> type[int] | type[float] | None:
     """int or float where it is what a field holds, alone or beside None."""
     kinds = set(get_args(hint)) - {type(None)} if isinstance(hint, UnionType) else {hint}
     return next((kind for kind in (float, int) if kinds == {kind}), None)

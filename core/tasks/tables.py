@@ -68,12 +68,12 @@ def read_table(text: str, name: str = PASTED) -> SentenceTable:
     if Path(name).suffix.lower() == ".jsonl" or (not must_be_table and _is_object(first)):
         numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
         objects = [_object(line, f"line {number} of {name}") for number, line in numbered]
-        columns = list(dict.fromkeys(key for row in objects for key in row))
-        names = _places(columns, name) if objects else {}
-        rows = tuple((k, {key: row.get(columns[at], "").strip() for key, at in names.items()}) for k, row in
+        keys = list(dict.fromkeys(key for row in objects for key in row))
+        names = _places(keys, name) if objects else {}
+        rows = tuple((k, {key: row.get(keys[at], "").strip() for key, at in names.items()}) for k, row in
                      enumerate(objects))  # fmt: skip
-        read = tuple(columns[at] for at in names.values())
-        table = SentenceTable(name, "JSON lines", read, tuple(key for key in columns if key not in read), rows)
+        read = tuple(keys[at] for at in names.values())
+        table = SentenceTable(name, "JSON lines", read, tuple(key for key in keys if key not in read), rows)
     elif must_be_table or _names_columns(first):
         table = _table(text, name)
     else:

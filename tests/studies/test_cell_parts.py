@@ -48,7 +48,11 @@ def test_the_map_of_the_group_that_decides_is_the_heads_own():
 
 @pytest.mark.parametrize(
     ("cell", "says"),
-    [((9, 0, 0), "head 1 to 2 here; 10"), ((0, 99, 0), "query 1 to"), ((0, 0, 3), "key 4 is masked")],
+    [
+        ((9, 0, 0), "head of layer 1 must be from 1 to 2; got 10"),
+        ((0, 99, 0), "query of layer 1 must be from 1 to"),
+        ((0, 0, 3), "key 4 is masked"),
+    ],
 )
 def test_cells_that_are_not_there_are_refused(cell, says):
     checkpoint = planted()
@@ -59,9 +63,9 @@ def test_cells_that_are_not_there_are_refused(cell, says):
 def test_layers_and_groups_that_are_not_there_are_refused():
     checkpoint = planted()
     encoding = checkpoint.encode(TEXT, None)
-    with pytest.raises(InputError, match="has layers 1 to 2; 3"):
+    with pytest.raises(InputError, match="must be from 1 to 2; got 3"):
         layer_scores(checkpoint, encoding, 2)
-    with pytest.raises(InputError, match='"segment" is none'):
+    with pytest.raises(InputError, match='got "segment"'):
         layer_scores(checkpoint, encoding, 0).map_of(0, "segment")
 
 

@@ -154,6 +154,18 @@ def test_the_verdict_says_what_is_clipped_and_how_many_rows_it_takes(options):
     )  # of races of before, that clipped nothing
 
 
+@pytest.mark.parametrize(
+    ("passes", "says"),
+    [(200.0, "5.0 times less computation than"), (1500.0, "1.5 times the computation of")],
+)
+def test_a_test_that_took_more_than_ablating_every_head_says_so(options, passes, says):
+    (whole,) = [
+        row for row in rows_of("sequential-test", options | {"limit": 64, "survivors": False}) if row["kind"] == "race"
+    ]
+    said = verdict_sentence(SequentialTestSummary.of(whole | {"passes": passes, "passes_full": 1000.0}))
+    assert f"{says} ablating every head on all examples ({passes:,.0f} against 1,000 forward passes)" in said
+
+
 def test_without_survivors_no_metric_is_swept(options):
     rows = rows_of("sequential-test", options | {"survivors": False})
     assert not [row for row in rows if "accuracy_change" in row]
@@ -162,7 +174,7 @@ def test_without_survivors_no_metric_is_swept(options):
 def test_verdicts_of_earlier_versions_are_told_from_todays(options):
     (whole,) = [row for row in rows_of("sequential-test", options | {"limit": 64}) if row["kind"] == "race"]
     assert "any verdict wrong in at most 5%" in verdict_sentence(SequentialTestSummary.of(whole))
-    earlier = verdict_sentence(SequentialTestSummary.of(whole | {"intervals": "at looks", "control": None}))
+    earlier = verdict_sentence(SequentialTestSummary.of(whole | {"intervals": "at looks"}))
     assert "Run the test again" in earlier
     assert "at most 5%" not in earlier
 
@@ -173,7 +185,7 @@ def test_verdicts_of_earlier_versions_are_told_from_todays(options):
         ({"margin": 0.0}, "above 0"),
         ({"margin": -1.0}, "above 0"),
         ({"clip": 0.01}, r"above the margin, 0\.0346"),
-        ({"limit": 40}, "64 rows"),
+        ({"limit": 40}, "at most all examples; got 64 of 40"),
         ({"what": "duplicates"}, "heads, layers"),
         ({"heads": "L1H1,L2-attention", "operator": "zero"}, "sublayers or layers"),
         ({"operator": "resample", "reference": 1}, "two reference examples; got 1"),

@@ -476,12 +476,13 @@ def verdict_sentence(summary: SequentialTestSummary) -> str:
             clipping += (
                 f" To show that a head does not matter takes {summary.fewest:,} examples; there are {summary.n:,}."
             )
+    share = summary.passes / summary.passes_full
+    compared = f"{1 / share:.1f} times less computation than" if share <= 1 else f"{share:.1f} times the computation of"
     rho = "undefined" if summary.gradient_spearman is None else f"{summary.gradient_spearman:.2f}"
     return (
         f"At a margin of {summary.margin:.4g} {summary.loss}: {summary.matters} matter, {summary.does_not_matter} do "
         f"not, {summary.open} are undecided{futile}{error}.{clipping} It took {summary.evaluations:,} of "
-        f"{summary.evaluations_full:,} evaluations of an example, {summary.forward_ratio:.1f} times less "
-        "computation than "
+        f"{summary.evaluations_full:,} evaluations of an example, {compared} "
         f"ablating every head on all examples ({summary.passes:,.0f} against {summary.passes_full:,.0f} forward "
         "passes). "
         "On the examples of the first interim analysis, first-order effects rank the heads with a correlation of "

@@ -119,7 +119,8 @@ class LayerScores:
         for name, number, size in zip(("head", "query", "key"), (head, query, key), sizes, strict=True):
             if not 0 <= number < size:
                 raise InputError(
-                    f"Layer {self.inputs.layer + 1} has {name} 1 to {size} here; got {number + 1}. Choose one of them."
+                    f"A {name} of layer {self.inputs.layer + 1} must be from 1 to {size}; got {number + 1}. "
+                    "Choose one of them."
                 )
 
 
