@@ -31,7 +31,7 @@ def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
         projections = output_projections(checkpoint)
     except InputError:
         return None
-    module = model.get_input_embeddings()  # type: ignore[operator]
+    module = model.get_input_embeddings()
     weight = getattr(module, "weight", None)
     embedding = None if weight is None else weight.detach().to(torch.promote_types(weight.dtype, torch.float32))
     values = value_weights(checkpoint)

@@ -162,8 +162,11 @@ def check_protocol(settings: uvicorn.Config) -> None:
     It needs the running event loop, which uvicorn's connections ask for.
     """
     state = _named(_LIMIT, "uvicorn.server", "ServerState")
+    protocol: Any = (
+        settings.http_protocol_class
+    )  # uvicorn types it as any Protocol of asyncio, which takes no arguments
     try:
-        connection = settings.http_protocol_class(config=settings, server_state=state(), app_state={})
+        connection = protocol(config=settings, server_state=state(), app_state={})
     except TypeError as error:
         raise InternalsError(_LIMIT, "uvicorn's protocol of a connection") from error
     for name in ("connections", "cycle", "loop", "transport", "on_response_complete"):

@@ -215,4 +215,5 @@ def _median(heads: Sequence[Estimate]) -> Estimate:
         [head.value if end is None else end for head, end in zip(heads, side, strict=True)]
         for side in ((head.low for head in heads), (head.high for head in heads))
     ]
-    return Estimate(float(np.median([head.value for head in heads])), *(float(np.median(side)) for side in ends))
+    low, high = (float(np.median(side)) for side in ends)
+    return Estimate(float(np.median([head.value for head in heads])), low, high)

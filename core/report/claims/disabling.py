@@ -288,8 +288,8 @@ def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
     fifth = min(curves["importance"], key=lambda step: abs(step.share - 0.2))
     if fifth.change is None:
         return None
-    ends = [None if end is None else end - fifth.baseline for end in (fifth.low, fifth.high)]
-    change = Estimate(fifth.change, *ends)
+    low, high = (None if end is None else end - fifth.baseline for end in (fifth.low, fifth.high))
+    change = Estimate(fifth.change, low, high)
     shares = {order: removable(steps)[0] for order, steps in curves.items()}
     chance = [share for order, share in shares.items() if order.startswith("random")]
     sentence = f"{on_rows(result)}{fifth.metric} {points(change)} without {fifth.share:.0%} of the heads; no loss "

@@ -181,8 +181,8 @@ def statistics(evidence: Evidence) -> list[Measured]:
 def counted(some: Sequence[Score], bound: float) -> Estimate:
     """Return how many heads are above a bound, with the counts of lower and upper interval bounds above it."""
     lows, highs = [score.low for score in some], [score.high for score in some]
-    ends = (sum(end is not None and end > bound for end in some_ends) for some_ends in (lows, highs))
-    return Estimate(float(sum(score.estimate.value > bound for score in some)), *map(float, ends))
+    low, high = (float(sum(end is not None and end > bound for end in ends)) for ends in (lows, highs))
+    return Estimate(float(sum(score.estimate.value > bound for score in some)), low, high)
 
 
 def _counted(result: StepResult, task_scores: Sequence[Score], task: str) -> list[Measured]:

@@ -156,8 +156,9 @@ class Disable(Study[DisableOptions, Ablations]):
         """All rows, in the task's order."""
         swept = [part for part in partials if len(part.changed)]
         first, columns = swept[0], in_order(swept, ("rows", "gold", "plain", "changed"))
-        shape: dict[str, Any] = {"layers": first.layers, "heads": first.heads, "attending": first.attending}
-        whole = Ablations(grouped=first.grouped, **shape, **columns)
+        whole = Ablations(
+            grouped=first.grouped, layers=first.layers, heads=first.heads, attending=first.attending, **columns
+        )
         if first.exact is None:
             return whole
         exact_plain, exact = _exact(partials, whole.rows, len(whole.changed))
@@ -352,8 +353,10 @@ def swept_rows(
         exact_plain, swept, _ = sweeps.of(sampled, "float32")
         exact = _spread(swept, sampled, len(variants))
     gold = np.array([row.label for row in rows])
-    taken = (gold, plain, changed, tuple(grouped), exact_plain, exact, attending)
-    return Ablations(np.array(unit.positions), *shape, *taken), dtype
+    partial = Ablations(
+        np.array(unit.positions), *shape, gold, plain, changed, tuple(grouped), exact_plain, exact, attending
+    )
+    return partial, dtype
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:

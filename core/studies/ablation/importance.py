@@ -134,7 +134,7 @@ class Importance(Study[ImportanceOptions, Weighed]):
         scores = capture.importance.importance(total, reading=options.reading, normalize=options.normalize)  # type: ignore[arg-type]
         raw = capture.importance.importance(total, reading=options.reading, normalize=False)  # type: ignore[arg-type]
         seen = np.argwhere(~np.isnan(merged.example).all(1)[:, None].repeat(scores.shape[1], 1)).tolist()
-        ranked = sorted(map(tuple, seen), key=lambda index: (-float(scores[index]), index))
+        ranked = sorted(((layer, head) for layer, head in seen), key=lambda index: (-float(scores[index]), index))
         heads: list[Result] = [
             ImportantHead(
                 name=str(Head(*index)), layer=index[0], head=index[1], rank=rank + 1, value=float(scores[index]),

@@ -201,8 +201,10 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
                 arrays[name][..., where] = np.where(np.isnan(values), arrays[name][..., where], values)
         first = partials[0]
         fast, rounds = all(part.fast for part in partials), max(part.rounds for part in partials)
-        shape: dict[str, Any] = {"layers": first.layers, "heads": first.heads, "attending": first.attending}
-        return Taken(rows=places, fast=fast, rounds=rounds, **shape, **arrays)
+        return Taken(
+            rows=places, layers=first.layers, heads=first.heads, fast=fast, rounds=rounds, attending=first.attending,
+            **arrays,
+        )  # fmt: skip
 
     def results(self, options: SequentialTestOptions, merged: Taken) -> list[Result]:
         """A summary, a record for each head with its verdict, a record for each interim analysis."""

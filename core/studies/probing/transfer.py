@@ -180,9 +180,9 @@ def layers_of(checkpoint: str) -> int:
     return models.config_files.layers_in(models.config_files.read_config(folder, checkpoint))
 
 
-def _layers(of: TrainingUnit, on: object, shared: tuple[Any, ...]) -> list[Predicted]:
+def _layers(of: TrainingUnit, on: "Bench", shared: tuple[Any, ...]) -> list[Predicted]:
     gold, train_rows, constant, baseline = shared
-    layers = layer_predictions(on)  # type: ignore[arg-type]
+    layers = layer_predictions(on)
     return [
         Predicted(LAYER, of.task, of.source, reading, layer, predicted.shape[0] - 1, 0, gold, row, train_rows, constant,
                   baseline)
@@ -191,9 +191,9 @@ def _layers(of: TrainingUnit, on: object, shared: tuple[Any, ...]) -> list[Predi
     ]  # fmt: skip
 
 
-def _frozen(options: TransferOptions, of: TrainingUnit, on: object, shared: tuple[Any, ...]) -> list[Predicted]:
+def _frozen(options: TransferOptions, of: TrainingUnit, on: "Bench", shared: tuple[Any, ...]) -> list[Predicted]:
     gold, train_rows, constant, baseline = shared
-    layers = on.base.layers  # type: ignore[attr-defined]
+    layers = on.base.layers
     recipe = replace(options.recipe, train_last=layers - of.frozen)
     told = json.dumps([options.checkpoint, of.task, options.data, recipe.as_options()], sort_keys=True, default=str)
     key = f"freeze-{of.frozen}-s{of.seeds.head}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"

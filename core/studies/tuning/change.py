@@ -154,13 +154,14 @@ class Change(Study[ChangeOptions, ChangePartial]):
         least = min(picked(cosines, kind="head"), key=lambda score: defined(score.value))
         of_layers = picked(cosines, kind="layer", after=least.after)
         layers = [score.value for score in sorted(of_layers, key=lambda score: score.layer)]
+        low, high = (None if end is None else 1 - end for end in (least.high, least.low))
         return Headline(
             f"Fine-tuning on {task_of(least.task).name} changed {least.name} most: 1 − cosine = "
             f"{1 - defined(least.value):z.2f}. The mean change is {1 - defined(layers[0]):z.2f} in the first layer and "
             f"{1 - defined(layers[-1]):z.2f} in the last layer.",
             least.n,
             "examples",
-            percent(*(None if end is None else 1 - end for end in (least.high, least.low)), "{:z.2f}", 1),
+            percent(low, high, "{:z.2f}", 1),
             "0, no change",
         )
 

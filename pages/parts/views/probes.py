@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.studies.attention.records import LayerSimilarity
+from core.studies.headline import percent
 from core.studies.probing.records import (
     BestHeadTree,
     DrawnTree,
@@ -86,12 +87,13 @@ def show_syntax(result: StoredRun) -> None:
         tooltip=["note"],
     )
     st.altair_chart(bars)
+    interval = percent(difference.low, difference.high, "{:.0f}")
+    less = "" if difference.value is None else f": {100 * difference.value:.0f} points less than all heads together"
     with details():
         st.markdown(
             f"Attention alone predicts the syntactic head of {attention_scores.value:.0%} of words; one fixed offset "
             f"predicts {offset.value:.0%}. The spanning tree of the best single head, {plain(best.name)}, joins "
-            f"{best.value:.0%} of words with their syntactic head: {100 * difference.value:.0f} points less than all "
-            f"heads together (95 % CI {100 * difference.low:.0f} to {100 * difference.high:.0f})."
+            f"{best.value:.0%} of words with their syntactic head{less}{f' ({interval})' if less and interval else ''}."
         )
         picture = head_picture(
             pd.DataFrame(result.among(HeadTree)),

@@ -181,11 +181,11 @@ def show(tools: DeltaGenerator) -> None:
 def _answer(measured: attending.ShownScores[PlaceScore], scores: Sequence[PlaceScore], top: DeltaGenerator) -> None:
     """The pair of heads that lie closest together in the figure."""
     first = next(iter(attending.chosen_first(attending.by_place(scores)).values()))
+    placed = [(score.name, score.x, score.y) for score in first if score.x is not None and score.y is not None]
     pairs = [
-        (math.hypot(one.x - other.x, one.y - other.y), one.name, other.name)
-        for number, one in enumerate(first)
-        for other in first[:number]
-        if None not in (one.x, one.y, other.x, other.y)
+        (math.hypot(x - other_x, y - other_y), name, other)
+        for number, (name, x, y) in enumerate(placed)
+        for other, other_x, other_y in placed[:number]
     ]
     _, one, other = min(pairs, default=(0.0, "", ""))
     said = f"{other} and {one} have the most similar attention patterns in the figure." if one else ""
