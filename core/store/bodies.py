@@ -9,10 +9,10 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from .rows import Row
-
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
+Row = dict[str, Any]  # as in core.store.rows, which imports pyarrow: the page's frame needs this module at start
 
 log = logging.getLogger("atlas")
 

@@ -20,6 +20,7 @@ from core.studies.attention import features, relations, roles, statistics
 from core.studies.attention.inputs import PASTED
 from core.studies.attention.partials import InputOffset, RoleSums, Sums
 from core.studies.attention.passes import Prepared
+from core.studies.merging import merged
 from tests.simulations import planted_attention as planting
 
 AT = InputOffset("planted", PASTED, 0)
@@ -134,7 +135,7 @@ def _sums_to(study: str, rows: Rows) -> Sums | Means:
     if isinstance(sums, Means):
         sums.merge(more)
         return sums
-    return sums.plus(more)
+    return merged([sums, more])
 
 
 def sums_of(study: str, world: str, inputs: int, seed: int, **how: object) -> Sums | Means:

@@ -39,6 +39,7 @@ def test_all_draws(case: Case) -> None:
 
 
 NOTHING_TO_CLAIM = {
+    "budget",  # shares with intervals, whose coverage tests/scoring/test_budget.py draws
     "change",
     "effective",
     "draw-maps",
