@@ -201,13 +201,13 @@ def import_studio(
         return import_rows(db, tasks, batch_of(content), keep_rest=keep_rest, defaults={"class_set": class_set})
     entries = list(_annotations(tasks))
     own_rows = sorted((row for task in tasks for row in _own_rows(task)), key=lambda row: row.pop("place", 0))
-    if tasks and not entries and not own_rows:
+    if not entries and not own_rows:
         if any(task.get("predictions") for task in tasks):
             what = f"Label Studio JSON with predictions but without annotations ({len(tasks)} tasks)"
         elif any("data" in task for task in tasks):
             what = f"Label Studio JSON with {len(tasks)} tasks and no annotations"
         else:
-            what = f"a list of {len(tasks)} JSON objects with {_keys(tasks)}"
+            what = f"a list of {len(tasks)} JSON objects with {_keys(tasks)}" if tasks else "an empty JSON list"
         raise InputError(
             f"A file of labels must have at least one label; got {file.name[:80]}, {what}. Export annotated tasks as "
             "JSON or JSON-MIN, or write records with map_id, class and annotator."

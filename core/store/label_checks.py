@@ -193,16 +193,24 @@ def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | No
     return None
 
 
+# Letters that look like Latin ones, small or in capitals: Cyrillic, Greek, Armenian, and rare Latin ones.
+_LATIN = str.maketrans(
+    "авеікмнорстухѕјһԁԛԝүӏ" + "αβεζηικμνορτυχ" + "օսհո" + "ɑɡı",
+    "abeikmhopctyxsjhdqwyl" + "abezhikmnoptyx" + "ouhn" + "agi",
+)
+
+
 def looks_like(name: str) -> str:
-    """Return a name as people see it: without case, outer spaces and invisible characters, in one Unicode
-    normal form.
+    """Return a name as people see it: without case, outer spaces and invisible characters, in one Unicode normal form,
+    and in Latin letters where those of another alphabet look the same.
     """
-    visible = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
-    return " ".join(visible.split()).casefold()
+    visible = "".join(letter for letter in unicodedata.normalize("NFKD", name) if unicodedata.category(letter) != "Cf")
+    latin = unicodedata.normalize("NFKD", visible.casefold()).translate(_LATIN)
+    return " ".join(unicodedata.normalize("NFC", latin).split())
 
 
 def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return groups of names that differ only in case, spaces or invisible characters."""
+    """Return groups of names that differ only in case, spaces, invisible characters or letters that look the same."""
     groups: dict[str, set[str]] = {}
     for name in names:
         groups.setdefault(looks_like(name), set()).add(name)

@@ -158,11 +158,10 @@ def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Import
     db.person.must("admin", "import labels")
     ending, data = _ending(file), read_bytes(file)
     rows = list(_parquet_rows(data, file) if ending == ".parquet" else _lines(data, file))
-    if data and not rows and ending != ".parquet":
-        raise InputError(
-            f"A file of labels must have a JSON object on each line; {file.name[:80]} has only empty lines. "
-            "Export it again."
-        )
+    if data and not rows:
+        what = "is Parquet without rows" if ending == ".parquet" else "has only empty lines"
+        wanted = "at least one row" if ending == ".parquet" else "a JSON object on each line"
+        raise InputError(f"A file of labels must have {wanted}; {file.name[:80]} {what}. Export it again.")
     return import_rows(db, rows, batch_of(data), keep_rest=keep_rest)
 
 

@@ -97,8 +97,33 @@ def test_what_is_no_list_is_one_sentence(db, lines, said):
     app, key = opened("interventions/pruning")
     app.text_area(key=f"own_{key}_pasted").set_value(lines)
     app.button(key=f"own_{key}_use").click().run()
-    assert said in app.error[0].value
+    (error,) = app.error  # once, not in the preview and again for the button
+    assert said in error.value
     assert app.session_state[key] == "sst2"
+
+
+BROKEN = b'sentence,label\n"never closed,x\n'
+
+
+@pytest.mark.parametrize("place", ["interventions/pruning", "maps"])
+def test_an_invalid_upload_is_explained_once(db, place):
+    if place == "maps":
+        app, key = switched(AppTest.from_file(shell.__file__, default_timeout=120), "maps").run(), "own"
+    else:
+        app, key = opened(place)
+        key = f"own_{key}"
+    app.file_uploader(key=f"{key}_file").upload("films.csv", BROKEN, "text/csv").run()
+    app.button(key=f"{key}_use").click().run()
+    assert ["films.csv" in error.value for error in app.error] == [True]
+
+
+def test_an_invalid_upload_to_measure_is_explained_once(db):
+    app = switched(AppTest.from_file(shell.__file__, default_timeout=120), "linguistics")
+    app.query_params["inputs"] = "sentences"
+    app.run()
+    app.file_uploader(key="sentences_file").upload("films.csv", BROKEN, "text/csv").run()
+    app.toggle(key="measure").set_value(True).run()
+    assert ["films.csv" in error.value for error in app.error] == [True]
 
 
 def test_sentences_without_labels_are_refused_before_the_job(db):

@@ -186,6 +186,7 @@ def test_records_as_pandas_writes_them_are_labels(db, tmp_path):
         ({"map_id": {"0": "m1"}, "class": {"0": "block"}}, "an object with the keys class, map_id"),
         ('{"map_id": "m1"}\n{"map_id": "m2"}\n', "JSON Lines: rename it to .jsonl"),
         ("map_id,class\nm1,block\n", "must be JSON"),
+        ("[]", "an empty JSON list"),
     ],
 )
 def test_a_file_without_a_label_is_a_sentence_that_names_its_form(db, tmp_path, content, said):
@@ -199,6 +200,12 @@ def test_a_file_of_empty_lines_is_a_sentence(db, tmp_path):
         label_files.import_labels(db, tmp_path / "a.jsonl")
     (tmp_path / "a.jsonl").write_text("")
     assert label_files.import_labels(db, tmp_path / "a.jsonl").rows == 0
+
+
+def test_parquet_without_rows_is_a_sentence(db, tmp_path):
+    label_files.write_rows(tmp_path / "a.parquet", [])
+    with pytest.raises(InputError, match="is Parquet without rows"):
+        label_files.import_labels(db, tmp_path / "a.parquet")
 
 
 # ---------------------------------------------------------------- names
@@ -238,7 +245,9 @@ def test_a_label_of_an_earlier_version_is_taken_back_by_its_own_person(db):
     assert labels.decided(db, "bert", "Ada@x.org") == {}
 
 
-@pytest.mark.parametrize("pair", [("Ada", "ada"), ("ada", "ada "), ("Ada  L", "ada l"), ("ａｄａ", "ada")])
+@pytest.mark.parametrize(
+    "pair", [("Ada", "ada"), ("ada", "ada "), ("Ada  L", "ada l"), ("ａｄａ", "ada"), ("\u0430da", "ada")]
+)
 def test_other_names_that_look_alike_are_reported(db, tmp_path, pair):
     rows = [{"map_id": "m1", "class": "block", "class_set": "bert", "annotator": who} for who in pair]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -36,7 +36,7 @@ def test_what_ranks_nothing_has_no_correlation():
     constant = rank_correlation(np.ones(5), np.arange(5.0))
     assert np.isnan([two.value, two.low, two.high, constant.value, constant.low, constant.high]).all()
     assert (two.n, constant.n) == (2, 5)
-    with pytest.raises(InputError, match=r"seen \(3,\) and \(4,\)"):
+    with pytest.raises(InputError, match=r"shapes \(3,\) and \(4,\)"):
         rank_correlation(np.ones(3), np.ones(4))
 
 

@@ -76,6 +76,26 @@ def test_names_that_look_alike_are_one(name):
     assert looks_like(name) == "ann\u00e9"
 
 
+@pytest.mark.parametrize(
+    ("name", "latin"),
+    [("\u0430da", "ada"), ("\u0410DA", "ada"), ("p\u0435t\u0435r", "peter"), ("\u03bfl\u0430f", "olaf"),
+     ("\u0406van", "ivan"), ("\u0395va", "eva"), ("zo\u0451", "zo\u00eb")],
+)  # fmt: skip
+def test_letters_of_another_alphabet_that_look_like_latin_ones_are_these(name, latin):
+    assert name != latin
+    assert looks_like(name) == looks_like(latin) == latin
+
+
+@pytest.mark.parametrize(("one", "other"), [("ада", "ide"), ("жанна", "anna"), ("ann", "anne"), ("anna1", "anna2")])
+def test_names_that_look_different_are_two(one, other):
+    assert looks_like(one) != looks_like(other)
+
+
+@pytest.mark.parametrize("name", ["Марта", "Νίκος", "Σίσυφος", "Ёлка", "Օհան"])
+def test_a_name_of_another_alphabet_looks_like_itself_in_capitals(name):
+    assert looks_like(name) == looks_like(name.upper())
+
+
 def test_a_browsers_clock_is_believed_within_ten_years_behind_and_a_day_ahead():
     moment = datetime(2026, 1, 31, 12)
     for time in ("2016-02-01T12:00:00Z", "2026-02-01T11:59:00+00:00"):

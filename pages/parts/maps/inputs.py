@@ -117,6 +117,8 @@ def _own_list() -> None:
 
 
 def _take() -> None:
+    if own_rows.is_explained("own"):
+        return
     with clear_errors():
         st.session_state["_own_inputs"] = read_pasted(*own_rows.given("own"))
         _go(0)

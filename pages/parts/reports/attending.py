@@ -153,11 +153,12 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
     )
     file = uploads.ask_file("or a file of sentences", list(own_rows.ENDINGS), key="sentences_file",
                             max_upload_size=own_rows.LARGEST, help=own_rows.HELP)  # fmt: skip
-    if file:
-        own_rows.preview(lambda: own_rows.text_of(file))
+    is_readable = own_rows.preview(lambda: own_rows.text_of(file)) if file else True
     is_measuring = url.switch(st.toggle, "Measure these sentences", key="measure", help="Measures after every change.")
     if not name or not is_measuring:
         st.info("Switch on “Measure these sentences” to measure every head on them.", icon=":material/play_circle:")
+        return None
+    if not is_readable:  # the preview says why
         return None
     texts = own_rows.inputs_of(file) if file else typed_texts(text)
     if not 0 < len(texts) <= MOST_SENTENCES:

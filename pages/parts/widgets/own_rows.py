@@ -41,8 +41,22 @@ def ask_lines(key: str) -> None:
     """A field to paste into and a place to drop a file, with a preview of what they hold; `given` returns it."""
     st.text_area("Sentences", key=f"{key}_pasted", height=130, placeholder="One per line", help=HELP)
     uploads.ask_file("or a file", list(ENDINGS), key=f"{key}_file", max_upload_size=LARGEST)
-    if st.session_state.get(f"{key}_file") is not None or st.session_state.get(f"{key}_pasted", "").strip():
+    if _is_filled(key):
         preview(lambda: given(key))
+
+
+def _is_filled(key: str) -> bool:
+    return st.session_state.get(f"{key}_file") is not None or bool(st.session_state.get(f"{key}_pasted", "").strip())
+
+
+def is_explained(key: str) -> bool:
+    """Return whether the preview of `ask_lines` shows why its text cannot be read, so that a button need not."""
+    try:
+        if _is_filled(key):
+            _read_once(*given(key))
+    except InputError:
+        return True
+    return False
 
 
 def given(key: str) -> tuple[str, str]:
@@ -64,8 +78,11 @@ def inputs_of(file: Any) -> list[tuple[str, str | None]]:
     return [(text, pair) for text, pair in read_pasted(*text_of(file))]
 
 
-def preview(read: Callable[[], tuple[str, str]]) -> None:
-    """How the reader understands a text: its first rows, columns and labels, or the error. read: the text and name."""
+def preview(read: Callable[[], tuple[str, str]]) -> bool:
+    """Show the first rows, columns and labels of a text, or the error; return whether it can be read.
+
+    read: the text and its name.
+    """
     with clear_errors():
         table = _read_once(*read())
         st.caption(plain(f"{table.name}: {counted(len(table.rows), 'rows')}, read as {table.form}. {_columns(table)}"))
@@ -75,6 +92,8 @@ def preview(read: Callable[[], tuple[str, str]]) -> None:
             listed = ", ".join(f"{label[:40]} ({count})" for label, count in labels.most_common(LABELS_LISTED))
             more = f" and {len(labels) - LABELS_LISTED} more" if len(labels) > LABELS_LISTED else ""
             st.caption(plain(f"Labels: {listed}{more}."))
+        return True
+    return False
 
 
 def offer_own_rows(take: Callable[[str], None], *, key: str, bare: bool = False) -> None:
@@ -114,6 +133,8 @@ def _columns(table: SentenceTable) -> str:
 def _keep(key: str, take: Callable[[str], None]) -> None:
     with clear_errors():
         resources.database().person.must("annotator", "add sentences of your own")
+        if is_explained(key):
+            return
         file = st.session_state.get(f"{key}_file")
         list_name = st.session_state.get(f"{key}_name") or (Path(file.name).stem if file is not None else "sentences")
         learned = bool(st.session_state.get(f"{key}_learned"))
