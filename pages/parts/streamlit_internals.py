@@ -563,14 +563,17 @@ GUARDING = (_cookies_are_signed, _forgery_is_seen, _uploads_are_kept, _options_a
 
 # ---------------------------------------------------------------- names in the page
 
-# What page.css and the scripts of components select that has no key of ours: Streamlit's test ids, and its attributes.
-# tests/pages/test_selectors_browser.py tries each in a browser. Streamlit would replace them by documented parts of a
-# page that can be styled; what has a key (`st-key-...`) needs no entry.
-SELECTED = (
-    "stApp", "stBidiComponent", "stCaptionContainer", "stColumn", "stDialog", "stElementContainer",
-    "stElementToolbarButton", "stHeader", "stHeaderLogo", "stMain", "stMainBlockContainer",
-    "stMarkdownContainer", "stMetricDelta", "stMetricLabel", "stMetricValue", "stPageLink-NavLink", "stPopoverBody",
-    "stSidebar", "stSidebarCollapseButton", "stSidebarHeader", "stSkeleton", "stSliderThumbValue",
-    "stVegaLiteChart", "stVerticalBlock",
-    "data-collapsed", "data-selected", "data-test-script-state", "data-variant",
-)  # fmt: skip
+# What page.css and the scripts of components select that has no key of ours, by the reason why not: Streamlit's test ids,
+# and its attributes. tests/pages/test_selectors_browser.py tries each in a browser. Streamlit would replace them by
+# documented parts of a page that can be styled. What has a key (`st-key-...`), a role or label for screen readers, or a
+# class of vega-embed needs no entry.
+SELECTED = {
+    "around every container": (
+        "stApp", "stHeader", "stHeaderLogo", "stMain", "stMainBlockContainer", "stVerticalBlock", "stSidebar",
+        "stSidebarCollapseButton", "stSidebarHeader",
+    ),
+    "takes no key": ("stCaptionContainer", "stColumn", "stElementContainer", "stMetricValue", "stPageLink-NavLink"),
+    "one in every page, whatever its key": ("stBidiComponent", "stSkeleton", "stSliderThumbValue"),
+    "drawn above the page, outside its containers": ("stDialog", "stPopoverBody"),
+    "state of the page and the sidebar": ("data-collapsed", "data-test-script-state"),
+}  # fmt: skip
