@@ -564,7 +564,7 @@ GUARDING = (_cookies_are_signed, _forgery_is_seen, _uploads_are_kept, _options_a
 # ---------------------------------------------------------------- names in the page
 
 # What page.css and the scripts of components select that has no key of ours, by the reason why not: Streamlit's test
-# ids, and its attributes. tests/pages/test_selectors_browser.py tries each in a browser. Streamlit would replace them by
+# ids and attributes. tests/pages/test_selectors_browser.py tries each in a browser. Streamlit would replace them by
 # documented parts of a page that can be styled. What has a key (`st-key-...`), a role or label for screen readers, or a
 # class of vega-embed needs no entry.
 SELECTED = {
