@@ -80,6 +80,7 @@ def test_every_example_button_fills_the_sentence_and_draws_its_heads(address, pa
     from pages.parts.frames.lookup import EXAMPLES
 
     visit(page, f"{address}/linguistics?view=frames&checkpoint={checkpoint}")
+    type_sentence(page, "")  # the view opens with a sentence, and examples are offered where there is none
     page.get_by_role("button", name=EXAMPLES[number]).click()
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(EXAMPLES[number], timeout=PATIENCE)
     page.get_by_test_id("stVegaLiteChart").nth(1).wait_for(timeout=PATIENCE)  # a decoder draws one direction
