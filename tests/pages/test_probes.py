@@ -51,7 +51,7 @@ def test_every_study_is_shipped_with_its_options():
 @pytest.mark.parametrize(
     ("view", "words"),
     [
-        ("One sentence", "have the governor that the treebank gives them"),
+        ("One sentence", "predicts the syntactic head of"),
         ("Syntax in attention", "less than all heads together"),
         ("Layers", "Centre of gravity, in layers"),
         ("Representation", "the narrower the cone"),
