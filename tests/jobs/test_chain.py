@@ -37,7 +37,7 @@ def test_each_job_is_run_once_and_its_run_is_found_again(db, folder):
 
 def test_a_job_that_fails_leaves_its_sentence_and_the_next_one_runs(db, folder):
     found = run_in_turn(db, asked(folder, 2000, 2))
-    assert "got 2000" in found[0].error
+    assert "2000 were asked for" in found[0].error
     assert found[0].run is None
     assert found[1].run
 

@@ -12,6 +12,7 @@ from core.report.headlines import headline
 from core.studies.ablation import setup
 from core.studies.circuits import gates, pairs, shapley
 from core.studies.contract import Unit
+from core.studies.units import ExampleUnit
 from tests.studies.planted import CARRIER, TWIN, save_planted, write_rows
 from tests.studies.through_json import rows_of
 
@@ -70,7 +71,8 @@ def test_the_head_that_carries_the_answer_is_facilitating(options):
 def test_fits_say_which_they_are_and_at_what_price_gates_were_pushed(options):
     given, study = gates.STUDY.read(options[0] | GATES | {"fit_rows": 8, "steps": 2}), gates.STUDY
     found = [
-        study.run(given, Unit("fits-0", gates.Stage("fits", numbers, 0.05))).partial for numbers in ((2, 0), (0, 2))
+        study.run(given, Unit("fits-0", ExampleUnit((), "fits", numbers, price=0.05))).partial
+        for numbers in ((2, 0), (0, 2))
     ]
     assert [(one.price, one.fits.tolist(), one.up.shape) for one in found] == [
         (0.05, [2, 0], (2, 12)),

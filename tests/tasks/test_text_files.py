@@ -55,7 +55,7 @@ def test_a_file_is_units_of_its_own_and_named_by_its_path(story, monkeypatch):
     monkeypatch.setattr(own, "STRETCH", 1000)
     made = chunks(StatisticsOptions(tasks=(str(story),), limit=1))
     assert len(made) == len(own.stretches(str(story)))
-    assert {chunk.task for chunk, _ in made} == {str(story)}
+    assert {chunk.inputs for chunk, _ in made} == {str(story)}
     assert absolute("~/a.txt").startswith("/")
 
 
