@@ -247,5 +247,5 @@ def test_why_maps_stand_beside_the_heads_own_and_are_its_in_a_head_of_places():
     own, places = maps["L2H5"], maps["position only, on the key side"]
     assert np.corrcoef(own, places)[0, 1] > 0.9 > np.corrcoef(own, maps["token only, on the key side"])[0, 1]
     assert widget.payload
-    with pytest.raises(InputError, match="head 1 to 6 here; got 9"):
+    with pytest.raises(InputError, match="must be from 1 to 6; got 9"):
         notebook.open("atlas-encoder").why_maps("The cat.", "L2H9")

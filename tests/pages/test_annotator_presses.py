@@ -11,7 +11,6 @@ from core.store.projects import Heading
 from pages.parts.shell import resources
 from tests.labelling.test_projects import Hand, fill
 from tests.pages.opening import switched
-from tests.spread import one_in
 from tests.store.labelling import event
 
 ADMINS = ("project", "project_event", "class_event", "classifier_choice", "classifier", "erasure")  # tables
@@ -53,7 +52,8 @@ def opened(name):
     return page
 
 
-@pytest.mark.parametrize("view", one_in(7, VIEWS))  # each is a run of the page for each of its controls
+@pytest.mark.slow  # a run of the page for each of its controls
+@pytest.mark.parametrize("view", VIEWS)
 def test_no_control_of_a_view_does_what_is_an_admins(db, view):
     before = theirs(db)
     page = opened(view)

@@ -11,7 +11,7 @@ from core.patterns.forest import (
     Growth,
     _heated,
     _nodes,
-    _raw,
+    _of_forest,
     _spread,
     fit_forest,
     forest_probabilities,
@@ -36,7 +36,7 @@ def test_walking_the_arrays_is_scikit_learns_prediction(labelled):
     maps, numbers = labelled
     measured = shapes(maps)[:, :OF_ALL].astype(np.float32)
     trees = ExtraTreesClassifier(20, min_samples_leaf=3, random_state=0).fit(measured, numbers)
-    assert np.allclose(_raw(_nodes(trees, len(BERT)), measured), trees.predict_proba(measured), atol=1e-3)
+    assert np.allclose(_of_forest(_nodes(trees, len(BERT)), measured), trees.predict_proba(measured), atol=1e-3)
 
 
 def test_it_learns_the_definitions_and_gives_probabilities(forest):

@@ -87,7 +87,7 @@ def show_syntax(result: StoredRun) -> None:
         tooltip=["note"],
     )
     st.altair_chart(bars)
-    interval = percent(difference.low, difference.high, "{:.0f}")
+    interval = plain(percent(difference.low, difference.high, "{:.0f}"))
     less = "" if difference.value is None else f": {100 * difference.value:.0f} points less than all heads together"
     with details():
         st.markdown(
