@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from .errors import InputError
 
@@ -122,6 +122,17 @@ def parse_heads(names: str) -> list[Head]:
     return [Head.parse(name) for name in names.split(",") if name.strip()]
 
 
+def visible_keys(
+    queries: Int[np.ndarray, " query"], keys: int, *, causal: bool, window: int | None
+) -> Bool[np.ndarray, "query key"]:
+    """Return which of `keys` keys the queries at these positions see, as `AttentionMaps.visible`, without a sink."""
+    away = queries[:, None] - np.arange(keys)
+    seen = away >= 0 if causal else np.ones_like(away, dtype=bool)
+    if window is None:
+        return seen
+    return seen & ((away < window) if causal else (np.abs(away) <= window // 2))
+
+
 @dataclass(frozen=True)
 class AttentionMaps:
     """Attention maps of one input without padding, checked on construction.
@@ -203,11 +214,8 @@ class AttentionMaps:
         Causal: itself and earlier keys; with a window: keys within it (half on each side for encoders); a sink always.
         """
         queries, keys = self.weights.shape[2:]
-        away = np.arange(queries)[:, None] - np.arange(keys - self.sink)
-        seen = away >= 0 if self.causal else np.ones_like(away, dtype=bool)
         window = self.windows[layer] if self.windows else None
-        if window is not None:
-            seen = seen & ((away < window) if self.causal else (np.abs(away) <= window // 2))
+        seen = visible_keys(np.arange(queries), keys - self.sink, causal=self.causal, window=window)
         return np.pad(seen, ((0, 0), (0, int(self.sink))), constant_values=True)
 
     def __len__(self) -> int:

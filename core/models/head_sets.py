@@ -100,7 +100,8 @@ def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
     raise CheckpointError(
         f"Only an encoder-decoder has heads called {part}; this checkpoint has one set of heads: name them like L1H2."
         if len(sets) == 1
-        else f"The parts of an encoder-decoder are {', '.join(own.part for own in sets)}; {part!r} is none of them."
+        else f"The part of an encoder-decoder must be one of {', '.join(own.part for own in sets)}; got {part!r}. "
+        "Choose one."
     )
 
 

@@ -63,9 +63,9 @@ def refuse_held(folder: Path, name: str) -> None:
     if isinstance(held, dict) and any(held.values()):
         patterns = ", ".join(str(pattern) for pattern in held)
         raise CheckpointError(
-            f"A checkpoint must be the model that was measured; {name} was trained with heads held at fixed patterns "
-            f"({patterns}), which its weights do not hold, so maps and scores would be another model's: open the free "
-            "one trained beside it."
+            f"A checkpoint must contain everything that its model computes with; {name} was trained with heads held at "
+            f"fixed patterns ({patterns}), and its weights do not include them. Open the checkpoint that was trained "
+            "without fixed patterns."
         )
 
 

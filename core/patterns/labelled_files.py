@@ -44,7 +44,7 @@ class GivenLabel:
 
     @property
     def map_input(self) -> str:
-        """The input of the map: its key up to the first hyphen."""
+        """ID of the input that the map was computed on: the part of the key before the first hyphen."""
         return self.key.split("-", 1)[0]
 
 

@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from ..attention import visible_keys
 from ..map_sums import MapSums, Needs
 from .definitions import BUDGET_CATEGORIES
 from .intervals import EVERY_LAYER, Means
@@ -27,7 +28,6 @@ CATEGORIES = tuple(BUDGET_CATEGORIES)
 START, SEPARATOR, ITSELF, PIECE, PREVIOUS, NEXT, REPEATED, GOVERNOR, DEPENDENT, PUNCTUATION, OWN, OTHER, REST = range(
     13
 )
-SYNTAX = (GOVERNOR, DEPENDENT)
 BEYOND = (REPEATED, GOVERNOR, DEPENDENT)  # compared with other words at the same distance
 CONTESTED = (PIECE, PREVIOUS, NEXT)  # special tokens are no word's head, so categories 1 and 2 cannot be
 
@@ -100,15 +100,6 @@ EXPECTED, CLASSIFYING_EXPECTED = (
 STATISTICS = CLASSIFYING_EXPECTED.stop
 
 
-def seen(length: int, *, causal: bool, window: int | None, some: slice = slice(None)) -> Bool[np.ndarray, "query key"]:
-    """Which keys some queries see; window: as in `AttentionMaps.windows`."""
-    away = np.arange(length)[some, None] - np.arange(length)
-    visible = away >= 0 if causal else np.ones_like(away, dtype=bool)
-    if window is not None:
-        visible = visible & ((away < window) if causal else (np.abs(away) <= window // 2))
-    return np.asarray(visible)
-
-
 class _Cells(NamedTuple):
     """The cells of one input's map, as one row.
 
@@ -139,11 +130,12 @@ class _Input:
         self.queries = (tokens.word >= 0) & many
         self.has_classifying = bool(many[tokens.classifying])
         self.even = {window: np.zeros((2, WIDTH)) for window in dict.fromkeys(windows)}
+        positions = np.arange(self.length)
         for start in range(0, self.length, ROWS):
             some = slice(start, start + ROWS)
             categories, _ = self.rows(some)
             for window, shares in self.even.items():
-                within = seen(self.length, causal=causal, window=window, some=some)
+                within = visible_keys(positions[some], self.length, causal=causal, window=window)
                 of_row = [((categories == category) & within).sum(1) for category in range(WIDTH)]
                 even = np.stack(of_row, -1) / within.sum(1)[:, None]
                 shares[0] += even[self.queries[some]].sum(0) / max(self.queries.sum(), 1)
@@ -155,7 +147,7 @@ class _Input:
     def rows(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
         """The categories of some queries' keys, WIDTH of those that they do not see; and which are contested."""
         categories, syntax = categories_of(self.tokens, some)
-        categories[~seen(self.length, causal=self.causal, window=None, some=some)] = WIDTH
+        categories[~visible_keys(np.arange(self.length)[some], self.length, causal=self.causal, window=None)] = WIDTH
         return categories, syntax & np.isin(categories, CONTESTED)
 
     @cached_property

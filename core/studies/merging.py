@@ -155,9 +155,7 @@ def _declared(kind: type) -> dict[str, Any]:
 def _marker(hint: Any) -> Any:
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return next(
-            (mark for mark in inner[1:] if isinstance(mark, Joined | Added | Least | First | SortedBy | MergedBy)), None
-        )
+        return next((mark for mark in inner[1:] if isinstance(mark, MARKS)), None)
     if origin is tuple:
         return Joined() if is_dataclass(get_origin(inner[0]) or inner[0]) or isinstance(inner[0], TypeVar) else None
     return next((mark for arm in inner if get_origin(arm) is Annotated and (mark := _marker(arm))), None)

@@ -90,7 +90,7 @@ def test_one_head_under_every_operator(db, planted):  # noqa: F811
     found = fine(opened("interventions", mode="Operators"))
     assert found.selectbox(key="operators_head").value == str(CARRIER)
     text = said(found).replace("\\", "")
-    assert f"Without {CARRIER} the loss rises beyond luck" in text
+    assert f"Without {CARRIER} the loss rises significantly" in text
     assert "under disable, zero, mean" in text
 
 

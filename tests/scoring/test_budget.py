@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from core.attention import visible_keys
 from core.scoring import budget
 from core.scoring.budget import BudgetAttention, BudgetTokens
 from tests.scoring.maps import random_maps
@@ -65,7 +66,7 @@ def _measured(maps, *, causal=False, tokens=None, windows=()):
 
 
 def _even(length, *, causal=False, window=None):
-    seen = torch.from_numpy(budget.seen(length, causal=causal, window=window)).float()
+    seen = torch.from_numpy(visible_keys(np.arange(length), length, causal=causal, window=window)).float()
     return seen / seen.sum(1, keepdim=True)
 
 

@@ -263,7 +263,7 @@ def test_named_edges_are_measured_where_the_answers_differ():
     for edge, values in zip(found, effects, strict=True):
         assert (edge.low, edge.high) == student(values[:8])
     said = EDGE_EFFECTS.headline([edge.as_row() for edge in found])
-    assert said.sentence == "L1H2>L2H2.q has the largest effect of 2 edges: -0.900 logits."
+    assert said.sentence == "L1H2>L2H2.q has the largest effect of 2 edges on the logit difference: -0.900."
     low, high = student(effects[1, :8]).expected
     assert (said.n, said.of, said.interval) == (8, "pairs", f"95 % CI {low:+.3f} to {high:+.3f}")
     assert said.baseline == "whole difference 2.00"

@@ -118,7 +118,7 @@ def _pairs_tried(evidence: Evidence, task: str | None) -> str:
     result = evidence.one(Part.PAIRS, task)
     pairs = HeadPair.among(result.rows) if result else []
     interacting = sum(pair.verdict != "open" for pair in pairs)
-    return f"; of {len(pairs)} pairs, each tried exactly, {interacting} interact beyond luck" if pairs else ""
+    return f"; of {len(pairs)} pairs, each tried exactly, {interacting} interact significantly" if pairs else ""
 
 
 # ----------------------------------------------------------------
@@ -292,8 +292,10 @@ def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
     change = Estimate(fifth.change, low, high)
     shares = {order: removable(steps)[0] for order, steps in curves.items()}
     chance = [share for order, share in shares.items() if order.startswith("random")]
-    sentence = f"{on_rows(result)}{fifth.metric} {points(change)} without {fifth.share:.0%} of the heads; no loss "
-    sentence += f"beyond luck up to {shares['importance']:.0%}, in random orders up to {min(chance, default=0):.0%} to "
+    sentence = f"{on_rows(result)}{fifth.metric} {points(change)} without {fifth.share:.0%} of the heads; no "
+    sentence += (
+        f"significant loss up to {shares['importance']:.0%}, in random orders up to {min(chance, default=0):.0%} to "
+    )
     sentence += f"{max(chance, default=0):.0%} ({fifth.baseline:.3f} with all)"
     return found_by(result, no_loss([change]), sentence, fifth.n, statistic=change, margin=-MARGIN)
 

@@ -16,7 +16,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import scoring, studies
-from ...scoring.definitions import BUDGET_CATEGORIES, BUDGET_GROUPS
+from ...scoring.definitions import BUDGET_CATEGORIES, GROUP_OF
 from ...scoring.registry import CLARK, HeadScore
 from ...store.rows import Row
 from ...tasks.glue import task_name
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 BUDGET, CLASSIFYING, CONTESTED = "budget", "classifying budget", "contested"
 SYNTAX = ("governor", "dependent")
 WITHOUT = "none"  # the pipeline that is none
-GROUP_OF = {category: group for group, categories in BUDGET_GROUPS.items() for category in categories}
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int
 
 from ...capture.running import Observer, run
 from ...capture.values import maps_and_values
-from ...capture.words import groups_of
+from ...capture.words import groups_of, spaced_words
 from ...models.checkpoint import Checkpoint
 from ...models.classifier import random_copy
 from ...models.encoding import Encoding
@@ -194,36 +194,31 @@ class BudgetMeasure:
         return [self.attention.take(tokens, [ready.number for ready in inputs])]
 
     def _tokens(self, ready: Prepared) -> BudgetTokens:
-        encoding = ready.encoding
-        spans = [tagged.spans for tagged in ready.tagged] + [[]] * (2 - len(ready.tagged)) if self.tags else None
-        words = groups_of(encoding, spans)
-        number, length = np.full(len(encoding), -1), len(encoding)
-        spelling, punctuation = number.copy(), np.zeros(length, dtype=bool)
-        spellings = word_spellings(encoding, words)
-        for word, positions in enumerate(words):
-            if encoding.sentence[positions[0]] is not None:
-                number[positions], spelling[positions] = word, spellings[word]
+        encoding, length = ready.encoding, len(ready.encoding)
+        spans = (
+            [tagged.spans for tagged in ready.tagged]
+            if self.tags
+            else [spaced_words(text) for text in (encoding.text, encoding.pair) if text is not None]
+        )
+        heads = [
+            ((sentence, place), (sentence, word.head))
+            for sentence, tagged in enumerate(ready.tagged)
+            for place, word in enumerate(tagged.words)
+        ]
+        linked = linked_words(encoding, spans, [heads], ready.pieces if self.tags else None)
+        word, spelling, punctuation = np.full(length, -1), np.full(length, -1), np.zeros(length, dtype=bool)
+        for number, positions in enumerate(linked.words):
+            if linked.sentence[number] >= 0:
+                word[list(positions)], spelling[list(positions)] = number, linked.spellings[number]
         for position in encoding.ordinary:
             piece = encoding.tokens[position].strip("Ġ▁# ")
             punctuation[position] = bool(piece) and all(unicodedata.category(sign)[0] == "P" for sign in piece)
         sentences = np.array(
             [encoding.segments[k] if own is None else own for k, own in enumerate(encoding.sentence)], dtype=int
         )
-        word_at = {
-            (sentence, place): int(number[positions[0]])
-            for sentence, of_words in enumerate(ready.pieces if self.tags else [])
-            for place, positions in enumerate(of_words)
-            if positions
-        }
-        governors = [
-            (word_at[sentence, place], word_at[sentence, word.head])
-            for sentence, tagged in enumerate(ready.tagged)
-            for place, word in enumerate(tagged.words)
-            if (sentence, place) in word_at and (sentence, word.head) in word_at
-        ]
         at = classifying(encoding, causal=self.causal)
         return BudgetTokens(
-            encoding.first, encoding.separators, number, spelling, sentences, punctuation, governors, at
+            encoding.first, encoding.separators, word, spelling, sentences, punctuation, linked.links[0], at
         )
 
     def sums(self, at: InputOffset) -> BudgetSums:

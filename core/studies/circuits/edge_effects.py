@@ -113,7 +113,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
             return Headline("No pair has different answers, so no edge has an effect on them.", 0, "pairs")
         most = max(edges, key=lambda edge: abs(edge.effect or 0))
         return Headline(
-            f"{most.name} has the largest effect of {len(edges)} edges: {most.effect:+.3f} logits.",
+            f"{most.name} has the largest effect of {len(edges)} edges on the logit difference: {most.effect:+.3f}.",
             most.n,
             "pairs",
             percent(most.low, most.high, "{:+.3f}", 1),

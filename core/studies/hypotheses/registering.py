@@ -7,7 +7,7 @@ Earlier runs of these weights are searched for evaluation inputs, because their 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ... import studies
 from ...attention import Head
@@ -123,6 +123,7 @@ def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[
     """
     wanted, ids = {mark for _, _, *marks in judged for mark in marks}, {row_id for row_id, *_ in judged}
     rows_of: dict[tuple[str, str, str | None], dict[str, TaskRow]] = {}
+    sentences_of = cache(_sentences_of)
     marks_of = cache(lambda row: (letters_mark(row),) if is_plain(row) else input_marks(row, checkpoint))
 
     def rows(task: str, split: str, data: str | None) -> dict[str, TaskRow]:
@@ -152,7 +153,7 @@ def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[
             first, second = (text, None) if isinstance(text, str) else text
             inputs.append(TaskRow("text", first, second, 0))
         if "treebank" in told:
-            inputs += _sentences_of(told)
+            inputs += sentences_of(told["treebank"], told.get("limit"))
         known = {mark for row in inputs for mark in marks_of(row)} & wanted
         overlap = sum(bool(known.intersection(marks)) for _, _, *marks in judged)
         if not tasks and not told.get("texts") and "treebank" not in told and used:
@@ -162,12 +163,12 @@ def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[
     return found
 
 
-def _sentences_of(told: Mapping[str, Any]) -> list[TaskRow]:
-    """Return the sentences of the treebank that a run read; none if it can no longer be read."""
+def _sentences_of(treebank: str | None, limit: int | None) -> list[TaskRow]:
+    """Return the sentences of a treebank that a run read; none if it can no longer be read."""
     sentences = []
     for part in ("dev", "test"):
         try:
-            read = read_conllu(file_of(told["treebank"], part), told.get("limit"))
+            read = read_conllu(file_of(treebank, part), limit)
         except AtlasError:
             continue
         sentences += [TaskRow("text", sentence.text, None, 0) for sentence in read]

@@ -4,7 +4,7 @@ import altair as alt
 import pandas as pd
 
 from core.attention import Head
-from core.scoring.definitions import BUDGET_CATEGORIES, BUDGET_GROUPS
+from core.scoring.definitions import BUDGET_CATEGORIES, BUDGET_GROUPS, GROUP_OF
 from pages.parts.charts.encoding import Layers
 
 GROUPS = tuple(BUDGET_GROUPS)
@@ -20,10 +20,9 @@ def budget_parts(scores: pd.DataFrame, statistic: str = "budget") -> pd.DataFram
     prefix, order = f"budget/{statistic}/", list(BUDGET_CATEGORIES)
     parts = scores[scores["score"].str.startswith(prefix)].copy()
     parts["category"] = parts["score"].str.removeprefix(prefix)
-    group_of = {category: group for group, categories in BUDGET_GROUPS.items() for category in categories}
-    parts["group"] = parts["category"].map(group_of)
+    parts["group"] = parts["category"].map(GROUP_OF)
     parts["keys"] = parts["category"].map(BUDGET_CATEGORIES)
-    parts["place"] = parts["category"].map(lambda name: (GROUPS.index(group_of[name]), order.index(name)))
+    parts["place"] = parts["category"].map(lambda name: (GROUPS.index(GROUP_OF[name]), order.index(name)))
     parts = parts.sort_values(["layer", "head", "place"]).drop(columns="place")
     parts["end"] = parts.groupby(["layer", "head"])["value"].cumsum()
     parts["start"] = parts["end"] - parts["value"]

@@ -72,7 +72,7 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
         under = [effect.operator for effect in head_effects if effect.p < 0.05 and effect.value > 0]
         st.markdown(
             plain(
-                f"Without {name} the loss rises beyond luck (p < 0.05, corrected over all of them) "
+                f"Without {name} the loss rises significantly (p < 0.05, corrected over all of them) "
                 f"under {', '.join(under) or 'no operator'}."
             )
         )

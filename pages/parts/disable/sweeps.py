@@ -68,7 +68,9 @@ def start_sweep() -> None:
         title=lambda: f"{operator}: {WHAT[unit_kind]}, {pickers.named([shared.task], shared.data) if shared else ''}",
         container=last,
     )
-    st.caption("Sweeps need a checkpoint with a classifier for the task: the Fine-tuning page makes one.")
+    st.caption(
+        "Ablation needs a checkpoint that was fine-tuned on the task. You can train one on the page Fine-tuning."
+    )
 
 
 def _groups(unit_kind: str) -> dict[str, Any]:
