@@ -158,10 +158,11 @@ def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Import
     db.person.must("admin", "import labels")
     ending, data = _ending(file), read_bytes(file)
     rows = list(_parquet_rows(data, file) if ending == ".parquet" else _lines(data, file))
-    if data and not rows:
-        what = "is Parquet without rows" if ending == ".parquet" else "has only empty lines"
-        wanted = "at least one row" if ending == ".parquet" else "a JSON object on each line"
-        raise InputError(f"A file of labels must have {wanted}; {file.name[:80]} {what}. Export it again.")
+    if data and not rows and ending != ".parquet":
+        raise InputError(
+            f"A file of labels must have a JSON object on each line; {file.name[:80]} has only empty lines. "
+            "Export it again."
+        )
     return import_rows(db, rows, batch_of(data), keep_rest=keep_rest)
 
 
@@ -267,6 +268,11 @@ def _parquet_rows(data: bytes, file: Path) -> Iterator[Row | BaseException]:
         raise InputError(
             f"A file that ends in .parquet must be Parquet; {file.name[:120]} cannot be read. Export it again."
         ) from error
+    if not table.num_rows and "map_id" not in table.column_names:  # a database without labels exports only columns
+        raise InputError(
+            f"A file of labels must have a column map_id; {file.name[:80]} is Parquet without rows and has no such "
+            "column. Export it again."
+        )
     return _rows_of(table)
 
 

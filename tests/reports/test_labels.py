@@ -7,6 +7,8 @@ NAMES: HumanSignal/label-studio #7298 and #1165 (one person under two spellings 
 import copy
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from core.errors import InputError
@@ -202,10 +204,18 @@ def test_a_file_of_empty_lines_is_a_sentence(db, tmp_path):
     assert label_files.import_labels(db, tmp_path / "a.jsonl").rows == 0
 
 
-def test_parquet_without_rows_is_a_sentence(db, tmp_path):
-    label_files.write_rows(tmp_path / "a.parquet", [])
-    with pytest.raises(InputError, match="is Parquet without rows"):
+def test_parquet_of_something_else_without_rows_is_a_sentence(db, tmp_path):
+    pq.write_table(pa.table({"sentence": pa.array([], pa.string())}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="has no such column"):
         label_files.import_labels(db, tmp_path / "a.parquet")
+
+
+def test_an_export_without_labels_imports_nothing(tmp_path):
+    db = Database(tmp_path / "empty.duckdb")
+    for ending in label_files.ENDINGS:
+        assert label_files.export_labels(db, tmp_path / f"a{ending}") == 0
+        assert label_files.import_labels(db, tmp_path / f"a{ending}").rows == 0
+    db.close()
 
 
 # ---------------------------------------------------------------- names
