@@ -61,7 +61,7 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
-study = typer.Typer(help="Run a study and print its rows.", no_args_is_help=True)
+study = typer.Typer(help="Run a study and print its results as a table.", no_args_is_help=True)
 app.add_typer(study, name="study")
 app.command("app")(app_of_pages)
 app.command("check")(check)

@@ -14,9 +14,10 @@ from ..errors import InputError
 
 
 def app(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="port that the app listens on")] = 8501,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="network port on which the app listens")] = 8501,
     db: Annotated[
-        Path | None, typer.Option("--db", help="database file (default: ATLAS_DB, otherwise your own database)")
+        Path | None,
+        typer.Option("--db", help="path of the database file (default: ATLAS_DB, otherwise your own database)"),
     ] = None,
 ) -> None:
     """Start the app and print its address.

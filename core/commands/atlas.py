@@ -16,9 +16,12 @@ from .study_commands import with_form
 @with_form
 def atlas(
     checkpoint: Checkpoint,
-    task: Annotated[str | None, typer.Option(help="only scores on this task (default: all stored scores)")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="list only scores measured on this task (default: scores of all tasks)")
+    ] = None,
     score: Annotated[
-        list[str] | None, typer.Option(help="only scores whose key starts with this, such as roles or features/max")
+        list[str] | None,
+        typer.Option(help="list only scores whose key starts with this text, such as roles or features/max"),
     ] = None,
     *,
     form: Form,

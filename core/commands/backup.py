@@ -13,23 +13,26 @@ from .output import tell
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="new file for the backup, such as atlas-2026-11-21.duckdb")],
+    file: Annotated[Path, typer.Argument(help="path of the new backup file, such as atlas-2026-11-21.duckdb")],
 ) -> None:
     """Back up the database to FILE; also works while the app is running."""
     size = back_up_now(settings().database, file)
     tell(f"{settings().database} has been backed up to {file} ({size / 1e6:.1f} MB, schema {schema_of(file)}).")
 
 
-def restore_backup(file: Annotated[Path, typer.Argument(help="file that `backup` wrote")]) -> None:
+def restore_backup(file: Annotated[Path, typer.Argument(help="backup file written by the command `backup`")]) -> None:
     """Restore the backup FILE; refuses to overwrite a database (choose another file with ATLAS_DB)."""
     events = restore(file, settings().database, say=lambda notice: tell(notice, err=True))
     tell(f"{file} has been restored to {settings().database} ({events} label events).")
 
 
 def import_database(
-    file: Annotated[Path, typer.Argument(help="database file, such as data/atlas.duckdb of a clone")],
+    file: Annotated[
+        Path, typer.Argument(help="database file to import, such as data/atlas.duckdb in a clone of the repository")
+    ],
     db: Annotated[
-        Path | None, typer.Option("--db", help="target file (default: ATLAS_DB, otherwise the app's own database)")
+        Path | None,
+        typer.Option("--db", help="database file to write to (default: ATLAS_DB, otherwise the app's own database)"),
     ] = None,
 ) -> None:
     """Copy the database FILE, with labels and results, to the app's own database; refuses to overwrite one.

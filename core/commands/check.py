@@ -15,8 +15,16 @@ from .study_commands import with_form
 @with_form
 def check(
     checkpoint: Checkpoint,
-    revision: Annotated[str | None, typer.Option(help="revision of a hub ID")] = None,
-    dtype: Annotated[str, typer.Option(help="float32, bf16, fp16, int8, or stored (as in the file)")] = "float32",
+    revision: Annotated[
+        str | None,
+        typer.Option(help="revision of the checkpoint on the Hugging Face hub: branch, tag or commit (default: main)"),
+    ] = None,
+    dtype: Annotated[
+        str,
+        typer.Option(
+            help="number format of the weights: float32, bf16, fp16, int8, or stored (the format in the file)"
+        ),
+    ] = "float32",
     *,
     form: Form,
 ) -> None:

@@ -14,14 +14,16 @@ from .study_commands import with_form
 
 
 @with_form
-def export(folder: Annotated[Path, Argument(help="new or empty folder")], *, form: Form) -> None:
+def export(folder: Annotated[Path, Argument(help="folder to write to; must be new or empty")], *, form: Form) -> None:
     """Export every table of the database to DIR as Parquet."""
     with Database(settings().database) as db:
         _show("export", db, folder, exchange.export_all(db, folder), form)
 
 
 @with_form
-def import_export(folder: Annotated[Path, Argument(help="folder that `export` wrote")], *, form: Form) -> None:
+def import_export(
+    folder: Annotated[Path, Argument(help="folder that the command `export` has written")], *, form: Form
+) -> None:
     """Import an export into an empty database (choose a new file with ATLAS_DB)."""
     with Database(settings().database) as db:
         _show("import", db, folder, exchange.import_all(db, folder, check_run=check_run), form)

@@ -12,7 +12,7 @@ from ..studies.contract import Flag
 from .output import Form, database, show_rows
 from .study_commands import of_record, with_form
 
-app = typer.Typer(help="List and export pinned results.", no_args_is_help=True)
+app = typer.Typer(help="List results that were pinned on pages, and export them.", no_args_is_help=True)
 COLUMNS = ("finding", "title", "note", "about", "checkpoint", "weights_hash", "command", "annotator", "stored")
 
 
@@ -29,10 +29,10 @@ def list_findings(form: Form) -> None:
 class Exporting:
     """Which findings are exported to which files."""
 
-    html: Annotated[Path | None, Flag("HTML file: one self-contained page with interactive maps")] = None
-    md: Annotated[Path | None, Flag("Markdown file, with a folder of charts")] = None
-    bib: Annotated[Path | None, Flag("BibTeX")] = None
-    only: Annotated[list[str] | None, Flag("ID of a finding; can be repeated (default: all)")] = None
+    html: Annotated[Path | None, Flag("HTML file to write: one self-contained page with interactive maps")] = None
+    md: Annotated[Path | None, Flag("Markdown file to write; its charts are saved in a folder next to it")] = None
+    bib: Annotated[Path | None, Flag("BibTeX file of citations to write")] = None
+    only: Annotated[list[str] | None, Flag("ID of a finding to export; can be repeated (default: all findings)")] = None
 
 
 @app.command("export")

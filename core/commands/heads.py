@@ -23,16 +23,29 @@ class HeadsOptions:
 
     checkpoint: Checkpoint
     sentence: Annotated[str, Flag("sentence to analyse")]
-    target: Annotated[str, Flag('frame-evoking word; "walk#2" is its second occurrence')]
-    element: Annotated[list[str], Flag("words of a frame element; repeat for more elements")]
-    direction: Annotated[str, Flag("element_to_target, target_to_element or later_to_earlier")] = "element_to_target"
-    pairing: Annotated[str, Flag("product of all token pairs, or zip (as in the paper)")] = "product"
-    without_first: Annotated[bool, Flag("ignore the first position", name="--without-first")] = False
+    target: Annotated[str, Flag('word that evokes the frame; "walk#2" means the second "walk" in the sentence')]
+    element: Annotated[list[str], Flag("words of one frame element; repeat the option for further elements")]
+    direction: Annotated[
+        str, Flag("direction of attention: element_to_target, target_to_element or later_to_earlier")
+    ] = "element_to_target"
+    pairing: Annotated[
+        str,
+        Flag("token pairs between element and target: product (all pairs), or zip (first with first, as in the paper)"),
+    ] = "product"
+    without_first: Annotated[bool, Flag("ignore attention to the first token", name="--without-first")] = False
     raw: Annotated[
-        bool, Flag("rank by attention weight instead of by its difference from the same distance", name="--raw")
+        bool,
+        Flag(
+            "rank heads by attention weight, instead of by the weight minus the mean weight at the same distance",
+            name="--raw",
+        ),
     ] = False
-    revision: Annotated[str | None, Flag("revision of a hub ID")] = None
-    top: Annotated[int, Flag("number of heads in the table; other formats have all heads")] = 10
+    revision: Annotated[
+        str | None, Flag("revision of the checkpoint on the Hugging Face hub: branch, tag or commit (default: main)")
+    ] = None
+    top: Annotated[
+        int, Flag("number of heads in the printed table; JSON, CSV and LaTeX output always contain all heads")
+    ] = 10
 
     @property
     def annotated(self) -> AnnotatedSentence:

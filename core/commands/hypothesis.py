@@ -29,18 +29,34 @@ app = typer.Typer(help="Register hypotheses about heads before testing them.", n
 class Adding:
     """A claim about heads, with the examples it was formed on and those it is evaluated on."""
 
-    checkpoint: Annotated[str, Flag("bundled name, local folder or hub ID", argument=True)]
-    head: Annotated[tuple[str, ...], Flag("head such as L2H3; repeat to register several in one batch", required=True)]
-    predicate: Annotated[str, Flag(", ".join(PREDICATES), required=True)]
+    checkpoint: Annotated[str, Flag("checkpoint: bundled name, local folder or hub ID", argument=True)]
+    head: Annotated[
+        tuple[str, ...],
+        Flag("name of a head, such as L2H3; repeat the option to register several heads in one batch", required=True),
+    ]
+    predicate: Annotated[str, Flag(f"what is claimed about the head: {', '.join(PREDICATES)}", required=True)]
     thought: Annotated[
-        str, Flag("examples it was formed on, as task:split:limit:seed, such as sst2:dev:200:0", required=True)
+        str,
+        Flag(
+            "examples from which the hypothesis was formed, as task:split:limit:seed, such as sst2:dev:200:0",
+            required=True,
+        ),
     ]
     judged: Annotated[
-        str, Flag("evaluation examples, in the same form; must not overlap with the others", required=True)
+        str,
+        Flag(
+            (
+                "examples on which the hypothesis is tested, as task:split:limit:seed; must not overlap with the "
+                "first ones"
+            ),
+            required=True,
+        ),
     ]
-    set: Annotated[tuple[str, ...], Flag("parameter such as feature=noun; can be repeated")] = ()
-    data: Annotated[str | None, Flag("folder with GLUE's TSV files, or hub (default: bundled samples)")] = None
-    author: Annotated[str, Flag("your name")] = ""
+    set: Annotated[tuple[str, ...], Flag("parameter of the predicate, such as feature=noun; can be repeated")] = ()
+    data: Annotated[
+        str | None, Flag('folder with GLUE\'s TSV files, or "hub" to download them (default: bundled samples)')
+    ] = None
+    author: Annotated[str, Flag("your name, stored with the hypothesis")] = ""
 
 
 @app.command("add")
@@ -66,7 +82,7 @@ def _parameter(text: str) -> tuple[str, str]:
 class Testing:
     """Which batch is tested."""
 
-    id: Annotated[str, Flag("ID of a hypothesis or batch from `hypothesis list`, or latest", argument=True)]
+    id: Annotated[str, Flag('ID of a hypothesis or batch from `hypothesis list`, or "latest"', argument=True)]
 
 
 @app.command("test")
@@ -90,7 +106,7 @@ def test(asked: Testing, form: Form, where: JobPlacement) -> None:
 @app.command("withdraw")
 def withdraw(
     hypothesis: Annotated[str, typer.Argument(help="ID of the hypothesis")],
-    note: Annotated[str, typer.Option(help="why")] = "",
+    note: Annotated[str, typer.Option(help="reason for withdrawing it")] = "",
 ) -> None:
     """Withdraw a hypothesis. It remains stored and still counts."""
     with database() as db:
@@ -101,7 +117,9 @@ def withdraw(
 @app.command("list")
 @with_form
 def list_hypotheses(
-    checkpoint: Annotated[str | None, typer.Option(help="only hypotheses about this checkpoint")] = None, *, form: Form
+    checkpoint: Annotated[str | None, typer.Option(help="list only hypotheses about this checkpoint")] = None,
+    *,
+    form: Form,
 ) -> None:
     """List all registered hypotheses with the criteria that they meet."""
     with database() as db:
@@ -136,7 +154,7 @@ def _row(db: Database, hypothesis: store.StoredHypothesis, batch: store.StoredBa
 @app.command("export")
 def export_crate(
     checkpoint: Annotated[str, typer.Argument(help="checkpoint whose hypotheses are exported")],
-    out: Annotated[Path, typer.Argument(help="new folder")],
+    out: Annotated[Path, typer.Argument(help="new folder to write the RO-Crate to")],
 ) -> None:
     """Export all hypotheses about a checkpoint as an RO-Crate, which other machines can verify."""
     with database() as db:
@@ -144,7 +162,11 @@ def export_crate(
 
 
 @app.command("verify")
-def verify_crate(crate: Annotated[Path, typer.Argument(help="crate, or folder of crates")]) -> None:
+def verify_crate(
+    crate: Annotated[
+        Path, typer.Argument(help="RO-Crate folder that `hypothesis export` wrote, or a folder that contains several")
+    ],
+) -> None:
     """Recompute every criterion of a crate; exit with status 2 if any differs."""
     differing = False
     for folder in hypothesis_crate.crates(crate):

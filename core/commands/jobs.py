@@ -56,7 +56,7 @@ class Starting:
 
     study: Annotated[str, Flag("name of a study, such as heads", argument=True)]
     options: Annotated[
-        list[str] | None, Flag("option as NAME=VALUE, with VALUE as JSON or plain text", name="--set")
+        list[str] | None, Flag("option of the study as NAME=VALUE; VALUE is JSON or plain text", name="--set")
     ] = None
 
 

@@ -27,8 +27,10 @@ FILE = "file ending in .jsonl, .parquet or .json (Label Studio), or a folder (Pa
 @with_form
 def export_command(
     file: Annotated[Path, typer.Argument(help=FILE)],
-    class_set: Annotated[str | None, typer.Option(help="only this class set; required for .json and folders")] = None,
-    weights: Annotated[bool, typer.Option(help="include the weights of the maps")] = True,
+    class_set: Annotated[
+        str | None, typer.Option(help="export only labels in this class set; required for .json files and folders")
+    ] = None,
+    weights: Annotated[bool, typer.Option(help="also export the attention weights of the maps")] = True,
     *,
     form: Form,
 ) -> None:
@@ -74,10 +76,18 @@ def _say(study: str, rows: list[dict[str, object]], form: Form, sentence: str, *
 class Importing:
     """Which labels are imported."""
 
-    file: Annotated[Path, Flag("file from `export`, or JSONL with map_id, class, class_set, annotator", argument=True)]
+    file: Annotated[
+        Path,
+        Flag(
+            "file to import: one that `labels export` wrote, or JSONL with map_id, class, class_set, annotator",
+            argument=True,
+        ),
+    ]
     all_or_nothing: Annotated[bool, Flag("import nothing if any row is invalid", name="--all-or-nothing")] = False
-    class_set: Annotated[str, Flag("class set for Label Studio JSON")] = "bert"
-    person: Annotated[list[str] | None, Flag("ID=NAME: annotator name of a Label Studio user; can be repeated")] = None
+    class_set: Annotated[str, Flag("class set of the labels, if the file is Label Studio JSON")] = "bert"
+    person: Annotated[
+        list[str] | None, Flag("name of an annotator for a Label Studio user ID, as ID=NAME; can be repeated")
+    ] = None
 
 
 @app.command("import")
@@ -114,12 +124,12 @@ def import_command(asked: Importing, form: Form) -> None:
 class Retiring:
     """Which labels are retracted, by whom and why."""
 
-    events: Annotated[list[str] | None, Flag('label events to retract, by the "event" in an export', argument=True)] = (
-        None
-    )
-    unknown: Annotated[str | None, Flag("retract labels whose class is not in this class set")] = None
-    annotator: Annotated[str, Flag("your name")] = "admin"
-    why: Annotated[str, Flag("reason, stored with the events")] = "retired from a terminal"
+    events: Annotated[
+        list[str] | None, Flag('IDs of the label events to retract (the column "event" of an export)', argument=True)
+    ] = None
+    unknown: Annotated[str | None, Flag("retract all labels whose class does not exist in this class set")] = None
+    annotator: Annotated[str, Flag("your name, stored with the retraction")] = "admin"
+    why: Annotated[str, Flag("reason for retracting the labels, stored with them")] = "retired from a terminal"
 
 
 @app.command("retire")
@@ -157,7 +167,10 @@ def maps_command(
     facts: Annotated[
         Path,
         typer.Argument(
-            help="JSONL file: key, checkpoint, layer, head (from 0) of each map, optionally tokens and more"
+            help=(
+                "JSONL file with one line per map: key, checkpoint, layer and head (from 0), optionally tokens "
+                "and others"
+            )
         ),
     ],
     *,
@@ -173,10 +186,12 @@ def maps_command(
 class Judging:
     """Which labels are aggregated, and how."""
 
-    class_set: Annotated[str, Flag("bert, gpt2, or a custom class set")] = "bert"
-    project: Annotated[str | None, Flag("title of a project: use only its labels")] = None
-    method: Annotated[str, Flag("majority, dawid-skene or mace")] = "dawid-skene"
-    people: Annotated[bool, Flag("one row per annotator instead of one per map", name="--people")] = False
+    class_set: Annotated[str, Flag("class set: bert, gpt2, or the name of a custom one")] = "bert"
+    project: Annotated[str | None, Flag("title of a labelling project; only its labels are used")] = None
+    method: Annotated[
+        str, Flag("method to combine the labels of several annotators: majority, dawid-skene or mace")
+    ] = "dawid-skene"
+    people: Annotated[bool, Flag("print one row per annotator instead of one per map", name="--people")] = False
 
 
 @app.command("truth")
@@ -215,8 +230,13 @@ def _titled(db: Database, title: str) -> projects.Project:
 @app.command("erase")
 @with_form
 def erase_command(
-    name: Annotated[str, typer.Argument(help="annotator name to erase")],
-    events: Annotated[bool, typer.Option("--events", help="also delete the person's labels")] = False,
+    name: Annotated[str, typer.Argument(help="name of the annotator to erase from the database")],
+    events: Annotated[
+        bool,
+        typer.Option(
+            "--events", help="also delete the labels of this annotator (default: keep them under a pseudonym)"
+        ),
+    ] = False,
     *,
     form: Form,
 ) -> None:

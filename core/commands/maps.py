@@ -34,19 +34,28 @@ class MapsOptions:
     """Which input, checkpoint and output file."""
 
     checkpoint: Checkpoint
-    out: Annotated[Path, Flag("output file: .html for an interactive page, otherwise NPZ (weights, tokens)")]
-    text: Annotated[str | None, Flag("sentence")] = None
-    pair: Annotated[str | None, Flag("second sentence of a pair")] = None
-    task: Annotated[str | None, Flag("use an example of this task (dev split) or of a CSV file, instead of --text")] = (
-        None
-    )
-    row: Annotated[int, Flag("number of the example in --task, from 1", least=1)] = 1
-    revision: Annotated[str | None, Flag("revision of a hub ID")] = None
-    dtype: Annotated[str, Flag("float32, bf16, fp16, int8, or stored (as in the file)")] = "float32"
-    part: Annotated[str, Flag("for an encoder-decoder: encoder, decoder or cross")] = ""
-    words: Annotated[bool, Flag("maps between words instead of tokens", name="--words")] = False
+    out: Annotated[
+        Path, Flag("file to write: an interactive page if it ends in .html, otherwise NPZ with weights and tokens")
+    ]
+    text: Annotated[str | None, Flag("input sentence")] = None
+    pair: Annotated[str | None, Flag("second sentence, if the input is a sentence pair")] = None
+    task: Annotated[str | None, Flag("task (dev split) or CSV file to take the input from, instead of --text")] = None
+    row: Annotated[int, Flag("number of the example in --task, counted from 1", least=1)] = 1
+    revision: Annotated[
+        str | None, Flag("revision of the checkpoint on the Hugging Face hub: branch, tag or commit (default: main)")
+    ] = None
+    dtype: Annotated[
+        str, Flag("number format of the weights: float32, bf16, fp16, int8, or stored (the format in the file)")
+    ] = "float32"
+    part: Annotated[str, Flag("attention to export from an encoder-decoder: encoder, decoder or cross")] = ""
+    words: Annotated[bool, Flag("average the weights of tokens to maps between words", name="--words")] = False
     megabytes: Annotated[
-        float, Flag("size limit of an .html file; the page lists omitted maps", least=0.1, most=500)
+        float,
+        Flag(
+            "largest size of an .html file in MB; maps that do not fit are left out, and the page lists them",
+            least=0.1,
+            most=500,
+        ),
     ] = 2
 
     def open(self) -> "OpenedCheckpoint":

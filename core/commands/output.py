@@ -41,18 +41,27 @@ INTERRUPTED = 130  # exit status after Ctrl-C
 CLOSED = 141  # exit status if the reader closed standard output: 128 + SIGPIPE, as in shells
 Held = Literal["refuse", "copy", "empty"]
 Form = Literal["table", "json", "csv", "latex"]
-Checkpoint = Annotated[str, typer.Argument(help="bundled name, local folder or hub ID")]
-Data = Annotated[str | None, typer.Option(help="folder with GLUE's TSV files, or hub (default: bundled samples)")]
+Checkpoint = Annotated[str, typer.Argument(help="checkpoint: bundled name, local folder or hub ID")]
+Data = Annotated[
+    str | None, typer.Option(help='folder with GLUE\'s TSV files, or "hub" to download them (default: bundled samples)')
+]
 Split = Annotated[str, typer.Option(help="dev or train")]
 Limit = Annotated[
-    int | None, typer.Option(min=0, help="number of examples of each task, sampled with the seed; 0 for all")
+    int | None, typer.Option(min=0, help="number of examples per task, sampled with the seed; 0 uses all")
 ]
 SEEDS: dict[str, int] = {"min": 0, "max": LARGEST_SEED}
-Seed = Annotated[int, typer.Option(**SEEDS, help="seed for sampling, nulls, permutations and intervals")]
-Json = Annotated[bool, typer.Option("--json", help="print one JSON object: study, provenance, rows")]
-Csv = Annotated[bool, typer.Option("--csv", help="print CSV")]
-Latex = Annotated[bool, typer.Option("--latex", help="print a LaTeX table (booktabs)")]
-Cluster = Annotated[str | None, typer.Option(help="address of a Dask scheduler, such as tcp://host:8786")]
+Seed = Annotated[
+    int,
+    typer.Option(**SEEDS, help="seed for sampling examples, null distributions, permutations and bootstrap intervals"),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="print the result as one JSON object with the keys study, provenance and rows")
+]
+Csv = Annotated[bool, typer.Option("--csv", help="print the result as CSV")]
+Latex = Annotated[bool, typer.Option("--latex", help="print the result as a LaTeX table (booktabs)")]
+Cluster = Annotated[
+    str | None, typer.Option(help="address of a Dask scheduler that runs the work, such as tcp://host:8786")
+]
 Workers = Annotated[int | None, typer.Option(min=1, max=MOST_WORKERS, help="number of local worker processes")]
 
 

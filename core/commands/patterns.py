@@ -53,17 +53,22 @@ FILE_ENDING = ".safetensors"
 class EvaluatePatternsOptions:
     """Which classifier is evaluated, on which files."""
 
-    maps: Annotated[Path, Flag(".npz file: key -> square float map whose rows sum to 1")]
-    labels: Annotated[Path, Flag('.jsonl file: one line for each map, {"key": ..., "class": ...}')]
-    classifier: Annotated[str, Flag("bundled, the name of a stored classifier, or a .safetensors file")] = "bundled"
-    class_set: Annotated[str | None, Flag("default: the class set of the classifier; bert for the bundled one")] = None
+    maps: Annotated[Path, Flag(".npz file of attention maps by key: square float arrays whose rows sum to 1")]
+    labels: Annotated[Path, Flag('.jsonl file of labels with one line per map: {"key": ..., "class": ...}')]
+    classifier: Annotated[
+        str, Flag('classifier to use: "bundled", the name of a stored one, or a .safetensors file')
+    ] = "bundled"
+    class_set: Annotated[
+        str | None, Flag("class set of the labels (default: that of the classifier; bert for the bundled one)")
+    ] = None
     second: Annotated[
-        Path | None, Flag(".jsonl file of a second annotator: adds kappa, and scores where both agree")
+        Path | None,
+        Flag(".jsonl file of a second annotator's labels; adds Cohen's kappa, and scores on maps where both agree"),
     ] = None
     without: Annotated[
-        str | None, Flag("leave out a bundled source of labels: retrain on the other sources and evaluate")
+        str | None, Flag("source of bundled labels to hold out: retrain on the other sources and evaluate on this one")
     ] = None
-    seed: Annotated[int, Flag("seed of the intervals", least=0, most=LARGEST_SEED)] = 0
+    seed: Annotated[int, Flag("random seed of the bootstrap intervals", least=0, most=LARGEST_SEED)] = 0
 
 
 @of_record(EvaluatePatternsOptions)
@@ -254,13 +259,13 @@ def sets_of(classes: tuple[str, ...]) -> list[str]:
         return [name for name in class_set_names(db) if known_class_set(db, name).names == classes]
 
 
-app = typer.Typer(help="Train and evaluate the classifier of attention patterns.", no_args_is_help=True)
+app = typer.Typer(help="Train and evaluate classifiers of attention patterns.", no_args_is_help=True)
 app.command("evaluate")(evaluate)
 HEADLINE = (
     "on", "macro_f1", "low", "high", "identity_f1", "accuracy", "ece", "unsure", "outside", "n_labels", "maps",
     "inputs", "macro_f1_all", "ece_low", "ece_high", "sure_errors",
 )  # fmt: skip
-ClassSetName = Annotated[str, Flag("bert, gpt2, or a custom class set")]
+ClassSetName = Annotated[str, Flag("class set: bert, gpt2, or the name of a custom one")]
 
 
 @dataclass(frozen=True)
@@ -268,22 +273,30 @@ class Training:
     """Which classifier is trained, on what."""
 
     class_set: ClassSetName = "bert"
-    labels: Annotated[Path | None, Flag("label file with weights (default: stored and bundled labels)")] = None
-    kind: Annotated[str, Flag("trees, paper, replication, baseline, or both (paper and baseline)")] = "trees"
-    epochs: Annotated[int, Flag("passes over the labelled maps", least=1)] = 200
-    folds: Annotated[int, Flag("folds of the cross-validation over inputs", least=2)] = 5
-    class_weights: Annotated[bool, Flag("give rare classes more weight", name="--class-weights")] = False
+    labels: Annotated[
+        Path | None, Flag("file of labels with weights to train on (default: stored and bundled labels)")
+    ] = None
+    kind: Annotated[
+        str, Flag("kind of classifier: trees, paper, replication, baseline, or both (paper and baseline)")
+    ] = "trees"
+    epochs: Annotated[int, Flag("number of training epochs", least=1)] = 200
+    folds: Annotated[
+        int, Flag("number of cross-validation folds; all maps of an input are in the same fold", least=2)
+    ] = 5
+    class_weights: Annotated[
+        bool, Flag("weight classes by inverse frequency, so that rare classes count more", name="--class-weights")
+    ] = False
     truth: Annotated[
-        str | None, Flag("aggregate the labels of several annotators to soft labels: majority, dawid-skene or mace")
+        str | None, Flag("combine the labels of several annotators to soft labels by majority, dawid-skene or mace")
     ] = None
     beside: Annotated[
         bool,
         Flag(
-            "also compute the learning curve, and scores on unseen checkpoints for every kind",
+            ("also compute the learning curve, and scores on held-out checkpoints for every kind of classifier"),
             name="--beside/--no-beside",
         ),
     ] = False
-    seed: Annotated[int, Flag("seed of folds and weights", least=0, most=LARGEST_SEED)] = 0
+    seed: Annotated[int, Flag("random seed of the folds and the initial weights", least=0, most=LARGEST_SEED)] = 0
 
 
 @app.command("train")
@@ -351,16 +364,22 @@ def _class_row(score: ClassScore) -> Row:
 class Sharing:
     """Which maps are classified, by which classifier."""
 
-    checkpoints: Annotated[list[str], Flag("one or more bundled names, folders or hub IDs", argument=True)]
-    task: Annotated[str, Flag("mrpc stsb sst2 qqp rte qnli mnli, or a CSV file")]
-    limit: Annotated[int, Flag("number of examples of the task", least=1)] = 1000
-    split: Annotated[str, Flag("dev or train")] = "dev"
-    data: Annotated[str | None, Flag("folder with GLUE's task folders (default: samples)", name="--data --glue")] = None
-    class_set: Annotated[str | None, Flag("default: gpt2 for decoders, bert for encoders")] = None
+    checkpoints: Annotated[
+        list[str], Flag("one or more checkpoints: bundled names, local folders or hub IDs", argument=True)
+    ]
+    task: Annotated[str, Flag("task: mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV file")]
+    limit: Annotated[int, Flag("number of examples taken from the task", least=1)] = 1000
+    split: Annotated[str, Flag("split of the task: dev or train")] = "dev"
+    data: Annotated[
+        str | None, Flag("folder with GLUE's task folders (default: bundled samples)", name="--data --glue")
+    ] = None
+    class_set: Annotated[
+        str | None, Flag("class set: bert or gpt2 (default: gpt2 for decoders, bert for encoders)")
+    ] = None
     classifier: Annotated[str | None, Flag("name of a stored classifier (default: the one used for suggestions)")] = (
         None
     )
-    seed: Annotated[int, Flag("seed of the sample", least=0, most=LARGEST_SEED)] = 0
+    seed: Annotated[int, Flag("random seed for sampling examples", least=0, most=LARGEST_SEED)] = 0
 
 
 @of_record(Sharing, beside=FORMS | PLACES)

@@ -31,42 +31,72 @@ NO_LIMIT_AT_0 = ("limit", "sweep_limit", "train_limit", "dev_limit")
 class ReproduceOptions:
     """What is reproduced, and where the report is written."""
 
-    checkpoints: Annotated[list[str] | None, Flag("one or more bundled names, folders or hub IDs", argument=True)] = (
+    checkpoints: Annotated[
+        list[str] | None, Flag("one or more checkpoints: bundled names, local folders or hub IDs", argument=True)
+    ] = None
+    data: Annotated[
+        str | None,
+        Flag("folder with GLUE, the frame sentences of the papers, and a treebank (default: bundled samples)"),
+    ] = None
+    hub: Annotated[bool, Flag("download GLUE from the hub, instead of reading it from --data", name="--hub")] = False
+    out: Annotated[Path, Flag("folder to write report.html and Parquet files to")] = Path("report")
+    task: Annotated[list[str] | None, Flag("task to include; can be repeated (default: all tasks in --data)")] = None
+    part: Annotated[list[str] | None, Flag("part of the report to compute; can be repeated (default: all parts)")] = (
         None
     )
-    data: Annotated[
-        str | None, Flag("folder with GLUE, the papers' lists and a treebank (default: bundled samples)")
+    limit: Annotated[int, Flag("number of dev examples per task for attention statistics; 0 uses all", least=0)] = 100
+    sweep_limit: Annotated[int, Flag("number of dev examples per task for ablating heads; 0 uses all", least=0)] = 200
+    effective_limit: Annotated[int, Flag("number of dev examples per task for effective attention", least=2)] = 30
+    tree_limit: Annotated[
+        int, Flag("number of gold-annotated sentences from the dev split and from the test split", least=8)
+    ] = 150
+    train_limit: Annotated[int, Flag("number of training examples per task; 0 uses all", least=0)] = 1000
+    dev_limit: Annotated[
+        int, Flag("number of dev examples per task for Table 1 (fine-tuning scores); 0 uses all", least=0)
+    ] = 0
+    seeds: Annotated[int, Flag("number of fine-tuning runs per task and initialisation", least=1)] = 1
+    random_seeds: Annotated[
+        int | None,
+        Flag(
+            (
+                "number of fine-tuning runs that start from random weights (default: as many as from pre-trained "
+                "weights)"
+            ),
+            least=1,
+        ),
     ] = None
-    hub: Annotated[bool, Flag("use GLUE from the hub instead", name="--hub")] = False
-    out: Annotated[Path, Flag("folder for report.html and Parquet files")] = Path("report")
-    task: Annotated[list[str] | None, Flag("can be repeated (default: all tasks in --data)")] = None
-    part: Annotated[list[str] | None, Flag("can be repeated (default: all parts)")] = None
-    limit: Annotated[int, Flag("dev examples per task for attention statistics; 0 for all", least=0)] = 100
-    sweep_limit: Annotated[int, Flag("dev examples for disabling heads; 0 for all", least=0)] = 200
-    effective_limit: Annotated[int, Flag("dev examples per task for effective attention", least=2)] = 30
-    tree_limit: Annotated[int, Flag("gold sentences of the dev split and of the test split", least=8)] = 150
-    train_limit: Annotated[int, Flag("train examples per task; 0 for all", least=0)] = 1000
-    dev_limit: Annotated[int, Flag("dev examples for Table 1; 0 for all", least=0)] = 0
-    seeds: Annotated[int, Flag("fine-tuning runs for each task and initialisation", least=1)] = 1
-    random_seeds: Annotated[int | None, Flag("fine-tuning runs from random weights (default: all)", least=1)] = None
     folds: Annotated[
-        int, Flag("folds for cross-fitted ablation on the train splits of RTE and MRPC; 0 for none", least=0)
+        int,
+        Flag("number of folds for cross-fitted ablation on the training splits of RTE and MRPC; 0 skips it", least=0),
     ] = 0
     unseen: Annotated[
-        bool, Flag("also disable heads on train examples that fine-tuning left out and that resemble no trained one")
+        bool,
+        Flag("also ablate heads on training examples that were not used for fine-tuning and resemble none that was"),
     ] = False
-    preset: Annotated[str, Flag("auto, paper, replication, small, bundled, long or compact")] = "auto"
-    precision: Annotated[str, Flag("precision of training: float32, or bfloat16 on processors that support it")] = (
-        "float32"
+    preset: Annotated[str, Flag("fine-tuning recipe: auto, paper, replication, small, bundled, long or compact")] = (
+        "auto"
     )
-    folder: Annotated[str | None, Flag("folder for checkpoints (default: data/runs/finetuned)")] = None
-    seed: Annotated[int, Flag("seed for examples, nulls and intervals", least=0, most=LARGEST_SEED)] = 0
-    stored: Annotated[bool, Flag("run nothing: report only what the database has", name="--stored")] = False
-    from_record: Annotated[
-        bool, Flag("report on the bundled results, without weights or data", name="--from-record")
+    precision: Annotated[
+        str, Flag("number format during training: float32, or bfloat16 if the processor supports it")
+    ] = "float32"
+    folder: Annotated[str | None, Flag("folder for fine-tuned checkpoints (default: data/runs/finetuned)")] = None
+    seed: Annotated[
+        int,
+        Flag(
+            "random seed for sampling examples, null distributions and bootstrap intervals", least=0, most=LARGEST_SEED
+        ),
+    ] = 0
+    stored: Annotated[
+        bool, Flag("do not run any study; report only results that are in the database", name="--stored")
     ] = False
-    figures: Annotated[bool, Flag("also write figures as SVG", name="--figures")] = False
-    anew: Annotated[bool, Flag("rerun studies that are stored already", name="--anew")] = False
+    from_record: Annotated[
+        bool,
+        Flag(
+            "report on the results bundled with Attention Atlas; needs neither weights nor data", name="--from-record"
+        ),
+    ] = False
+    figures: Annotated[bool, Flag("also save the figures as SVG files", name="--figures")] = False
+    anew: Annotated[bool, Flag("rerun studies whose results are already stored", name="--anew")] = False
 
     @property
     def report(self) -> ReportOptions:

@@ -235,7 +235,8 @@ class Only:
     """Options of the features command."""
 
     definition: Annotated[
-        tuple[str, ...], Flag(f"definition of attention to a feature: {', '.join(DEFINITIONS)} (default: all)")
+        tuple[str, ...],
+        Flag(f"how attention to a feature is summarised: {', '.join(DEFINITIONS)} (default: all of them)"),
     ] = ()
 
 
@@ -260,13 +261,26 @@ class Beside:
     """Additional options of the ablation command."""
 
     race: Annotated[
-        bool, Flag("verdicts on the loss from as few rows as each head takes, not a full sweep", name="--race")
+        bool,
+        Flag(
+            (
+                "run a sequential test: it decides which heads change the loss, using only as many examples as each "
+                "head needs"
+            ),
+            name="--race",
+        ),
     ] = False
     margin: Annotated[
         float | None,
-        Flag("--race: margin for the mean change of the loss (default: 5 % of the loss of the best constant)"),
+        Flag(
+            "with --race: smallest mean change of the loss that matters (default: 5 % of the loss of the best "
+            "constant prediction)"
+        ),
     ] = None
-    beside: Annotated[str | None, Flag("run of an earlier ablation, to correlate the two")] = None
+    beside: Annotated[
+        str | None,
+        Flag("ID of an earlier ablation run; prints the rank correlation between its effects and the new ones"),
+    ] = None
 
 
 def _raced(
@@ -320,8 +334,10 @@ def _show_beside(ran: Ran) -> None:
 class Saving:
     """Options of the pruning command."""
 
-    save: Annotated[str | None, Flag("folder for the checkpoint after removing --share of its heads")] = None
-    share: Annotated[float, Flag("fraction of heads to remove for --save, 0 to 1", least=0.0)] = 0.5
+    save: Annotated[
+        str | None, Flag("folder in which to save a checkpoint without a fraction of its heads (see --share)")
+    ] = None
+    share: Annotated[float, Flag("fraction of heads that --save removes, from 0 to 1", least=0.0)] = 0.5
 
 
 def _check_share(_: Any, own_options: Saving) -> None:

@@ -42,42 +42,61 @@ def _some_path(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value or None
 
 
-Checkpoint = Annotated[str, Flag("bundled name, local folder or hub id", argument=True)]
+Checkpoint = Annotated[str, Flag("checkpoint: bundled name, local folder or hub ID", argument=True)]
 Classifier = Annotated[
     str,
     BeforeValidator(_newest_of_latest),
     Flag(
-        'a fine-tuned classifier: bundled name, local folder or hub id; "latest": the one that was fine-tuned last, or '
-        "the bundled one",
+        (
+            'fine-tuned classifier: bundled name, local folder, hub ID, or "latest" (the most recently '
+            "fine-tuned checkpoint, otherwise the bundled one)"
+        ),
         argument=True,
     ),
 ]
-TaskName = Annotated[str, Flag("mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV of your own", name="--task")]
+TaskName = Annotated[str, Flag("task: mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV file", name="--task")]
 Data = Annotated[
     str | None,
     BeforeValidator(_some_path),
-    Flag("folder in GLUE's TSV form, or hub; default: the bundled samples"),
+    Flag('folder with GLUE\'s TSV files, or "hub" to download them (default: bundled samples)'),
 ]
-InputSplit = Annotated[str, Flag("dev or train")]
-Split = Annotated[str, Flag("dev, train, or unseen: dev, and train rows that its fine-tuning saw nothing of")]
+InputSplit = Annotated[str, Flag("split of the task: dev or train")]
+Split = Annotated[
+    str, Flag("split of the task: dev, train, or unseen (dev and training examples that were not used for fine-tuning)")
+]
 Limit = Annotated[
     int | None,
     BeforeValidator(_none_of_zero),
-    Flag("most rows of each task, drawn with the seed; 0 for all", least=0),
+    Flag("largest number of examples per task, sampled with the seed; 0 uses all", least=0),
 ]
 LARGEST_SEED = 2**63 - 1  # what the store keeps
 Seed = Annotated[
     int,
     Field(ge=0, le=LARGEST_SEED),
-    Flag("of drawn rows, nulls, permutations and intervals", least=0, most=LARGEST_SEED),
+    Flag(
+        "random seed for sampling examples, null distributions, permutations and bootstrap intervals",
+        least=0,
+        most=LARGEST_SEED,
+    ),
 ]
-Reference = Annotated[int, Flag("train rows that mean, resample and constant take from")]
-DrawnRows = Annotated[int, Flag("rows that resample draws for each input", name="--draws")]
+Reference = Annotated[
+    int,
+    Flag("number of training examples from which the ablation methods mean, resample and constant take their values"),
+]
+DrawnRows = Annotated[
+    int, Flag("number of examples that the ablation method resample draws for each input", name="--draws")
+]
 MeanBy = Annotated[
-    str, Flag("mean: over positions of a class (first, separator, other), of a place, or all: class, position or all")
+    str,
+    Flag(
+        "for the ablation method mean: average over positions of one class (first, separator, other), over one "
+        "position, or over all: class, position or all"
+    ),
 ]
-Pipeline = Annotated[str | None, Flag("a spaCy pipeline; default: the bundled one")]
-Dtype = Annotated[str, BeforeValidator(_long_name), Flag("float32, bfloat16 or float16")]
+Pipeline = Annotated[
+    str | None, Flag("spaCy pipeline for tags and dependencies: name or folder (default: the bundled one)")
+]
+Dtype = Annotated[str, BeforeValidator(_long_name), Flag("number format of the weights: float32, bfloat16 or float16")]
 
 
 # ---------------------------------------------------------------- of fine-tuning
@@ -114,14 +133,14 @@ def _from_zero(given: Any) -> Any:
 
 TunedTasks = Annotated[
     tuple[str, ...],
-    Flag("mrpc stsb sst2 qqp rte qnli mnli, or a CSV of your own; several times", name="--task", required=True),
+    Flag("task: mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV file; can be repeated", name="--task", required=True),
 ]
 MOST_SEEDS = 1000
 Seeds = Annotated[
     tuple[Annotated[int, Field(ge=0, le=LARGEST_SEED)], ...],
     BeforeValidator(_from_zero),
     Field(max_length=MOST_SEEDS),
-    Flag("how many, from 0", typed=int, least=1, most=MOST_SEEDS),
+    Flag("number of random seeds, counted from 0", typed=int, least=1, most=MOST_SEEDS),
 ]
 
 
@@ -135,13 +154,17 @@ Preset = Annotated[
     Field(validate_default=True),
     BeforeValidator(_preset_of_checkpoint),
     Flag(
-        "auto (bundled for the bundled encoder, small for the other bundled checkpoints, else paper), paper, "
-        "replication, small, bundled, long or compact"
+        "fine-tuning recipe: paper, replication, small, bundled, long, compact, or auto (bundled for the "
+        "bundled encoder, small for other bundled checkpoints, otherwise paper)"
     ),
 ]
 Settings = Annotated[
     dict[str, Any],
     BeforeValidator(settings_of),
-    Flag("one of the recipe's, like epochs=1", name="--set", typed=list[str]),
+    Flag(
+        "setting of the fine-tuning recipe to change, such as epochs=1; can be repeated", name="--set", typed=list[str]
+    ),
 ]
-Out = Annotated[str | None, Flag("where checkpoints go; default: beside the database", name="--out --folder")]
+Out = Annotated[
+    str | None, Flag("folder for fine-tuned checkpoints (default: next to the database)", name="--out --folder")
+]

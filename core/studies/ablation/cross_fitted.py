@@ -44,8 +44,10 @@ TARGETS = ("heads", "layers")
 class CrossFittedOptions(cross_fitting.CrossFitting):
     """The parts of the rows, and what is done to the heads of each part's model."""
 
-    operator: Annotated[str, Flag("disable, zero, previous, current, next or first")] = "disable"
-    what: Annotated[str, Flag("heads or layers")] = "heads"
+    operator: Annotated[
+        str, Flag("ablation method: disable (uniform attention), zero, previous, current, next or first")
+    ] = "disable"
+    what: Annotated[str, Flag("what is ablated in turn: heads or layers")] = "heads"
     dtype: Dtype = "float32"
 
 

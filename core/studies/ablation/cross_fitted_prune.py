@@ -30,13 +30,20 @@ from .records import CrossFittedPart, PruneStep
 class CrossFittedPruneOptions(cross_fitting.CrossFitting):
     """The parts of the rows, and in which orders each part's model loses its heads."""
 
-    orders: Annotated[tuple[str, ...], Flag("importance, recomputed, sweep, random; give several", name="--order")] = (
+    orders: Annotated[
+        tuple[str, ...],
+        Flag(
+            "order in which heads are pruned: importance, recomputed, sweep or random; can be repeated", name="--order"
+        ),
+    ] = (
         "importance",
         "random",
     )
-    order_rows: Annotated[int, Flag("rows that each model learned, which find its order", least=2)] = 500
-    steps: Annotated[int, Flag("of the curve; 5 removes a fifth at a time", least=1)] = 5
-    random_orders: Annotated[int, Flag("draws of the random order", least=1)] = 2
+    order_rows: Annotated[
+        int, Flag("number of training examples of each model that determine its pruning order", least=2)
+    ] = 500
+    steps: Annotated[int, Flag("number of pruning steps; 5 removes a fifth of the heads at a time", least=1)] = 5
+    random_orders: Annotated[int, Flag("number of random pruning orders", least=1)] = 2
     dtype: Dtype = "float32"
 
 

@@ -36,7 +36,7 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
     """The parts of the rows, and what each part's models start from."""
 
     initialisations: Annotated[
-        tuple[str, ...], Flag("pretrained, random, frozen or untrained; several times", name="--init")
+        tuple[str, ...], Flag("initialisation: pretrained, random, frozen or untrained; can be repeated", name="--init")
     ] = ("pretrained", "random", "untrained")
     seeds: Seeds = (0,)
 

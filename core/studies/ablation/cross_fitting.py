@@ -32,8 +32,8 @@ class CrossFitting:
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "mrpc"
     data: Data = None
-    limit: Annotated[int | None, Flag("train rows; default: all", least=10)] = None
-    folds: Annotated[int, Flag("parts of the rows", least=2, most=20)] = 5
+    limit: Annotated[int | None, Flag("number of training examples (default: all)", least=10)] = None
+    folds: Annotated[int, Flag("number of folds into which the training examples are divided", least=2, most=20)] = 5
     preset: Preset = "auto"
     settings: Settings = field(default_factory=dict)
     seed: Seed = 0

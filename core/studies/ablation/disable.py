@@ -64,13 +64,28 @@ class DisableOptions(AblationOptions, references.ReferenceOptions):
     """What is disabled, of which checkpoint, on which rows."""
 
     what: Annotated[
-        str, Flag("heads, layers, all-but-one, groups, duplicates; taken out whole: blocks, feedforward, layers-whole")
+        str,
+        Flag(
+            "what is ablated in turn: heads, layers, all-but-one, groups or duplicates; or whole sublayers and "
+            "layers: blocks (attention), feedforward or layers-whole"
+        ),
     ] = "heads"
     operator: Annotated[
-        str, Flag("disable, zero, previous, current, next, first, mean, resample or constant; zero for blocks")
+        str,
+        Flag(
+            "ablation method: disable (uniform attention), zero, previous, current, next, first, mean, resample "
+            "or constant; sublayers and whole layers need zero"
+        ),
     ] = "disable"
-    heads: Annotated[str, Flag('groups changed together, like "L1H2,L7H6; L4H1,L2-attention"')] = ""
-    within: Annotated[float, Flag("duplicates: nearer than this share of the mean distance")] = 0.5
+    heads: Annotated[
+        str,
+        Flag(
+            'groups of heads or sublayers to ablate together, separated by ";", such as "L1H2,L7H6; L4H1,L2-attention"'
+        ),
+    ] = ""
+    within: Annotated[
+        float, Flag("for duplicates: largest distance within a group, as a fraction of the mean distance between heads")
+    ] = 0.5
 
 
 @dataclass(frozen=True)

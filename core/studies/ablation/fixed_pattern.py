@@ -48,8 +48,16 @@ class FixedPatternOptions:
     data: Data = None
     preset: Preset = "auto"
     settings: Settings = field(default_factory=dict)
-    heads: Annotated[str, Flag("held at --operator; default: all but one a layer, patterns in turn")] = ""
-    operator: Annotated[str, Flag("disable, zero, previous, current, next or first")] = "previous"
+    heads: Annotated[
+        str,
+        Flag(
+            "heads that get the fixed pattern of --operator (default: all heads but one per layer, with each "
+            "pattern in turn)"
+        ),
+    ] = ""
+    operator: Annotated[str, Flag("fixed pattern: disable (uniform), zero, previous, current, next or first")] = (
+        "previous"
+    )
     out: Out = None
 
 

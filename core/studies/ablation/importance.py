@@ -31,8 +31,10 @@ from .records import MICHEL, ImportantHead, RankCorrelation
 from .setup import AblationOptions, units_of
 
 READINGS = ("example", "token")
-Reading = Annotated[str, Flag("per example (the paper's formula) or per token (its code)")]
-Normalize = Annotated[bool, Flag("l2 within each layer", name="--normalize/--raw")]
+Reading = Annotated[
+    str, Flag("average the gradient per example (formula in the paper) or per token (code of the paper)")
+]
+Normalize = Annotated[bool, Flag("divide importance by its L2 norm within each layer", name="--normalize/--raw")]
 
 
 def _operator(value: Any) -> Any:
@@ -49,7 +51,11 @@ class ImportanceOptions(AblationOptions):
     sweep: Annotated[
         str | None,
         BeforeValidator(_operator),
-        Flag("compare with zeroing every head", name="--sweep/--no-sweep", typed=bool),
+        Flag(
+            "also zero every head in turn, and compare importance with the measured effect",
+            name="--sweep/--no-sweep",
+            typed=bool,
+        ),
     ] = "zero"
 
 

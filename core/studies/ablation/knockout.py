@@ -54,14 +54,23 @@ class KnockoutOptions(ExampleOptions):
 
     edges: Annotated[
         tuple[str, ...],
-        Flag("separators, first, across, current, previous, next or words (noun-adjective); give several"),
+        Flag(
+            "edges to cut: separators, first, across, current, previous, next, or a pair of word classes such "
+            "as noun-adjective; can be repeated"
+        ),
     ] = (
         "separators",
         "first",
         "current",
         "previous",
     )
-    renormalise: Annotated[bool, Flag("cut before the softmax, or after", name="--renormalise/--keep-weights")] = True
+    renormalise: Annotated[
+        bool,
+        Flag(
+            "cut edges before the softmax, so that rows still sum to 1 (default), or after it",
+            name="--renormalise/--keep-weights",
+        ),
+    ] = True
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,9 @@ class OperatorsOptions(AblationOptions, references.ReferenceOptions):
     """Which operators, on all heads of which checkpoint, on which rows."""
 
     limit: Limit = 200
-    operators: Annotated[tuple[str, ...], Flag("give several", name="--operator")] = DEFAULT
+    operators: Annotated[tuple[str, ...], Flag("ablation methods to compare; can be repeated", name="--operator")] = (
+        DEFAULT
+    )
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,23 @@ class PatchOptions(ExampleOptions):
     """What is patched, of which checkpoint, on pairs made how."""
 
     limit: Limit = 100
-    kind: Annotated[str, Flag(f"how B is made of a row: {', '.join(DEFAULT)}")] = "drop"
-    what: Annotated[str, Flag("heads, layers (all heads of one), blocks, feedforward or layers-whole")] = "heads"
-    floor: Annotated[float, Flag("pairs whose logit differences differ less are left out and counted", least=0.0)] = (
-        FLOOR
-    )
+    kind: Annotated[
+        str, Flag(f"perturbation that makes the second input of a pair from an example: {', '.join(DEFAULT)}")
+    ] = "drop"
+    what: Annotated[
+        str,
+        Flag(
+            "what is patched: heads, layers (all heads of a layer), blocks (attention sublayers), feedforward or "
+            "layers-whole"
+        ),
+    ] = "heads"
+    floor: Annotated[
+        float,
+        Flag(
+            "smallest difference between the logit differences of a pair; pairs below it are excluded and counted",
+            least=0.0,
+        ),
+    ] = FLOOR
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,9 @@ DEFAULT = tuple(kind for kind in PERTURBATIONS if kind not in ("typed", "same"))
 class PerturbOptions(ExampleOptions):
     """Which perturbations, of which checkpoint, on which rows."""
 
-    kinds: Annotated[tuple[str, ...], Flag(f"of {', '.join(DEFAULT)}; give several", name="--kind")] = DEFAULT
+    kinds: Annotated[
+        tuple[str, ...], Flag(f"perturbation of the input: {', '.join(DEFAULT)}; can be repeated", name="--kind")
+    ] = DEFAULT
 
 
 @dataclass(frozen=True)

@@ -38,17 +38,24 @@ ORDERS = ("importance", "recomputed", "sweep", "random")
 class PruneOptions(AblationOptions):
     """Whose heads go, in which orders, and how many at a time."""
 
-    orders: Annotated[tuple[str, ...], Flag("importance, recomputed, sweep, random; give several", name="--order")] = (
+    orders: Annotated[
+        tuple[str, ...],
+        Flag(
+            "order in which heads are pruned: importance, recomputed, sweep or random; can be repeated", name="--order"
+        ),
+    ] = (
         "importance",
         "sweep",
         "random",
     )
-    order_rows: Annotated[int | None, Flag("number of train examples that give the pruning order", least=2)] = 500
-    steps: Annotated[int, Flag("of the curve; 10 removes 10% at a time", least=1)] = 10
-    random_orders: Annotated[int, Flag("draws of the random order", least=1)] = 5
+    order_rows: Annotated[int | None, Flag("number of training examples that determine the pruning order", least=2)] = (
+        500
+    )
+    steps: Annotated[int, Flag("number of pruning steps; 10 removes 10 % of the heads at a time", least=1)] = 10
+    random_orders: Annotated[int, Flag("number of random pruning orders", least=1)] = 5
     reading: Reading = "example"
     normalize: Normalize = True
-    operator: Annotated[str, Flag("what stands in for a head that is gone: zero or disable")] = "zero"
+    operator: Annotated[str, Flag("ablation method for pruned heads: zero or disable (uniform attention)")] = "zero"
 
 
 @dataclass(frozen=True)

@@ -50,10 +50,19 @@ class SeedsOptions:
     data: Data = None
     preset: Preset = "auto"
     settings: Settings = field(default_factory=dict)
-    side: Annotated[int, Flag("levels of each seed; side x side runs", least=3, most=10)] = 3
-    train_rows: Annotated[int | None, Flag("of each sample; default: half of them", least=2)] = None
-    top: Annotated[int, Flag("most important heads that are compared", least=1)] = 10
-    limit: Annotated[int, Flag("dev rows that heads are weighed on", least=4)] = 400
+    side: Annotated[
+        int,
+        Flag(
+            "number of values of each of the three random seeds; the study needs side × side fine-tuning runs",
+            least=3,
+            most=10,
+        ),
+    ] = 3
+    train_rows: Annotated[
+        int | None, Flag("number of training examples in each sample (default: half of them)", least=2)
+    ] = None
+    top: Annotated[int, Flag("number of most important heads whose overlap between runs is measured", least=1)] = 10
+    limit: Annotated[int, Flag("number of dev examples on which the importance of heads is measured", least=4)] = 400
     seed: Seed = 0
     out: Out = None
 

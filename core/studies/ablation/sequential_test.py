@@ -51,28 +51,48 @@ class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
     """What is tested, of which checkpoint, on which examples, against which margin."""
 
     limit: Limit = None
-    what: Annotated[str, Flag("heads, layers, all-but-one or groups")] = "heads"
-    operator: Annotated[str, Flag("disable, zero, mean, resample, constant, previous, current, next or first")] = (
-        "disable"
-    )
-    heads: Annotated[str, Flag('groups disabled together, like "L1H2,L7H6; L4H1"')] = ""
+    what: Annotated[str, Flag("what is tested: heads, layers, all-but-one or groups")] = "heads"
+    operator: Annotated[
+        str,
+        Flag(
+            "ablation method: disable (uniform attention), zero, mean, resample, constant, previous, current, next "
+            "or first"
+        ),
+    ] = "disable"
+    heads: Annotated[str, Flag('groups of heads to ablate together, separated by ";", such as "L1H2,L7H6; L4H1"')] = ""
     margin: Annotated[
         float | None,
-        Flag("of the mean change of the task's loss (nats, or squared error); default: 5% of the best constant's loss"),
+        Flag(
+            "smallest mean change of the loss that matters, in nats or squared error (default: 5 % of the loss "
+            "of the best constant prediction)"
+        ),
     ] = None
     clip: Annotated[
         float | None,
-        Flag("the most that a row's loss counts; default: the best constant's loss. More takes more rows"),
+        Flag(
+            "upper limit of the loss of one example (default: the loss of the best constant prediction); a "
+            "larger limit needs more examples"
+        ),
     ] = None
-    alpha: Annotated[float, Flag("chance of any wrong verdict, over all heads and looks")] = ALPHA
+    alpha: Annotated[
+        float, Flag("probability that at least one verdict is wrong, over all heads and interim analyses")
+    ] = ALPHA
     first: Annotated[
         int,
         Flag(
-            "rows at the first look; later ones have a fifth more each, once heads can be found not to matter", least=4
+            (
+                "number of examples at the first interim analysis; later ones add a fifth each, once a head can "
+                "be found not to matter"
+            ),
+            least=4,
         ),
     ] = FIRST
     survivors: Annotated[
-        bool, Flag("sweep heads that matter in full, for the metric", name="--survivors/--verdicts-only")
+        bool,
+        Flag(
+            "also ablate the heads that matter on all examples, to measure the change of the metric",
+            name="--survivors/--verdicts-only",
+        ),
     ] = True
 
 

@@ -41,11 +41,19 @@ class TranslationOptions:
     """Which checkpoint on which rows. data: a file of rows (source, target, links); train: another, for orders."""
 
     checkpoint: Checkpoint = "atlas-translator"
-    what: Annotated[tuple[str, ...], Flag("sweep, importance, prune, align; several times")] = PARTS_OF_IT
+    what: Annotated[
+        tuple[str, ...],
+        Flag("measurement: sweep (ablate each head), importance, prune or align (word alignment); can be repeated"),
+    ] = PARTS_OF_IT
     data: Data = None
-    train: Annotated[str | None, Flag("file of train rows, for orders and positions; default: the bundled ones")] = None
+    train: Annotated[
+        str | None,
+        Flag("file of training examples for pruning orders and position baselines (default: bundled examples)"),
+    ] = None
     limit: Limit = 300
-    order_rows: Annotated[int, Flag("train rows that orders and positions come from", least=2)] = 300
+    order_rows: Annotated[
+        int, Flag("number of training examples for pruning orders and position baselines", least=2)
+    ] = 300
     dtype: Dtype = "float32"
     seed: Seed = 0
 

@@ -52,7 +52,7 @@ class DependenciesOptions:
 
     checkpoint: Checkpoint = "atlas-encoder"
     treebank: Annotated[
-        str | None, Flag("a Universal Dependencies folder with *-dev.conllu and *-test.conllu", required=True)
+        str | None, Flag("Universal Dependencies folder with *-dev.conllu and *-test.conllu", required=True)
     ] = None
     limit: Limit = None
     seed: Seed = 0

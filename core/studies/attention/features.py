@@ -46,7 +46,14 @@ FEATURES: tuple[str, ...] = (
     "first",
 )
 FeatureNames = Annotated[
-    tuple[str, ...], Flag("noun, negation, tag:JJ, dep:amod ...; default: the papers'", name="--feature")
+    tuple[str, ...],
+    Flag(
+        (
+            "linguistic feature such as noun, negation, tag:JJ or dep:amod; can be repeated (default: the features "
+            "of the paper)"
+        ),
+        name="--feature",
+    ),
 ]
 
 
@@ -54,7 +61,10 @@ FeatureNames = Annotated[
 class FeaturesOptions(AttendingOptions):
     """Which features are looked for, in which inputs."""
 
-    compare: Annotated[str | None, Flag("a second checkpoint of the same shape, for differences")] = None
+    compare: Annotated[
+        str | None,
+        Flag("second checkpoint with the same numbers of layers and heads; adds differences between the two"),
+    ] = None
     pipeline: Pipeline = None
     features: FeatureNames = FEATURES
 

@@ -20,7 +20,7 @@ Text = str | tuple[str, str | None]
 
 
 Tasks = Annotated[
-    tuple[str, ...], Flag("a GLUE task, a CSV of your own, or a .txt of any length; several times", name="--task")
+    tuple[str, ...], Flag("GLUE task, CSV file, or .txt file of any length; can be repeated", name="--task")
 ]
 
 
@@ -41,7 +41,11 @@ class AttendingOptions:
     texts: Annotated[
         tuple[Text, ...],
         BeforeValidator(_pairs),
-        Flag('a sentence or "first | second" instead of task rows; several times', name="--text", typed=list[str]),
+        Flag(
+            'sentence, or pair "first | second", to use instead of task examples; can be repeated',
+            name="--text",
+            typed=list[str],
+        ),
     ] = ()
     pipeline: str | None = None
     seed: Seed = 0

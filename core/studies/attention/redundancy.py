@@ -36,10 +36,12 @@ if TYPE_CHECKING:
 class RedundancyOptions(AttendingOptions):
     """Which inputs are looked at. queries: rows of each input that distances between heads compare."""
 
-    compare: Annotated[str | None, Flag("a second checkpoint, such as one fine-tuned from the first")] = None
-    queries: Annotated[int, Flag("rows of each input that distances compare", least=1)] = 4
-    groups: Annotated[int, Flag("groups of heads by mean pattern, at most", least=2)] = 6
-    random: Annotated[int, Flag("draws of random weights that repeated patterns stand beside", least=0)] = 0
+    compare: Annotated[str | None, Flag("second checkpoint, such as one that was fine-tuned from the first")] = None
+    queries: Annotated[
+        int, Flag("number of rows (queries) per input that are used for distances between heads", least=1)
+    ] = 4
+    groups: Annotated[int, Flag("largest number of groups of heads with similar mean patterns", least=2)] = 6
+    random: Annotated[int, Flag("number of models with random weights to compare repeated patterns with", least=0)] = 0
 
 
 class Redundancy(Attending[RedundancyOptions, PatternSums]):

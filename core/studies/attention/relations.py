@@ -43,7 +43,11 @@ class RelationsOptions(AttendingOptions):
     tasks: Tasks = ("mrpc",)
     pipeline: Pipeline = None
     relations: Annotated[
-        tuple[str, ...], Flag("verb-subject, same-word, dep:amod ...; default: five", name="--relation")
+        tuple[str, ...],
+        Flag(
+            "relation such as verb-subject, same-word or dep:amod; can be repeated (default: five relations)",
+            name="--relation",
+        ),
     ] = RELATIONS
 
 

@@ -85,9 +85,9 @@ class RolesOptions(AttendingOptions):
     """Which inputs are looked at, and how many random ones."""
 
     pipeline: Pipeline = None
-    sequences: Annotated[int, Flag("random sequences whose words come twice", least=2)] = 50
-    period: Annotated[int, Flag("words of a sequence before it comes again", least=2)] = 20
-    times: Annotated[float, Flag("a role needs more than so many times the baseline's weight", least=1)] = TIMES
+    sequences: Annotated[int, Flag("number of sequences of random words that are repeated once", least=2)] = 50
+    period: Annotated[int, Flag("number of words in a sequence before it repeats", least=2)] = 20
+    times: Annotated[float, Flag("smallest ratio of weight to baseline for a head to have a role", least=1)] = TIMES
 
 
 class Roles(Attending[RolesOptions, RoleSums]):

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 class StatisticsOptions(AttendingOptions):
     """Which inputs are looked at. queries: rows of each input that distances between heads compare; None: all."""
 
-    queries: Annotated[int | None, Flag("rows of each input that distances compare", least=1)] = 4
+    queries: Annotated[
+        int | None, Flag("number of rows (queries) per input that are used for distances between heads", least=1)
+    ] = 4
 
 
 class Statistics(Attending[StatisticsOptions, StatisticsSums]):

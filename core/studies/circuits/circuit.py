@@ -61,7 +61,10 @@ FLOOR = 0.1  # logits: pairs whose m differ less have nothing to trace
 Texts = tuple[str, str | None]
 SHOWN_EDGES = 30  # of a terminal's table
 PAIRS_A_UNIT = 8
-FILE_HELP = "pairs of your own: two sentences a line, a tab between; for a language model then a word and its foil"
+FILE_HELP = (
+    "file of pairs, one per line: two sentences separated by a tab; for a language model, two more columns with a word "
+    "and its foil"
+)
 BYTES_AN_EDGE = 8 * 6  # of one edge and pair: what is held of it at once
 MASK = "[MASK]"
 WITHOUT_WORDS, WITH_WORDS = 2, 4
@@ -76,18 +79,36 @@ class CircuitOptions(ExampleOptions):
     """Which checkpoint, on which pairs, held to what."""
 
     limit: Limit = 400
-    kind: Annotated[str, Flag(f"how B is found: {', '.join(PAIR_KINDS)}")] = OTHER_ROW
+    kind: Annotated[str, Flag(f"how the second input of a pair is found: {', '.join(PAIR_KINDS)}")] = OTHER_ROW
     pairs_file: Annotated[str | None, Flag(FILE_HELP)] = None
-    answers: Annotated[str, Flag("pairs whose A and B have different answers, the same, or any")] = "different"
-    pairs: Annotated[int, Flag("number of pairs that decide about edges", least=1)] = 100
+    answers: Annotated[
+        str, Flag("use pairs whose two inputs have different answers, the same answer, or any answers")
+    ] = "different"
+    pairs: Annotated[int, Flag("number of pairs on which edges are tested", least=1)] = 100
     judging: Annotated[int, Flag("number of held-out pairs on which circuits are evaluated", least=1)] = 50
-    control: Annotated[int, Flag("number of pairs with the same answer, as a control", least=0)] = 30
-    margin: Annotated[float, Flag("share of the mean difference between A and B that an edge must carry")] = 0.05
-    clip: Annotated[float, Flag("times the margin that one pair counts at most")] = 2.0
-    alpha: Annotated[float, Flag("chance of any wrong verdict over all edges and looks")] = 0.05
-    first: Annotated[int, Flag("pairs at the first look", least=4)] = 24
-    strongest: Annotated[int, Flag("edges that race by attribution; 0: all up to 2,500, else 1,000", least=0)] = 0
-    sample: Annotated[int, Flag("random other edges that race", least=0)] = 200
+    control: Annotated[int, Flag("number of control pairs, whose two inputs have the same answer", least=0)] = 30
+    margin: Annotated[
+        float,
+        Flag(
+            "smallest effect of an edge that matters, as a fraction of the mean difference between the inputs of a pair"
+        ),
+    ] = 0.05
+    clip: Annotated[float, Flag("upper limit of the effect on one pair, as a multiple of the margin")] = 2.0
+    alpha: Annotated[
+        float, Flag("probability that at least one verdict is wrong, over all edges and interim analyses")
+    ] = 0.05
+    first: Annotated[int, Flag("number of pairs at the first interim analysis", least=4)] = 24
+    strongest: Annotated[
+        int,
+        Flag(
+            (
+                "number of edges with the largest attributions to test; 0 tests all edges if there are at most 2,500, "
+                "otherwise 1,000"
+            ),
+            least=0,
+        ),
+    ] = 0
+    sample: Annotated[int, Flag("number of further edges to test, drawn at random", least=0)] = 200
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,13 @@ class EdgeEffectsOptions(ExampleOptions):
     """Which edges of which checkpoint, on which pairs."""
 
     limit: Limit = 100
-    kind: Annotated[str, Flag(f"how B is found: {', '.join(circuit.PAIR_KINDS)}")] = circuit.OTHER_ROW
-    edges: Annotated[tuple[str, ...], Flag("an edge, as L1H2>L3H4.q; several times", name="--edge")] = ()
+    kind: Annotated[str, Flag(f"how the second input of a pair is found: {', '.join(circuit.PAIR_KINDS)}")] = (
+        circuit.OTHER_ROW
+    )
+    edges: Annotated[
+        tuple[str, ...],
+        Flag("edge to measure, such as L1H2>L3H4.q (from L1H2 to the query of L3H4); can be repeated", name="--edge"),
+    ] = ()
 
 
 @dataclass(frozen=True)

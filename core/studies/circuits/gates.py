@@ -46,11 +46,14 @@ class GatesOptions(ExampleOptions):
     """Which checkpoint, fitted on which rows, judged on which."""
 
     limit: Limit = 200
-    fit_rows: Annotated[int, Flag("train rows that gates are fitted on", least=8)] = 48
-    samples: Annotated[int, Flag("bootstrap samples of these rows", least=1)] = 20
-    starts: Annotated[int, Flag("random starts of each sample", least=1)] = 3
-    steps: Annotated[int, Flag("of each fit", least=2)] = 30
-    margin: Annotated[float | None, Flag("of the loss; default: 5 % of the best constant answer's loss")] = None
+    fit_rows: Annotated[int, Flag("number of training examples on which gates are fitted", least=8)] = 48
+    samples: Annotated[int, Flag("number of bootstrap samples of the training examples", least=1)] = 20
+    starts: Annotated[int, Flag("number of random starting points per bootstrap sample", least=1)] = 3
+    steps: Annotated[int, Flag("number of optimisation steps per fit", least=2)] = 30
+    margin: Annotated[
+        float | None,
+        Flag("smallest change of the loss that matters (default: 5 % of the loss of the best constant prediction)"),
+    ] = None
 
 
 @dataclass(frozen=True)

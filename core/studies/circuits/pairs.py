@@ -49,9 +49,13 @@ class PairsOptions(references.ReferenceOptions):
     """Which pairs of heads of which checkpoint, on which rows."""
 
     limit: Limit = 200
-    operator: Annotated[str, Flag("what stands in for a head: zero or mean")] = "zero"
-    strongest: Annotated[int, Flag("of more than 48 heads: these, paired with each other", least=2)] = 30
-    sample: Annotated[int, Flag("of more than 48 heads: random other pairs", least=0)] = 200
+    operator: Annotated[str, Flag("ablation method: zero or mean")] = "zero"
+    strongest: Annotated[
+        int, Flag("if there are more than 48 heads: number of strongest heads whose pairs are all measured", least=2)
+    ] = 30
+    sample: Annotated[
+        int, Flag("if there are more than 48 heads: number of further pairs to measure, drawn at random", least=0)
+    ] = 200
     draws: DrawnRows = 1
 
 

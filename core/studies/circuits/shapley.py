@@ -48,9 +48,14 @@ class ShapleyOptions(references.ReferenceOptions):
     """Which checkpoint, on which rows, with how many orders."""
 
     limit: Limit = 100
-    orders: Annotated[int, Flag("of heads for each row, half of them reverses of the others", least=2)] = 4
-    operator: Annotated[str, Flag("what stands in for a head that is off: zero or mean")] = "zero"
-    judge_rows: Annotated[int, Flag("train rows on which the orders are compared; 0: none", least=0)] = 100
+    orders: Annotated[
+        int,
+        Flag("number of random orders of heads per example; half of them are the reverse of the other half", least=2),
+    ] = 4
+    operator: Annotated[str, Flag("ablation method for absent heads: zero or mean")] = "zero"
+    judge_rows: Annotated[
+        int, Flag("number of training examples on which pruning orders are compared; 0 skips the comparison", least=0)
+    ] = 100
     draws: DrawnRows = 1
 
 

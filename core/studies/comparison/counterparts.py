@@ -42,17 +42,19 @@ LEAST_RUNS = 2
 class CounterpartsOptions(AttendingOptions):
     """Which checkpoints are compared, and on which inputs."""
 
-    compare: Annotated[str | None, Flag("the checkpoint whose heads are looked for", argument=True, required=True)] = (
-        None
-    )
+    compare: Annotated[
+        str | None, Flag("checkpoint in which counterparts of the heads are searched", argument=True, required=True)
+    ] = None
     also: Annotated[
         tuple[str, ...],
-        Flag("a further checkpoint where heads are looked for: which recur; several times", name="--also"),
+        Flag("further checkpoint in which counterparts are searched; can be repeated", name="--also"),
     ] = ()
     limit: Limit = 200
-    queries: Annotated[int, Flag("rows of each input that are compared; 0: all", least=0)] = 8
-    draws: Annotated[int, Flag("of random weights, that p is beside", least=LEAST_DRAWS)] = LEAST_DRAWS
-    random_inputs: Annotated[int, Flag("inputs that random weights see", least=2)] = 24
+    queries: Annotated[int, Flag("number of rows (queries) per input that are compared; 0 compares all", least=0)] = 8
+    draws: Annotated[
+        int, Flag("number of models with random weights that give the null distribution of p", least=LEAST_DRAWS)
+    ] = LEAST_DRAWS
+    random_inputs: Annotated[int, Flag("number of inputs for the models with random weights", least=2)] = 24
 
     @property
     def others(self) -> tuple[str, ...]:

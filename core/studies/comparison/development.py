@@ -43,16 +43,29 @@ class DevelopmentOptions(AttendingOptions):
     checkpoint: str = ""  # none of its own: the snapshots are
     checkpoints: Annotated[
         tuple[str, ...],
-        Flag("snapshots in order: names, folders, hub ids, or owner/name@a..b", argument=True, required=True),
+        Flag(
+            "snapshots of one training run in order: bundled names, folders, hub IDs, or a range owner/name@a..b",
+            argument=True,
+            required=True,
+        ),
     ] = ()
     limit: Limit = 60
-    scores: Annotated[tuple[str, ...], Flag(f"which: {NAMES}; several times; default: all", name="--score")] = ()
+    scores: Annotated[
+        tuple[str, ...], Flag(f"score to follow over training: {NAMES}; can be repeated (default: all)", name="--score")
+    ] = ()
     follow: Annotated[
-        bool, Flag("follow each head of the last snapshot to its matched head in the others", name="--follow/--places")
+        bool,
+        Flag(
+            (
+                "compare each head of the last snapshot with its matched head in other snapshots (default: with the "
+                "head of the same name)"
+            ),
+            name="--follow/--places",
+        ),
     ] = False
     patterns: Annotated[
         str,
-        Flag("also each head's share of maps of every pattern class, by the bundled classifier of bert or gpt2"),
+        Flag("also measure pattern shares of each head with the bundled classifier: bert or gpt2"),
     ] = ""
 
 

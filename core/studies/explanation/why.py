@@ -82,10 +82,22 @@ class WhyOptions(AttendingOptions):
     limit: Limit = 60
     single_heads: Annotated[
         bool | None,
-        Flag("tell single earlier heads apart; default: up to 48 heads", name="--single-heads/--groups"),
+        Flag(
+            (
+                "report single earlier heads instead of all of them as one group (default: if there are at most 48 "
+                "heads)"
+            ),
+            name="--single-heads/--groups",
+        ),
     ] = None
-    least: Annotated[float, Flag("smallest share of a pair or a single head that is a row")] = 0.02
-    removal: Annotated[int, Flag("rows on which contributions are taken away; 0: none", least=0)] = 40
+    least: Annotated[float, Flag("smallest share of the score variance that is listed")] = 0.02
+    removal: Annotated[
+        int,
+        Flag(
+            "number of examples on which contributions are removed to check the decomposition; 0 skips the check",
+            least=0,
+        ),
+    ] = 40
 
 
 @dataclass(frozen=True)

@@ -69,21 +69,51 @@ class FrameHeadsOptions:
     lines."""
 
     checkpoint: Checkpoint = config.ENCODER
-    sentences: Annotated[str | None, Flag("JSONL of ours, or the papers' JSON lists; default: the bundled 137")] = None
+    sentences: Annotated[
+        str | None,
+        Flag("JSONL file of sentences with frames, or the JSON lists of the papers (default: 137 bundled sentences)"),
+    ] = None
     rows: str | None = None
-    direction: Annotated[str, Flag("element_to_target, target_to_element or later_to_earlier")] = "element_to_target"
-    pairing: Annotated[str, Flag("product of word pieces, or the paper's zip")] = "product"
-    average: Annotated[str, Flag("over sentences, or over links as the replication does")] = "sentences"
-    without_first: Annotated[bool, Flag("leave out the first position", name="--without-first/--with-first")] = False
-    filter: Annotated[bool, Flag("the paper's selection", name="--filter/--no-filter")] = True
-    longest_sentence: Annotated[int | None, Flag("most tokens of a sentence (paper: 12)")] = 12
-    longest_element: Annotated[int | None, Flag("most tokens of an element (paper: 3)")] = 3
-    nearest: Annotated[int | None, Flag("least distance of target and element (paper's code: 3)")] = 3
-    distance: Annotated[str, Flag("strings (the paper's code) or places")] = "strings"
+    direction: Annotated[
+        str, Flag("direction of attention: element_to_target, target_to_element or later_to_earlier")
+    ] = "element_to_target"
+    pairing: Annotated[
+        str,
+        Flag("token pairs between element and target: product (all pairs), or zip (first with first, as in the paper)"),
+    ] = "product"
+    average: Annotated[str, Flag("average over sentences (as in the paper) or over links (as in the replication)")] = (
+        "sentences"
+    )
+    without_first: Annotated[bool, Flag("ignore attention to the first token", name="--without-first/--with-first")] = (
+        False
+    )
+    filter: Annotated[
+        bool, Flag("select sentences by the rules of Kovaleva et al. 2019", name="--filter/--no-filter")
+    ] = True
+    longest_sentence: Annotated[int | None, Flag("largest number of tokens in a sentence (paper: 12)")] = 12
+    longest_element: Annotated[int | None, Flag("largest number of tokens in a frame element (paper: 3)")] = 3
+    nearest: Annotated[
+        int | None, Flag("smallest distance between target and element in tokens (code of the paper: 3)")
+    ] = 3
+    distance: Annotated[
+        str,
+        Flag(
+            "how --nearest measures distance: strings (compares spellings, as in the code of the paper) or places "
+            "(token positions)"
+        ),
+    ] = "strings"
     one_span: bool = True
     one_word: bool = True
-    core: Annotated[str, Flag("core_sets (the paper's code), core_type, or any")] = "core_sets"
-    draws: Annotated[int | None, Flag("of each permutation null; default: enough for the heads")] = None
+    core: Annotated[
+        str,
+        Flag(
+            "which elements count as core: core_sets (the frame's FEcoreSets, as in the code of the paper), "
+            "core_type, or any"
+        ),
+    ] = "core_sets"
+    draws: Annotated[
+        int | None, Flag("number of draws of each permutation null (default: enough for the number of heads)")
+    ] = None
     seed: Seed = 0
     dtype: str = "float32"
 

@@ -30,7 +30,9 @@ DOCUMENTS_A_SLICE = 12
 class IndexFramesOptions:
     """Which release is indexed."""
 
-    data: Annotated[str | None, Flag("unpacked fndata-1.x; default: ATLAS_FRAMENET", argument=True)] = None
+    data: Annotated[
+        str | None, Flag("unpacked FrameNet release, fndata-1.5 or fndata-1.7 (default: ATLAS_FRAMENET)", argument=True)
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class MeasureHeadsOptions:
     """Which studies of which checkpoint."""
 
     checkpoint: Checkpoint = "atlas-encoder"
-    studies: Annotated[tuple[Asked, ...], Flag("studies with their options")] = ()
+    studies: Annotated[tuple[Asked, ...], Flag("studies to run in this job, each with its options")] = ()
 
 
 @dataclass(frozen=True)

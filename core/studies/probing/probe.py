@@ -49,9 +49,10 @@ class ProbeOptions:
     """Whose layers are asked what."""
 
     checkpoint: Checkpoint = config.ENCODER
-    properties: Annotated[tuple[str, ...], Flag(f"{', '.join(PROPERTIES)}; give several", name="--property")] = (
-        PROPERTIES
-    )
+    properties: Annotated[
+        tuple[str, ...],
+        Flag(f"property of words to probe: {', '.join(PROPERTIES)}; can be repeated", name="--property"),
+    ] = PROPERTIES
     treebank: Treebank = None
     limit: TreeLimit = 2000
     seed: Seed = 0

@@ -65,14 +65,30 @@ class SubnetworksOptions:
     seeds: Seeds = (0,)
     preset: Preset = "small"
     settings: Settings = field(default_factory=dict)
-    shares: Annotated[tuple[float, ...], Flag("of the weights that go, 0 to 1; give several", name="--share")] = (
+    shares: Annotated[
+        tuple[float, ...], Flag("fraction of the weights to prune, from 0 to 1; can be repeated", name="--share")
+    ] = (
         0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
     )  # fmt: skip
-    scopes: Annotated[tuple[str, ...], Flag("global, layer; give several", name="--scope")] = ("global",)
-    moments: Annotated[tuple[str, ...], Flag("before, after fine-tuning; give several", name="--moment")] = MOMENTS
-    structured: Annotated[bool, Flag("good, bad and random subnetworks too", name="--structured/--magnitude-only")] = (
-        True
-    )
+    scopes: Annotated[
+        tuple[str, ...],
+        Flag(
+            (
+                "where the smallest weights are chosen: global (over all layers) or layer (within each layer); can be "
+                "repeated"
+            ),
+            name="--scope",
+        ),
+    ] = ("global",)
+    moments: Annotated[
+        tuple[str, ...], Flag("when weights are pruned: before or after fine-tuning; can be repeated", name="--moment")
+    ] = MOMENTS
+    structured: Annotated[
+        bool,
+        Flag(
+            "also measure good, bad and random subnetworks (Prasanna et al. 2020)", name="--structured/--magnitude-only"
+        ),
+    ] = True
 
     @property
     def recipe(self) -> Recipe:

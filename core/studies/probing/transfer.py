@@ -53,7 +53,7 @@ class TransferOptions:
     seeds: Seeds = (0,)
     preset: Preset = "small"
     settings: Settings = field(default_factory=dict)
-    freeze: Annotated[bool, Flag("fine-tune with the first layers frozen too", name="--freeze/--no-freeze")] = True
+    freeze: Annotated[bool, Flag("also fine-tune with the first layers frozen", name="--freeze/--no-freeze")] = True
 
     @property
     def recipe(self) -> Recipe:

@@ -38,9 +38,13 @@ BATCH_TOKENS = 1024  # both models' maps of one batch are held together
 class ChangeOptions:
     """Which checkpoints are compared on which rows. limit: the paper draws 1,000 rows of larger dev sets."""
 
-    before: Annotated[str, Flag("the checkpoint before fine-tuning", argument=True)] = config.ENCODER
-    after: Annotated[tuple[str, ...], Flag("one or more fine-tuned from it", argument=True)] = ()
-    task: Annotated[str | None, Flag("default: what the fine-tuned checkpoint says")] = None
+    before: Annotated[str, Flag("checkpoint before fine-tuning", argument=True)] = config.ENCODER
+    after: Annotated[
+        tuple[str, ...], Flag("one or more checkpoints that were fine-tuned from the first one", argument=True)
+    ] = ()
+    task: Annotated[
+        str | None, Flag("task of the examples (default: the task on which the second checkpoint was fine-tuned)")
+    ] = None
     split: str = "dev"
     data: Data = None
     limit: Limit = 1000

@@ -52,13 +52,17 @@ class FinetuneOptions:
     """What is fine-tuned, on which tasks, from which initialisations, and where the checkpoints go."""
 
     checkpoint: Checkpoint = config.ENCODER
-    revision: Annotated[str | None, Flag("revision of a hub id")] = None
+    revision: Annotated[
+        str | None, Flag("revision of the checkpoint on the Hugging Face hub: branch, tag or commit (default: main)")
+    ] = None
     tasks: TunedTasks = ("sst2",)
     initialisations: Annotated[
-        tuple[str, ...], Flag("pretrained, random, frozen or untrained; several times", name="--init")
+        tuple[str, ...], Flag("initialisation: pretrained, random, frozen or untrained; can be repeated", name="--init")
     ] = ("pretrained",)
     seeds: Seeds = (0,)
-    random_seeds: Annotated[int | None, Flag("at most so many of them from random weights", least=1)] = None
+    random_seeds: Annotated[
+        int | None, Flag("largest number of seeds for runs that start from random weights", least=1)
+    ] = None
     data: Data = None
     preset: Preset = "auto"
     settings: Settings = field(default_factory=dict)
