@@ -1,9 +1,15 @@
 """What views answer: the finding first, of what the figure shows, and no verdict that seems to contradict another."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from core.studies.ablation.records import ImportantHead
+from core.studies.attention import effective
+from core.studies.attention.records import EffectiveScore
+from core.studies.patterns.records import ClassShare
 from core.studies.probing import subnetworks
 from core.studies.probing.records import Subnetwork
 from pages.parts.reports import headlines
@@ -16,6 +22,16 @@ pytestmark = pytest.mark.shipped
 
 def said(app):
     return [one.value.replace("\\", "") for kind in (app.markdown, app.caption) for one in kind]
+
+
+def charts(app):
+    return [json.loads(one.proto.spec) for one in app.get("vega_lite_chart")]
+
+
+def fills(chart):
+    """The scale that colours the cells of a layer x head picture, and the column."""
+    cells = chart["layer"][0]["encoding"]["color"]
+    return cells["field"], cells["scale"].get("domain")
 
 
 def test_one_head_has_one_finding_a_line_and_no_share_that_reads_as_a_majority(db):
@@ -84,3 +100,53 @@ def test_the_guided_path_shows_an_ablation_of_each_head_in_turn(db):
         text for text in said(app) if text.startswith("A bundled result, until you have one: ") and "ablation" in text
     ]
     assert "but" not in step
+
+
+def test_the_correlation_of_several_tasks_names_them_and_the_view_is_of_the_chosen_one(db):
+    scores = [
+        EffectiveScore(statistic="correlation", layer=0, head=head, checkpoint="a", task=task, value=value, n=9)
+        for head, task, value in ((0, "mrpc", 0.5), (1, "mrpc", 0.7), (0, "rte", 0.3), (1, "rte", 0.9))
+    ]
+    told = effective.STUDY.headline([score.as_row() for score in scores]).sentence
+    assert told == (
+        "Raw and effective attention correlate with r = 0.60 on average over MRPC, RTE. "
+        "The lowest correlation is L1H1 on RTE: r = 0.30."
+    )
+    assert " over " not in effective.STUDY.headline([score.as_row() for score in scores[:2]]).sentence
+    for task in ("sst2", "qnli"):
+        app = opened("statistics/effective", rows=task)
+        (run,) = [run for run in known_runs("effective") if run.checkpoint == "atlas-encoder"]
+        rows = [row for row in run.among(EffectiveScore) if row.task == task and row.statistic == "correlation"]
+        mean = np.mean([row.value for row in rows])
+        assert any(
+            text.startswith(f"**Raw and effective attention correlate with r = {mean:.2f} ") for text in said(app)
+        )
+        name = {"sst2": "SST-2-like", "qnli": "QNLI-like"}[task]
+        assert any(f" · {name} · n = 20 inputs" in text for text in said(app))
+        pictures = [chart for chart in charts(app) if len(chart.get("layer", [])) == 2 and "Head" in json.dumps(chart)]
+        domains = dict(fills(chart) for chart in pictures)
+        assert domains["raw"] == domains["effective"] == [0.0, domains["difference"][1]]
+        assert domains["difference"][0] == -domains["difference"][1]
+
+
+def test_the_share_in_the_answer_is_the_corrected_one_that_the_figure_draws(db):
+    app = opened("statistics/shares", rows="sst2")
+    (run,) = [run for run in known_runs("pattern-shares") if "atlas-encoder" in run.of and run.task == "sst2"]
+    shares = [share for share in run.among(ClassShare) if share.checkpoint == "atlas-encoder"]
+    corrected, counted = (max(one.share for one in shares if one.part == part) for part in ("corrected", "share"))
+    assert f"{corrected:.0%}" != f"{counted:.0%}"
+    assert f"**Vertical is the most frequent pattern on SST-2-like: {corrected:.0%} of the maps.**" in said(app)
+    assert any(f" · {run.date} · bundled" in text for text in said(app))
+    assert charts(app)[0]["title"] == "Share of each pattern, corrected"
+
+
+def test_importance_is_drawn_by_the_gradient_which_layers_share(db):
+    app = opened("interventions/pruning")
+    assert fills(charts(app)[0])[0] == "gradient"
+    (run,) = [run for run in known_runs("importance") if run.checkpoint == "atlas-encoder-sst2"]
+    heads = {head.name: head for head in run.among(ImportantHead)}
+    assert all(
+        score.value == heads[score.name].gradient != heads[score.name].value
+        for score in headlines.heads_of(run.result_rows)
+    )
+    assert {number.value for number in heads["L1H1"].numbers()} == {heads["L1H1"].gradient}

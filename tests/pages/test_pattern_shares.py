@@ -1,7 +1,7 @@
 """Sentences of the view of pattern shares."""
 
-from core.studies.patterns.records import ClassShare
-from pages.parts.views.pattern_shares import misfits
+from core.studies.patterns.records import ClassShare, MovedShare
+from pages.parts.views.pattern_shares import change_said, misfits
 
 
 def test_a_checkpoint_whose_corrected_shares_misfit_has_a_sentence_and_others_have_none():
@@ -17,3 +17,14 @@ def test_a_checkpoint_whose_corrected_shares_misfit_has_a_sentence_and_others_ha
     (sentence,) = misfits(shares)
     assert sentence.startswith("No intervals for atlas-encoder: ")
     assert "p = 0.005" in sentence
+
+
+def test_the_pattern_that_changes_most_is_said_if_its_joint_interval_excludes_zero():
+    about = {"task": "sst2", "classifier": "bundled", "class_set": "bert", "inputs": 60, "checkpoint": "after"}
+    ends = {"low": -0.06, "high": -0.02, "low_all": -0.07, "high_all": -0.01}
+    fewer = MovedShare(**about, **ends, name="vertical", share=-0.04)
+    perhaps = MovedShare(**about, **(ends | {"high_all": 0.01}), name="diagonal", share=-0.09)
+    said = "Vertical changes most: -4.0 points before correction (95 % CI -6.0 to -2.0)."
+    assert change_said([perhaps, fewer], corrected=True) == [said]
+    assert change_said([fewer], corrected=False) == [said.replace(" before correction", "")]
+    assert change_said([perhaps], corrected=True) == []

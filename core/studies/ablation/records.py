@@ -169,7 +169,7 @@ class ImportantHead(Result):
     """A head's importance, normalised as asked, and the bare gradient. rank: 1 is the most important."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
-    FIGURE = Figure("value", "importance|{task}")
+    FIGURE = Figure("gradient", "gradient of the loss|{task}")  # `value` may be normalised within each layer
     name: str
     layer: int
     head: int

@@ -12,6 +12,7 @@ from ... import scoring, studies
 from ...scoring.definitions import TYPES
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
+from ...tasks.glue import task_of
 from ..contract import Unit
 from ..headline import Headline, defined, percent
 from ..options import Limit
@@ -102,11 +103,15 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         heads = [score for score in EffectiveScore.of_heads(rows) if score.statistic == "correlation"]
         least = min(heads, key=lambda score: defined(score.value))
         mean = sum(defined(score.value) for score in heads) / len(heads)
+        names = list(dict.fromkeys(task_of(score.task).name for score in heads if score.task))
+        over, on = (
+            ("", "") if len(names) < 2 else (f" over {', '.join(names)}", f" on {task_of(least.task or '').name}")
+        )
         highest = None if least.high is None else min(1.0, least.high)
         interval = percent(least.low, highest, "{:.2f}", 1)
         return Headline(
-            f"Raw and effective attention correlate with r = {mean:.2f} on average. The lowest correlation is "
-            f"{least.name}: r = {least.value:.2f}.",
+            f"Raw and effective attention correlate with r = {mean:.2f} on average{over}. The lowest correlation is "
+            f"{least.name}{on}: r = {least.value:.2f}.",
             least.n,
             "inputs",
             f"{least.name}: {interval}" if interval else "",

@@ -40,7 +40,14 @@ def has_picture(run: str) -> bool:
 
 
 def heads_of(rows: Sequence[Row]) -> list[Score]:
-    """The rows that are one number a head, of the first statistic and feature."""
+    """The rows that are one number a head, of the first statistic and feature; of importance the gradient, which can be
+    compared across layers."""
+    rows = [
+        row | {"value": row["gradient"], "statistic": "gradient of the loss"}
+        if row.get("statistic") == "importance" and row.get("gradient") is not None
+        else row
+        for row in rows
+    ]
     head_rows = [row for row in rows_second_less_first(rows) if {"statistic", "layer", "head", "value"} <= row.keys()]
     scores = [score for score in Score.of_heads(head_rows) if score.head is not None]
     return [score for score in scores if (score.statistic, score.feature) == (scores[0].statistic, scores[0].feature)]

@@ -62,14 +62,37 @@ def bars(class_shares: Sequence[ClassShare], part: str, title: str, names: list[
 
 
 def misfits(shares: Sequence[ClassShare]) -> list[str]:
-    """Return a sentence for each checkpoint whose corrected shares do not explain the counts."""
+    """Return a sentence about the checkpoints whose corrected shares do not explain the counts, if there are any."""
     found = {
-        share.checkpoint: share.misfit for share in shares if share.misfit is not None and share.misfit < MISFIT_LEVEL
+        shortened(share.checkpoint): share.misfit
+        for share in shares
+        if share.misfit is not None and share.misfit < MISFIT_LEVEL
     }
+    if not found:
+        return []
     return [
-        f"No intervals for {shortened(checkpoint)}: its corrected shares do not explain how its maps were classified "
-        f"(p = {p:.2g}), so the classifier makes other errors on these maps than on its labelled maps."
-        for checkpoint, p in found.items()
+        f"No intervals for {' and '.join(found)}: the corrected shares do not explain how these maps were classified "
+        f"(p = {max(found.values()):.2g}), so the classifier makes other errors on them than on its labelled maps."
+    ]
+
+
+def change_said(moved: Sequence[MovedShare], *, corrected: bool) -> list[str]:
+    """Return a sentence about the pattern that changes most from the first checkpoint to the second, if one does.
+
+    corrected: whether the figure shows corrected shares. The change is always of shares as classified.
+    """
+    sure = [
+        share
+        for share in moved
+        if share.change.low is not None and ((share.joint.low or 0) > 0 or (share.joint.high or 0) < 0)
+    ]
+    if not sure:
+        return []
+    most = max(sure, key=lambda share: abs(share.share))
+    return [
+        f"{most.name.capitalize()} changes most: {100 * most.share:+.1f} points"
+        + (" before correction" if corrected else "")
+        + f" (95 % CI {100 * (most.low or 0):+.1f} to {100 * (most.high or 0):+.1f})."
     ]
 
 
@@ -82,10 +105,7 @@ def trust(notes: Sequence[ClassNote], about: KnownClassifier) -> None:
         return
     st.badge(plain(f"Do not trust these shares yet · {score}"), icon=":material/help:", color="orange")
     st.caption(
-        plain(
-            f"{doubted[0]}. Label 50 maps of this checkpoint (about four minutes) on the Label page, then retrain the "
-            "classifier on the Classifier page."
-        )
+        plain(f"{doubted[0]}. Label 50 maps of this checkpoint (about four minutes) on the Label page, then retrain.")
     )
 
 
@@ -99,8 +119,8 @@ def doubts(notes: Sequence[ClassNote]) -> list[tuple[str, bool]]:
         unsure = float(np.average([float(note.unsure or 0) for note in checkpoint_notes], weights=maps))
         outside = float(np.average([float(note.outside or 0) for note in checkpoint_notes], weights=maps))
         sentence = (
-            f"{shortened(str(name))}: the classifier is unsure about {unsure:.1%} of the maps (no class has a "
-            f"probability of one half), and {outside:.1%} of the maps are unlike its training maps"
+            f"{shortened(str(name))}: {outside:.1%} of the maps are unlike the training maps of the classifier, and "
+            f"for {unsure:.1%} no class has a probability of one half"
         )
         found.append((sentence, unfamiliar(unsure, outside)))
     return found
@@ -213,21 +233,9 @@ def _draw(stored: StoredRun, about: KnownClassifier, known_names: Sequence[str])
     names = list(dict.fromkeys([*known_names, *(share.name for share in shares), *(head.name for head in majority)]))
     trust(notes, about)
     corrected = any(share.part == "corrected" for share in shares)
-    title = "Share of each pattern" + (", corrected for the classifier's confusions" if corrected else "")
+    title = "Share of each pattern" + (", corrected" if corrected else "")
     bars(shares, "corrected" if corrected else "share", title, names)
-    for sentence in misfits(shares):
-        st.caption(plain(sentence))
-    moved = [share for share in MovedShare.among(rows) if share.change.low is not None]
-    sure = [share for share in moved if (share.joint.low or 0) > 0 or (share.joint.high or 0) < 0]
-    if sure:
-        most = max(sure, key=lambda share: abs(share.share))
-        st.markdown(
-            plain(
-                f"{most.name.capitalize()} changes most: {100 * most.share:+.1f} points (95 % CI "
-                f"{100 * (most.low or 0):+.1f} to {100 * (most.high or 0):+.1f}), from "
-                f"{shortened(str(most.before))} to {shortened(most.checkpoint)}."
-            )
-        )
+    st.caption(plain(" ".join([*change_said(MovedShare.among(rows), corrected=corrected), *misfits(shares)])))
     with details():
         st.markdown("**The most frequent pattern of each head**")
         heads(majority, names)
