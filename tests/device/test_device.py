@@ -66,6 +66,7 @@ def test_times_are_of_everything_that_is_promised():
         "p2_passes_over_sweep",
         "p5_features_over_bare",
         "sweep_seconds",
+        "sweep_seconds_bfloat16",
         "sweep_share_of_gemm",
     }
     assert all(value > 0 for value in found.values())

@@ -1,5 +1,6 @@
 """The times of `python -m tests.device`: ratios of P1, P2 and P5, and a BERT-base sweep beside its GEMM rate."""
 
+import copy
 import time
 from collections.abc import Callable
 
@@ -8,9 +9,11 @@ from transformers import BertConfig, BertForSequenceClassification, BertModel
 
 from core.capture.interventions import Intervention
 from core.capture.running import model_inputs, predict, run
-from core.capture.sweeping import every_head, sweep
+from core.capture.sweeping import Computing, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint
+from core.scoring.heads import SpecialPositions
+from core.scoring.statistics import HeadStatistics
 from core.studies.attention import features, passes, relations, statistics
 from core.studies.attention.inputs import SourceText
 from core.studies.tagging import open_pipeline, tag
@@ -29,7 +32,7 @@ def times(device: torch.device, *, size: str = "base", rows: int = 64) -> dict[s
     found["p1_capture_over_bare_128"] = capture_ratio(device, size)
     found |= sweep_figures(device, size, rows, found["gemm_tflops_float32"])
     found["p5_features_over_bare"] = features_ratio(device, rows)
-    return found
+    return found | memory_figures(device, size)
 
 
 def seconds(work: Callable[[], object], device: torch.device, rounds: int = 3) -> float:
@@ -85,11 +88,56 @@ def sweep_figures(device: torch.device, size: str, rows: int, rate: float) -> di
     parameters = sum(weights.numel() for weights in model.base_model.encoder.parameters())
     passes_of_layers = (checkpoint.layers + 1) / 2 / checkpoint.layers  # prefixes are shared
     work = 2 * parameters * rows * 48 * len(heads) * passes_of_layers
+    half = Checkpoint("random", copy.deepcopy(model).to(torch.bfloat16), SegmentedNames())
+    halved = seconds(lambda: sweep(half, encodings, heads, computing=Computing(dtype="bfloat16")), device, rounds=1)
     return {
         "sweep_seconds": swept,
+        "sweep_seconds_bfloat16": halved,
         "p2_passes_over_sweep": one * len(heads) / swept,
         "sweep_share_of_gemm": work / swept / 1e12 / rate,
     }
+
+
+def memory_figures(device: torch.device, size: str) -> dict[str, float]:
+    """Memory of head statistics of one input of 4,096 tokens without maps, beside a bare pass and the size of the maps.
+
+    In GB (10^9 bytes), without the weights; PyTorch counts memory only on CUDA: elsewhere there are no figures.
+    """
+    if device.type != "cuda":
+        return {}
+    length = 4096
+    torch.manual_seed(0)
+    config = BertConfig(**SIZES[size], max_position_embeddings=length)
+    model = BertModel(config).eval().requires_grad_(requires_grad=False).to(device)
+    checkpoint, encoding = Checkpoint("random", model, SegmentedNames()), random_encoding(length)
+    tensors = model_inputs(checkpoint, [encoding])
+
+    def bare() -> None:
+        model.set_attn_implementation("sdpa")
+        with torch.no_grad():
+            model(**tensors)
+
+    def streamed() -> None:
+        places = [SpecialPositions(encoding.first or 0, encoding.separators, 0)]
+        run(
+            checkpoint,
+            [encoding],
+            [HeadStatistics(checkpoint.layers, checkpoint.heads, causal=False).take(places, [0])],
+        )
+
+    return {
+        "memory_bare_gb": _peak(bare, device) / 1e9,
+        "memory_statistics_gb": _peak(streamed, device) / 1e9,
+        "memory_of_maps_gb": 4 * checkpoint.layers * checkpoint.heads * length**2 / 1e9,
+    }
+
+
+def _peak(work: Callable[[], object], device: torch.device) -> int:
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    work()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated(device) - before
 
 
 def features_ratio(device: torch.device, rows: int) -> float:
