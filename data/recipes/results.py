@@ -123,6 +123,11 @@ def benchmarks() -> str:
             stored("benchmark-streaming"),
         ),
         (
+            "On a GPU",
+            "Each check compares the GPU with the CPU's float32; times are of models of the size of BERT-base.",
+            stored("benchmark-device"),
+        ),
+        (
             "Model families",
             "Time of capture with scores, divided by the time of a bare forward pass (4 layers x 8 heads, 128 tokens).",
             stored("benchmark-families"),

@@ -2,7 +2,7 @@
 
 Self-checks of every family, capture, statistics without maps, sweeps, racing and fine-tuning, in float32 and bfloat16,
 each beside the CPU's float32 to a stated bound; then times. A line a check; exit status 1 where one failed. Without
-CUDA it says so and exits 0. `docs/results/benchmarks.md` says what was measured where.
+CUDA it says so and exits 0. The results page *Benchmarks* has what was measured.
 """
 
 import argparse
