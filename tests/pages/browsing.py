@@ -152,6 +152,7 @@ def painted(page, number: int = 0):
     root = drawn(page, number)
     settled(page)
     page.wait_for_function(DRESSED, timeout=PATIENCE)
+    page.evaluate("document.fonts.ready")  # with another font, text above breaks into other lines
     return root
 
 
