@@ -9,7 +9,7 @@ FILE = config.DATA / "glossary.toml"
 DOCS = config.PROJECT / "docs" / "reference" / "glossary.md"
 HEADING = """# Glossary
 
-A word means the same on pages, in the terminal, in rows and in code.
+Each term has the same meaning on pages, in the terminal, in the columns of results and in code.
 """
 
 
