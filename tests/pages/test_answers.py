@@ -12,6 +12,7 @@ from core.studies.attention.records import EffectiveScore
 from core.studies.patterns.records import ClassShare
 from core.studies.probing import subnetworks
 from core.studies.probing.records import Subnetwork
+from pages.parts.frames.sets import CONTROLS, ranked_heads
 from pages.parts.reports import headlines
 from pages.parts.reports.provenance import known_runs
 from pages.parts.views.generation import attended
@@ -150,3 +151,22 @@ def test_importance_is_drawn_by_the_gradient_which_layers_share(db):
         for score in headlines.heads_of(run.result_rows)
     )
     assert {number.value for number in heads["L1H1"].numbers()} == {heads["L1H1"].gradient}
+
+
+def test_heads_that_pass_all_four_controls_are_on_top_with_their_controls_as_ticks(db):
+    app = opened("linguistics/frames", mode="A set of sentences", checkpoint="all-MiniLM-L6-v2")
+    (chart,) = [chart for chart in charts(app) if "pass all four controls" in json.dumps(chart.get("title", ""))]
+    marks = [layer["mark"]["type"] for layer in chart["layer"]]
+    assert marks == ["rule", "point", "tick"]
+    (run,) = [run for run in known_runs("frame-heads") if run.checkpoint == "all-MiniLM-L6-v2"]
+    heads = pd.DataFrame([row for row in run.result_rows if row["kind"] == "head"])
+    ranked = ranked_heads(heads)
+    passing = set(heads.loc[heads["survives"].astype(bool), "name"])
+    assert len(passing) == 5
+    assert set(ranked["head"][:5]) == passing, "also those of smaller weight than others"
+    assert not ranked["passes"][5:].any()
+    assert ranked["value"][:5].is_monotonic_decreasing
+    assert ranked["value"][5:].is_monotonic_decreasing
+    assert len(ranked) == 12
+    first = heads.set_index("name").loc[ranked["head"].iloc[0]]
+    assert list(ranked.iloc[0][list(CONTROLS.values())]) == [first["baseline"], first["exchanged"]]

@@ -27,6 +27,7 @@ from pages.parts.charts.budget import budget_parts
 from pages.parts.shell import resources, shell
 from pages.parts.shell.messages import plain as escaped
 from pages.parts.views import one_head, similar
+from tests.pages.opening import opened as at_link
 from tests.pages.opening import switched
 from tests.pages.test_counterparts import MATCHED, matched_rows
 
@@ -283,7 +284,7 @@ def test_groups_by_mean_pattern_and_whether_redundancy_is_kept(filled):
     run = runs.record_run(filled, "redundancy", {}, Provenance(checkpoint=NAME, task="sst2, mrpc"))
     rows = run_here(redundancy.STUDY, given)
     runs.store_rows(filled, run, rows)
-    app = opened("heads/similar")
+    app = at_link("heads/similar", mode="Groups")
     kept = LikenessKept.among(rows)[0]
     assert escaped(similar.comparison_sentence(kept)) in [one.value for one in app.markdown]
     assert f"r = {kept.r:.2f} [{kept.low:.2f}, {kept.high:.2f}]" in similar.comparison_sentence(kept)

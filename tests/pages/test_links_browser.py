@@ -37,7 +37,7 @@ CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it (
     "annotate/classes": ("select", "Class set", ""),
     "annotate/classifier": ("select", "Classifier", "logistic regression"),
     "projects/agreement": ("select", "First rater", "bob"),
-    "projects/aggregated": ("segment", "One class a map by", "Dawid"),
+    "projects/aggregated": ("segment", "One class per map by", "Dawid"),
     "projects/adjudication": ("toggle", "Show who voted", ""),
     "projects/setup": ("select", "Project", "First"),
     "projects/progress": ("select", "Project", "First"),

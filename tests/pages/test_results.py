@@ -93,12 +93,20 @@ def test_every_view_opens_with_results(db, name, mode):
 
 
 @pytest.mark.shipped
-def test_one_click_adds_the_bundled_maps_to_label(db):
+def test_label_shows_bundled_maps_and_one_click_adds_them_for_labelling(db):
     app = opened("annotate")
-    next(button for button in app.button if button.label == "Add the bundled maps and their labels").click().run()
+    (maps,) = [html.proto.body for html in app.get("html") if "data:image/png" in html.proto.body]
+    assert maps.count("<img") == 28
+    assert {"vertical", "diagonal", "block", "heterogeneous", "vertical+diagonal"} == set(
+        re.findall(r'alt="Attention map: ([^"]+)"', maps)
+    )
+    assert not app.info
+    assert labels.map_kinds(db).empty, "looking adds nothing"
+    next(button for button in app.button if button.label == "Label these maps").click().run()
     assert not app.exception
     assert labels.map_kinds(db)["maps"].sum() == 2142
-    assert "Enter your name above" in app.info[0].value
+    assert app.text_input(key="annotator").value == "me"
+    assert not app.info, "the sheet is there"
     app = switched(app, "projects/progress").run()
     assert re.search(r"(\d+) maps, labelled by AI models and not by people; \1 of them are stored here", said(app))
 

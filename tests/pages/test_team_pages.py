@@ -1,5 +1,6 @@
 """The pages of a team, run as Streamlit runs them: a project is made, worked in, weighed, decided on and watched."""
 
+import json
 import re
 
 import pytest
@@ -102,11 +103,33 @@ def test_the_truth_page_weighs_labels_and_people(db, project):
     page.selectbox(key="project").set_value(project).run()
     assert not page.exception
     assert not page.error, page.error[0].value
-    assert "Use the majority" in text_of(page)
+    assert any("Use the majority" in one.value for one in page.markdown)
     maps, people = page.dataframe[0].value, page.dataframe[1].value
     assert len(maps) == 4
     assert set(people["person"]) == {"ada", "bob", "cyd"}
     assert "Krippendorff" in page.metric[0].label
+    assert page.segmented_control(key="method").value == "majority", "the recommended method comes first"
+    answer = " ".join(one.value.replace("\\", "") for one in page.markdown)
+    assert re.search(r"\d of 4 maps have one class by Majority; \d are tied", answer)
+    charts = [json.loads(one.proto.spec) for one in page.get("vega_lite_chart")]
+    assert "Share of labels that agree" in json.dumps(charts[0]["title"])
+    assert {layer["mark"]["type"] for layer in charts[0]["layer"]} == {"bar", "text"}
+
+
+def test_tied_maps_are_shown_with_what_annotators_said(db):
+    names = sorted(labels.map_facts(db)["map_id"])[:3]
+    for who, other in (("ada", "vertical"), ("bob", "block")):
+        given = [
+            event(number, name, other if number == 1 else "block", annotator=who, batch=who)
+            for number, name in enumerate(names, start=1)
+        ]
+        labels.record_events(db, given)
+    page = opened("projects/aggregated")
+    (gallery,) = [html.proto.body for html in page.get("html") if "data:image/png" in html.proto.body]
+    assert gallery.count("<img") == 1
+    assert "vertical or block" in gallery or "block or vertical" in gallery
+    answer = " ".join(one.value.replace("\\", "") for one in page.markdown)
+    assert "2 of 3 maps have one class by Majority; 1 is tied" in answer
 
 
 def test_the_same_labels_have_one_alpha_on_both_pages_and_disputes_lead_to_adjudication(db):

@@ -103,6 +103,51 @@ def values_with_intervals(
     return alt.layer(*lines, drawn, *baseline(rule, numbers)).properties(title=in_lines(title), **size)
 
 
+def bars(
+    frame: pd.DataFrame, axes: Axes, *, title: str, domain: tuple[float, float], tooltip: Sequence[str] = ()
+) -> Layers:
+    """A horizontal bar for each row, in the order of the rows, with its number (x)."""
+    base = alt.Chart(frame).encode(
+        y=alt.Y(field(axes.y, "N"), sort=None, title=None, axis=alt.Axis(labelLimit=260, labelFlush=False)),
+        x=alt.X(field(axes.x, "Q"), title=axes.x_says, scale=alt.Scale(domain=list(domain))),
+    )
+    drawn = base.mark_bar().encode(tooltip=tips(frame, axes.y, axes.x, *tooltip))
+    written = base.mark_text(align="right", dx=-5, color="white").encode(
+        text=alt.Text(field(axes.x, "Q"), format=".2f")
+    )
+    return alt.layer(drawn, written).properties(title=in_lines(title), height=alt.Step(30))
+
+
+def dots_and_controls(
+    frame: pd.DataFrame, *, title: str, value: str, controls: Sequence[str], passing: str, others: str
+) -> Layers:
+    """A dot with its interval for each head, in the order of the rows, and its controls as ticks.
+
+    frame: columns head, value, low, high, passes, and one for each of `controls`; NaN draws no tick. passing, others:
+    what the legend calls heads that pass and the others.
+    """
+    y = alt.Y("head:N", sort=None, title=None, axis=alt.Axis(labelFlush=False))
+    x = alt.X("value:Q", title=value, scale=alt.Scale(zero=True))
+    drawn = frame.assign(kind=[passing if passes else others for passes in frame["passes"]])
+    base = alt.Chart(drawn).encode(y=y)
+    legend = alt.Legend(orient="bottom", title=None, **SYMBOLS)
+    kinds = alt.Color(
+        "kind:N", scale=alt.Scale(domain=[passing, others], range=["#0072B2", "#8C8C8C"]), title=None, legend=legend
+    )
+    lines = base.mark_rule(strokeWidth=2, aria=False).encode(x="low:Q", x2="high:Q", color=kinds)
+    dots = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=x, color=kinds, tooltip=tips(drawn, "head", "value", "low", "high", *controls)
+    )
+    long = drawn[["head", *controls]].melt("head", var_name="control").dropna(subset=["value"])
+    shapes = alt.Scale(domain=list(controls), range=["#D55E00", "#E69F00", "#CC79A7", "#009E73"][: len(controls)])
+    ticks = alt.Chart(long).mark_tick(thickness=3, size=14).encode(
+        y=y, x=x, color=alt.Color("control:N", scale=shapes, title=None, legend=legend),
+        tooltip=["head:N", "control:N", alt.Tooltip("value:Q", format=".3f")],
+    )  # fmt: skip
+    layered = alt.layer(lines, dots, ticks).resolve_scale(color="independent")
+    return layered.properties(title=in_lines(title), height=alt.Step(21))
+
+
 def dumbbells(frame: pd.DataFrame, *, title: str, value: str, baseline: str, name: str = "head") -> Layers:
     """A value and its baseline a row, joined by a line. frame: columns `name`, value, baseline, low, high."""
     y = alt.Y(field(name, "N"), sort=None, title=None, axis=alt.Axis(labelLimit=260, labelFlush=False))

@@ -14,8 +14,8 @@ from core.reading import decoded, lines_of
 from core.scoring.few_inputs import FEWEST
 from core.studies.frames.records import FrameHead, FrameSentence, FrameSummary
 from core.studies.imports import read_rows
-from pages.parts.charts.curves import values_with_intervals
-from pages.parts.charts.encoding import LARGE, Axes, Shade
+from pages.parts.charts.curves import dots_and_controls
+from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.provenance import known_runs
 from pages.parts.reports.result_card import show_answer
@@ -54,6 +54,7 @@ TOLD: dict[str, Any] = {  # columns of the table of heads, as it shows them
     "to_next": _NUMBER("to next", format="%.2f"),
     "to_first": _NUMBER("to position 0", format="%.2f"),
 }
+CONTROLS = {"baseline": "control: same distance elsewhere", "exchanged": "control: links of another sentence"}
 SHOWN_BARS = 12
 SENTENCES_LISTED = 200
 
@@ -203,14 +204,15 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool
         left, right = st.columns([3, 4])
     event = left.altair_chart(picture, width="content", on_select="rerun", key=f"set|{run}")
     left.caption("Outlined: heads above all four baselines. Click a head to list its sentences.")
-    bars = values_with_intervals(
-        heads.head(SHOWN_BARS),
-        Axes(x="name", y="value", low="low", high="high", x_title="head", y_title="mean weight"),
-        rule=summary.line_99,
-        title="Heads with the largest weight, 95 % CI over sentences",
-        tooltip=("baseline", "exchanged", "q"),
+    dots = dots_and_controls(
+        ranked_heads(heads),
+        title="Heads that pass all four controls first, with 95 % CI over sentences",
+        value="mean weight",
+        controls=list(CONTROLS.values()),
+        passing="passes all four controls",
+        others="does not",
     )
-    right.altair_chart(bars, key=f"bars|{run}")
+    right.altair_chart(dots, key=f"bars|{run}")
     with details():
         _headline(summary, len(heads))
         st.caption(
@@ -222,6 +224,21 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool
     head = Head(int(cell[0]["layer"]), int(cell[0]["head"])) if cell else Head.parse(heads["name"].iloc[0])
     _sentences_of(run, FrameSentence.among(rows), summary, head)
     show_files(heads, [picture], "frame-heads", of="Heads", key=run)
+
+
+def ranked_heads(heads: pd.DataFrame) -> pd.DataFrame:
+    """The heads of the figure: those that pass all four controls first, then the others, each by weight.
+
+    At most SHOWN_BARS, but all that pass. Columns head, value, low, high, passes and the means of the controls.
+    """
+    passes = heads["survives"].fillna(False).astype(bool) if "survives" in heads else pd.Series(False, heads.index)
+    order = heads.assign(passes=passes).sort_values(["passes", "value"], ascending=False, kind="stable")
+    shown = order.head(max(SHOWN_BARS, int(passes.sum())))
+    for column in CONTROLS:
+        if column not in shown:
+            shown = shown.assign(**{column: float("nan")})
+    shown = shown.drop(columns="head").rename(columns=CONTROLS | {"name": "head"})
+    return shown[["head", "value", "low", "high", "passes", *CONTROLS.values()]].reset_index(drop=True)
 
 
 def _headline(summary: FrameSummary, count: int) -> None:

@@ -255,6 +255,6 @@ def show_study(
         form()
 
 
-def details() -> Any:
+def details(title: str = "Details") -> Any:
     """The folded part of a view: method, assumptions, tables and further figures."""
-    return st.expander("Details", icon=":material/info:")
+    return st.expander(title, icon=":material/info:")

@@ -150,7 +150,7 @@ RESULTS = {
     "roles": Shown("heads/overview", "", (("colour", "roles/previous"),)),
     "statistics": Shown("statistics/heads", "run_statistics"),
     "budget": Shown("heads/overview", ""),
-    "redundancy": Shown("heads/similar", "run_redundancy"),
+    "redundancy": Shown("heads/similar", "run_redundancy", (("mode", "Groups"),)),
     "counterparts": Shown("heads/counterparts", "run"),
     "why": Shown("heads/overview", "", (("colour", "why/score share/earlier heads"),)),
     "development": Shown("heads/development", "run", (("snapshots_of", "snapshots of one's own"),)),

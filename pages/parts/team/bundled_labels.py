@@ -17,6 +17,7 @@ from pages.parts.shell.messages import counted, plain
 from pages.parts.widgets.tables import show_table
 
 SHOWN = 8  # maps in dispute, to see what they are
+EXAMPLES = 28  # bundled maps on the Label page while none is stored
 
 
 def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
@@ -30,6 +31,16 @@ def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
         "maps, or add these on the Label page, and this page shows what is stored."
     )
     return resources.bundled_labels_database(class_set), True
+
+
+def bundled_examples(class_set: str) -> tuple[dict[str, str], int]:
+    """Some bundled maps by their id with their class, the classes in turn, and of how many; none of a custom set."""
+    if class_set not in labelled_folders() or shipped_record.about() is None:
+        return {}, 0
+    agreed = agreement.consensus(current_labels(resources.bundled_labels_database(class_set), class_set))
+    turn = agreed.groupby("class").cumcount()
+    some = agreed.assign(turn=turn).sort_values(["turn", "class"]).head(EXAMPLES)
+    return dict(zip(some["map_id"], some["class"], strict=True)), len(agreed)
 
 
 def show_bundled_disputes(db: Database, class_set: str) -> None:

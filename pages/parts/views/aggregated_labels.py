@@ -1,6 +1,4 @@
-"""Aggregated labels: one class a map from many people's labels, who can be relied on, and which labels are in doubt."""
-
-from datetime import date
+"""Aggregated labels: one class per map from the labels of many people, their skill, and likely label errors."""
 
 import pandas as pd
 import streamlit as st
@@ -10,9 +8,14 @@ from core.labelling import adjudicating, crowd
 from core.patterns import agreement
 from core.patterns.agreement import alpha_of_people
 from core.patterns.snapshot import known_class_set, snapshot
+from core.patterns.truth import Method
 from core.store import labels
+from pages.parts.charts.curves import bars
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
+from pages.parts.label.label_tools import pictures
+from pages.parts.reports.result_card import show_own_answer
+from pages.parts.reports.study_view import details
 from pages.parts.shell import links, people, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.team import choosing
@@ -22,6 +25,12 @@ from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
 
 MOST = 200  # rows of the table of maps
+MOST_TIES = 8  # maps of the gallery
+SKILLS: dict[Method, str] = {
+    "majority": "Share of labels that agree with the class of the map",
+    "dawid-skene": "Expected share of correct labels",
+    "mace": "Probability of not guessing",
+}
 
 
 def maps_table(truth, rows: pd.DataFrame) -> pd.DataFrame:
@@ -40,9 +49,34 @@ def maps_table(truth, rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def person_part(db, truth, rows: pd.DataFrame, class_set: str, names: list[str]) -> None:
+def skills(truth) -> None:
+    """The skill of each annotator as a bar, the most skilled first."""
+    people_by_skill = sorted(truth.people, key=lambda person: -person.skill)
+    frame = pd.DataFrame([
+        {"annotator": person.name, "skill": person.skill, "maps": person.maps} for person in people_by_skill
+    ])  # fmt: skip
+    st.altair_chart(
+        bars(frame, Axes(x="skill", y="annotator"), title=SKILLS[truth.method], domain=(0, 1), tooltip=("maps",)),
+        key="skills",
+    )
+
+
+def gallery(db, truth, rows: pd.DataFrame) -> None:
+    """Tied maps, each with what its annotators said."""
+    ties = list(truth.ties)
+    st.markdown(f"**{counted(len(ties), 'ties')}" + (f", the first {MOST_TIES}**" if len(ties) > MOST_TIES else "**"))
+    if not ties:
+        st.caption("Every map has one most likely class.")
+        return
+    first_pass = rows[(rows["pass"] == 1) & (rows["queue_order"] != "adjudication")]
+    given = first_pass.groupby("map_id")["class"].apply(lambda classes: " or ".join(dict.fromkeys(classes)))
+    shown = ties[:MOST_TIES]
+    pictures(db, shown, [str(given[name]) for name in shown], width=150)
+    links.link("projects/adjudication", "Decide on them", icon=":material/gavel:")
+
+
+def person_part(db, truth, class_set: str, names: list[str]) -> None:
     """Everybody's skill, confusion and pace."""
-    st.subheader("People")
     show_table(crowd.people_table(truth, labels.pace(db, class_set)))
     who = url.pick(st.selectbox, "Confusion of", [person.name for person in truth.people], key="who")
     person = next(somebody for somebody in truth.people if somebody.name == who)
@@ -55,7 +89,6 @@ def person_part(db, truth, rows: pd.DataFrame, class_set: str, names: list[str])
 
 def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
     """Alpha with its interval, kappa of two people and of pairs of classes."""
-    st.subheader("Agreement")
     all_ = alpha_of_people(votes)
     if not all_.maps:
         st.caption("Agreement is shown once two people have labelled the same map.")
@@ -86,7 +119,6 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
 
 def doubts_part(db, class_set: str) -> None:
     """Labels a classifier doubts, and the button that queues them."""
-    st.subheader("Labels in doubt")
     if st.button(
         "Look for label errors", help="Trees are fitted on other inputs five times; takes seconds to minutes."
     ):
@@ -110,36 +142,51 @@ def doubts_part(db, class_set: str) -> None:
 def show(tools: DeltaGenerator) -> None:
     """The view."""
     db = resources.database()
-    class_set, project = choosing.pick(db)
+    left, middle, right = st.columns([2, 2, 3], vertical_alignment="bottom")
+    class_set, project = choosing.pick(db, (left, middle))
     if project is None:
         db, _ = labels_to_read(db, class_set)
-    method = url.pick(
-        st.segmented_control, "One class a map by", crowd.METHODS, key="method", default="majority", required=True
-    )
+    names = list(known_class_set(db, class_set).names)
     votes = crowd.votes_of(db, class_set, project)
     if votes[(votes["pass"] == 1) & (votes["queue_order"] != "adjudication")].empty:
         st.info("Nobody has labelled a map here yet: label some on the Label page.", icon=":material/stylus:")
         return
-    names = list(known_class_set(db, class_set).names)
+    advice = crowd.advice(votes, names)
+    recommended: Method = "dawid-skene" if advice.worth else "majority"
+    method = url.pick(
+        right.segmented_control, "One class per map by", crowd.METHODS, key="method", default=recommended, required=True
+    )
     truth = judged(votes, tuple(names), method)
-    st.info(crowd.advice(votes, names).sentence, icon=":material/balance:")
     table = maps_table(truth, votes)
-    show_table(table.head(MOST))
-    show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels")
-    st.caption(
-        plain(
-            f"{counted(len(table), 'maps')}, {counted(len(truth.ties), 'ties')} among them; the "
-            f"{min(MOST, len(table))} least sure are shown. Train on these soft labels on the Classifier page, under "
-            "One label a map by."
-        )
+    show_own_answer(
+        "Which class has each map?",
+        [counted(len(votes), "labels"), counted(votes["annotator"].nunique(), "annotators"), f"class set {class_set}"],
+        f"{len(table) - len(truth.ties):,} of {counted(len(table), 'maps')} have one class by "
+        f"{crowd.METHODS[method]}; {len(truth.ties)} {'is' if len(truth.ties) == 1 else 'are'} tied.",
+        f"Recommended for these labels: {crowd.METHODS[recommended]}.",
+        key="aggregated",
     )
-    person_part(db, truth, votes, class_set, names)
-    agreement_part(votes, names)
-    doubts_part(db, class_set)
-    st.caption(
-        plain(
-            f"{counted(votes['map_id'].nunique(), 'maps')}, {counted(len(votes), 'labels')} of "
-            f"{counted(votes['annotator'].nunique(), 'people')} · class set {class_set} · {date.today():%d %B %Y} · a "
-            "person's own votes count in the truth they are held against, so skills are a little high"
+    left, right = st.columns([2, 3])
+    with left:
+        skills(truth)
+    with right:
+        gallery(db, truth, votes)
+    maps, people_tab, agreement_tab, doubts = st.tabs(["Maps", "People", "Agreement", "Likely label errors"])
+    with maps:
+        show_table(table.head(MOST), height=300)
+        st.caption(
+            f"The {min(MOST, len(table))} least sure of {counted(len(table), 'maps')}. To train on these soft labels, "
+            "choose the method on the Classifier page, under One label a map by."
         )
-    )
+        show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels")
+    with people_tab:
+        person_part(db, truth, class_set, names)
+    with agreement_tab:
+        agreement_part(votes, names)
+    with doubts:
+        doubts_part(db, class_set)
+    with details():
+        st.markdown(plain(advice.sentence))
+        st.caption(
+            "The votes of an annotator count in the class that they are compared with, so skills are slightly high."
+        )

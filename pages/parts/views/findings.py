@@ -25,6 +25,8 @@ from pages.parts.widgets.pin import offer_pin_of_run
 from pages.parts.widgets.tables import show_table
 from pages.parts.widgets.undoing import offer_undo, take_away
 
+MOST_OFFERED = 6  # results to pin, while none is pinned
+
 
 def markdown_files(chosen: list[Finding]) -> bytes:
     """findings.md and its pictures in one ZIP."""
@@ -85,12 +87,13 @@ def _unpin(finding: str) -> None:
 
 
 def ready_to_pin() -> None:
-    """The newest result of every study, with what it says and a way to pin it."""
+    """The newest results of some studies, with what they say and a way to pin them."""
     studies = shipped_record.runs()["study"].drop_duplicates()
     newest = [stored_runs[0] for study in studies if has_headline(study) and (stored_runs := known_runs(study))]
     if newest:
         st.subheader("Results to pin")
-    for stored in newest:
+        links.link("results", f"All {len(newest)} studies with results")
+    for stored in newest[:MOST_OFFERED]:
         headline = headline_of(stored.run)
         text, pin = st.columns([6, 1], vertical_alignment="center")
         text.markdown(plain(headline.sentence))

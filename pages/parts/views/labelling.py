@@ -11,12 +11,13 @@ from core.store import labels
 from pages.parts.label import class_forms, label_settings, label_tools
 from pages.parts.label.label_retrain import offer_retraining
 from pages.parts.label.label_sheet import hints_of, payload, send_maps, show_sheet
+from pages.parts.label.label_tools import pictures
 from pages.parts.label.retiring import say_unknown
 from pages.parts.shell import people, resources
 from pages.parts.shell.messages import counted, plain
 from pages.parts.shell.remembered_choices import recalled, remember
 from pages.parts.team import working
-from pages.parts.team.bundled_labels import show_bundled_work
+from pages.parts.team.bundled_labels import bundled_examples
 
 
 def names_of(db, settings, classes, suggesting) -> list[str]:
@@ -111,16 +112,7 @@ def show(tools: DeltaGenerator) -> None:
         return
     say_unknown(db, class_set)
     if settings is None:
-        st.info(
-            "There is no map to label yet: draw some from a checkpoint, or add the bundled annotations, under *Maps "
-            "and "
-            "files*.",
-            icon=":material/add_photo_alternate:",
-        )
-        if st.button("Add the bundled maps and their labels", type="primary"):
-            add_bundled(db, classes)
-            st.rerun()
-        show_bundled_work(class_set)
+        show_bundled_sheet(db, classes)
         return
     if not annotator:
         st.info("Enter your name above; it is saved with each label.", icon=":material/badge:")
@@ -134,6 +126,32 @@ def show(tools: DeltaGenerator) -> None:
         offer_retraining(db, class_set)
     say_stored(kinds, class_set)
     remember({"codebook": docked, "label": settings.kept}, key="remember_label")
+
+
+def show_bundled_sheet(db, classes) -> None:
+    """The bundled maps while none is stored: to look at, until one click adds them for labelling."""
+    examples, total = bundled_examples(classes.name)
+    left, right = st.columns([5, 2], vertical_alignment="center")
+    if examples:
+        left.markdown(
+            f"**{len(examples)} of the {total:,} bundled attention maps, with the class that AI models gave them.** "
+            "They are read-only until you add them. To label other maps, draw some under *Maps and files*."
+        )
+    else:
+        left.info(
+            "No map is stored yet. Draw some from a checkpoint, under *Maps and files*.",
+            icon=":material/add_photo_alternate:",
+        )
+    right.button("Label these maps", type="primary", icon=":material/stylus:", width="stretch", disabled=not examples,
+                 on_click=_start_labelling, args=(db, classes))  # fmt: skip
+    if examples:
+        pictures(resources.bundled_labels_database(classes.name), list(examples), list(examples.values()), width=150)
+
+
+def _start_labelling(db, classes) -> None:
+    add_bundled(db, classes)
+    if not (people.shared() or st.session_state.get("annotator")):
+        st.session_state["annotator"] = "me"  # the field above changes it
 
 
 def say_stored(kinds, class_set: str) -> None:

@@ -19,7 +19,7 @@ from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports import attending
 from pages.parts.reports.provenance import present_runs
-from pages.parts.reports.study_view import shown_result
+from pages.parts.reports.study_view import details, shown_result
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
@@ -50,20 +50,18 @@ def show_groups() -> None:
 
         rows = stored.result_rows
         heads, groups = AlikeHead.among(rows), HeadGroup.among(rows)
-        for checkpoint, task in dict.fromkeys((head.checkpoint, head.task) for head in heads):
-            st.markdown(f"**{plain(checkpoint)} · {plain(pickers.task_name(task))}**")
-            alike_heads = [head for head in heads if (head.checkpoint, head.task) == (checkpoint, task)]
-            head_groups = [group for group in groups if (group.checkpoint, group.task) == (checkpoint, task)]
-            show_small_maps(
-                _figures(head_groups, alike_heads), key=f"groups {checkpoint} {task}", cell=CELL, own_scale=True
-            )
-        st.caption(MEANING)
-        comparisons = LikenessKept.among(rows)
-        if comparisons:
-            st.markdown("**Does it stay?**")
-            st.caption(CLAIM)
-        for pair in comparisons:
+        places = attending.chosen_first(attending.by_place(heads))
+        for number, ((checkpoint, task), alike_heads) in enumerate(places.items()):
+            with st.container() if number == 0 else details(f"Groups on {plain(pickers.task_name(task))}"):
+                head_groups = [group for group in groups if (group.checkpoint, group.task) == (checkpoint, task)]
+                show_small_maps(
+                    _figures(head_groups, alike_heads), key=f"groups {checkpoint} {task}", cell=CELL, own_scale=True
+                )
+        for pair in LikenessKept.among(rows):
             st.markdown(plain(comparison_sentence(pair)))
+        with details():
+            st.caption(MEANING)
+            st.caption(CLAIM)
 
 
 def comparison_sentence(comparison: LikenessKept) -> str:
@@ -115,7 +113,9 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
     """Heads placed by how alike they are, coloured by kind, layer or pattern class (Clark et al., Fig 6)."""
     colour = url.pick(st.segmented_control, "Colour", COLOURS, key="colour", default="kind", required=True)
     drawn = []
-    for (checkpoint, task), task_scores in attending.chosen_first(attending.by_place(places)).items():
+    for number, ((checkpoint, task), task_scores) in enumerate(
+        attending.chosen_first(attending.by_place(places)).items()
+    ):
         classes: dict[str, str] = {}
         names: Sequence[str] = ()
         if colour == "class":
@@ -147,12 +147,13 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
             continuous=colour == "layer",
             tooltip=("kind", "value"),
         )
-        with st.container(width=640):
+        shown = st.container() if number == 0 else details(f"The figure on {plain(measured.title((checkpoint, task)))}")
+        with shown, st.container(width=640):
             st.altair_chart(chart, width="stretch", key=f"heads_{checkpoint}_{task}")
         drawn.append(chart)
         first = task_scores[0]
         count = first.queries or first.n  # earlier results say no queries, and mean them by n
-        st.caption(
+        shown.caption(
             f"Jensen-Shannon distance, mean over {count} rows of maps (Clark et al. give the sum; the mean times "
             f"{count} is theirs) · metric scaling, stress {first.stress:.2f} (0 keeps every distance, above "
             "0.2 only roughly) · kinds: over half on the previous or next token, over 0.6 on separators or the first "
@@ -161,8 +162,17 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
     return drawn
 
 
+MODES = ("Figure", "Groups")
+
+
 def show(tools: DeltaGenerator) -> None:
-    """The picture of a stored measurement, then groups of heads with similar patterns."""
+    """The picture of a stored measurement, or groups of heads with similar patterns."""
+    with tools:
+        mode = url.pick_mode(MODES)
+    if mode == "Groups":
+        with clear_errors():
+            show_groups()
+        return
     inputs = attending.pick_inputs(tools)
     with clear_errors():
         top = st.container()
@@ -174,8 +184,6 @@ def show(tools: DeltaGenerator) -> None:
                     picture_of_heads(measured, place_scores)
                 else:
                     st.info("Similarity needs at least two heads; this checkpoint has one.")
-    with clear_errors():
-        show_groups()
 
 
 def _answer(measured: attending.ShownScores[PlaceScore], scores: Sequence[PlaceScore], top: DeltaGenerator) -> None:
