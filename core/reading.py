@@ -2,10 +2,12 @@
 
 import codecs
 import errno
+import json
+import math
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from . import config
 from .errors import InputError
@@ -93,6 +95,14 @@ def encoding_of(data: bytes) -> str:
 def lines_of(text: str) -> list[str]:
     r"""Return the lines of a text without \n, \r\n or \r; other separators such as U+2028 are text."""
     return plain_ends(text).removesuffix("\n").split("\n")
+
+
+def json_line(line: str | bytes) -> Any:
+    """Return the value of a line of JSON; NaN, which pandas and json.dumps write for a missing value, is None.
+
+    Raises ValueError or RecursionError.
+    """
+    return json.loads(line, parse_constant={"Infinity": math.inf, "-Infinity": -math.inf}.get)
 
 
 def plain_ends(text: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..reading import lines_of, read_text
+from ..reading import json_line, lines_of, read_text
 from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Spans, check
 
 
@@ -60,7 +60,7 @@ def write_rows(sentences: Iterable[AnnotatedSentence]) -> str:
 
 def _sentence(line: str, number: int, source: str) -> AnnotatedSentence:
     try:
-        row = json.loads(line)
+        row = json_line(line)
     except (ValueError, RecursionError) as error:
         raise InputError(f"A row must be one JSON object; this one cannot be parsed ({error}). Correct it.") from error
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):

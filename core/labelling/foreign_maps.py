@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..patterns.labelled_files import Map, read_map_file
-from ..reading import lines_of, read_text
+from ..reading import json_line, lines_of, read_text
 from ..store import labels
 from ..store.database import Database
 from ..store.label_checks import whole_numbers
@@ -68,7 +68,7 @@ def _lines(file: Path) -> dict[str, dict[str, Any]]:
             continue
         line_name = f"line {number} of {file.name}"
         try:
-            facts = json.loads(line)
+            facts = json_line(line)
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"A line of metadata must be a JSON object; got something else in {line_name}. Correct this line."

@@ -113,7 +113,7 @@ class Checkpoint:
             limits = [getattr(self.model.config, name, None) for name in self.family.positions]
             known = [int(limit) for limit in limits if limit]
         limit = getattr(self.tokenizer, "model_max_length", None)
-        if limit and limit < 1_000_000:
+        if limit and 0 < limit < 1_000_000:
             known.append(int(limit))
         return min(known, default=512)
 
@@ -149,6 +149,10 @@ class Checkpoint:
                     f"The {name} must have at most {LONGEST_TEXT:,} characters; got {len(value):,}. Shorten it, "
                     "or split it into several examples."
                 )
+            if value is not None and not _is_encodable(value):
+                raise InputError(
+                    f"The {name} must consist of complete characters; it has half of a surrogate pair. Correct it."
+                )
         limit = min(max_length or self.max_length, self.max_length)
         if self.family.translates:
             encoding = replace(_encode(self.tokenizer, text, None, limit, adds_start=False), target=self.target(pair))
@@ -156,6 +160,11 @@ class Checkpoint:
             encoding = _encode(self.tokenizer, text, pair, limit, adds_start=self.causal)
         encoding = self.fitted(encoding)
         if not encoding.ordinary:
+            if encoding.cut:
+                raise InputError(
+                    f"At least one token of the text must fit beside the special ones; at most {limit} tokens are "
+                    "allowed. Correct model_max_length of the tokenizer, or the limit that was set."
+                )
             raise InputError(
                 "A text must have at least one token; this one has none (only invisible characters?). Type a "
                 "text with letters."
@@ -207,6 +216,14 @@ class Checkpoint:
 
 
 # ---------------------------------------------------------------- pieces
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def started(tokenizer: Any, text: str, start: int, limit: int) -> Encoding:

@@ -206,8 +206,15 @@ def _is_buffer(key: str, tensors: Mapping[str, tuple[str, tuple[int, ...]]]) -> 
 def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, *, given: Collection[str] = ()) -> None:
     """Raise CheckpointError for a weight that is not in the file, except for an unused pooler."""
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key and key not in given)
-    mismatched = [key for key in report["mismatched_keys"] if key[0] not in given]
-    if not missing and not mismatched:
+    mismatched = sorted(key for key in report["mismatched_keys"] if key[0] not in given)
+    if mismatched:
+        key, stored, wanted = mismatched[0]
+        raise CheckpointError(
+            f"Every weight must have the size that config.json gives; {key} of {name} has {tuple(stored)} in the file "
+            f"and {tuple(wanted)} by config.json ({len(mismatched)} weights differ). Correct config.json. If heads "
+            "were pruned, it needs pruned_heads."
+        )
+    if not missing:
         return
     if head == "classifier" and all(key.startswith(_CLASSIFIER_NAMES) for key in missing):
         raise CheckpointError(
@@ -228,10 +235,9 @@ def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, 
             f"of {name}: remove {renamed.removesuffix(missing[0])[:60]!r} from the names, or save the model with "
             "save_pretrained."
         )
-    shown = (missing or [str(key) for key in mismatched])[0]
     raise CheckpointError(
-        f"Every weight of a checkpoint must be in its file; {name} lacks {len(missing) or 'some'} of "
-        f"them, {shown} first: save it again with save_pretrained."
+        f"Every weight of a checkpoint must be in its file; {name} lacks {len(missing)} of them, {missing[0]} first: "
+        "save it again with save_pretrained."
     )
 
 
@@ -554,13 +560,14 @@ def _load(asked: _Asked) -> tuple[Any, Any, tuple[str, ...]]:
         if cut := cut_heads(settings, name):
             kind = kind._model_mapping[type(settings)]  # an Auto class takes no weights without a folder
             source = {"pretrained_model_name_or_path": None}
-            source["state_dict"] = restored(weight_files(folder, name), settings, cut)
+            source["state_dict"] = restored(weight_files(folder, name), settings, cut, name)
         model, report = kind.from_pretrained(
             **source,
             config=settings,
             dtype=asked.dtype,
             trust_remote_code=False,
             use_safetensors=True,
+            ignore_mismatched_sizes=True,  # refused below, by name and sizes
             output_loading_info=True,
             attn_implementation=how,
         )

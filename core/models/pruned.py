@@ -28,7 +28,7 @@ def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
     said = getattr(config, _CUT, None) or {}
     layers, heads = int(getattr(config, "num_hidden_layers", 0)), int(getattr(config, "num_attention_heads", 0))
     try:
-        cut = {int(layer): sorted({int(head) for head in gone}) for layer, gone in said.items() if gone}
+        cut = {int(layer): sorted({int(str(head)) for head in gone}) for layer, gone in said.items() if gone}
         known = all(0 <= layer < layers and gone[0] >= 0 and gone[-1] < heads for layer, gone in cut.items())
     except (TypeError, ValueError, AttributeError):
         known = False
@@ -40,16 +40,29 @@ def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
     return cut
 
 
-def restored(files: list[Path], config: Any, cut: dict[int, list[int]]) -> dict[str, Tensor]:
-    """Return all weights by name, with zeros for the heads in `cut`; the config then lists these heads under KEY."""
+def restored(files: list[Path], config: Any, cut: dict[int, list[int]], name: str) -> dict[str, Tensor]:
+    """Return all weights by name, with zeros for the heads in `cut`; the config then lists these heads under KEY.
+
+    Raises CheckpointError if the weights of a layer in `cut` are complete, or not those of the other heads.
+    """
     heads = int(config.num_attention_heads)
     width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
     weights = {name: tensor for file in files for name, tensor in load_file(file).items()}
-    for name, tensor in weights.items():
-        found = _LAYER.search(f".{name}")
+    filled = set()
+    for key, tensor in weights.items():
+        found = _LAYER.search(f".{key}")
         if found and (gone := cut.get(int(found[1]))):
             kept = [head for head in range(heads) if head not in gone]
-            weights[name] = _filled(tensor, name, kept, heads, width)
+            weights[key] = _filled(tensor, key, kept, heads, width)
+            filled |= {int(found[1])} if weights[key] is not tensor else set()
+    if other := sorted(set(cut) - filled):
+        raise CheckpointError(
+            "The layers in pruned_heads of config.json must have the weights of their other heads alone; those of "
+            f"layer {other[0] + 1} of {name} do not. If they are complete, remove pruned_heads; otherwise save the "
+            "checkpoint again with all heads."
+        )
+    if getattr(config, "num_hidden_groups", None) == 1:  # ALBERT: all layers have the same weights
+        cut = dict.fromkeys(range(int(config.num_hidden_layers)), cut[0])
     names = [f"L{layer + 1}H{head + 1}" for layer, gone in sorted(cut.items()) for head in gone]
     setattr(config, KEY, [*(getattr(config, KEY, None) or []), *names])
     delattr(config, _CUT)

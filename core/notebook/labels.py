@@ -120,7 +120,7 @@ def train_classifier(
 
 def _row(row: Mapping[Any, Any]) -> dict[str, Any]:
     """A row of the frame as a file would have it: what is missing is None."""
-    return {str(k): None if v is pd.NaT or (isinstance(v, float) and v != v) else v for k, v in row.items()}
+    return {str(k): None if pd.api.types.is_scalar(v) and pd.isna(v) else v for k, v in row.items()}
 
 
 def classifier_of(given: PatternClassifier | str | Path | None, class_set: str | None, *, causal: bool) -> Classifier:

@@ -109,8 +109,6 @@ class Model:
         Raises:
             CheckpointError, InputError: the model cannot be captured; there is no text.
         """
-        if not isinstance(text, str):
-            raise InputError(f"text must be a sentence; got {type(text).__name__}. Give a text.")
         opened = self.checkpoint
         if words:
             must_have_words(opened)
@@ -119,7 +117,7 @@ class Model:
         maps = word_maps(maps, encoding) if words else maps
         first, separators = special_positions_of(encoding, words=words)
         pane = scored_pane(opened.name, maps, first=first, separators=separators)
-        cut = f"The last {encoding.cut} tokens were truncated; {len(encoding)} are shown." if encoding.cut else ""
+        cut = f"{encoding.cut} tokens were truncated; {len(encoding)} are shown." if encoding.cut else ""
         source = MapsSource(opened.name, text, pair, opened.weights_hash, words)
         source = source.with_command() if self._is_named else source
         return MapsWidget([pane], source, head=telling_head(pane.scores or {}), note=cut, height=height)

@@ -52,9 +52,11 @@ def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
         The checkpoint in eval mode; it is named after what the model was loaded from, otherwise after its family.
 
     Raises:
-        CheckpointError: `model` is no Transformer of the transformers library that reads text, or its tokenizer is
-            missing or has tokens without an embedding.
+        CheckpointError: `model` is no Transformer of the transformers library that reads text, some of its weights are
+            not in memory, or its tokenizer is missing or has tokens without an embedding.
     """
+    if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        model = model.module
     kind = getattr(getattr(model, "config", None), "model_type", None)
     if not kind or not hasattr(model, "set_attn_implementation"):
         raise CheckpointError(
@@ -69,6 +71,11 @@ def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
     name = str(getattr(model.config, "_name_or_path", "") or kind)
     models.opening.refuse_no_text(model.config, name)
     models.opening.refuse_other_vocabulary(model, tokenizer, name)
+    if absent := next((weight for weight, tensor in model.named_parameters() if tensor.is_meta), None):
+        raise CheckpointError(
+            f'All weights must be in memory; {absent} of {name} is on the device "meta", without values. Load the '
+            "model with from_pretrained, and without offloading to the disk or the CPU."
+        )
     shared = _sharing_weights(model, name).eval()
     if hasattr(shared.config, POOLING_KEY):  # of a folder of ours: a head of transformers does not read it
         delattr(shared.config, POOLING_KEY)
@@ -137,8 +144,11 @@ def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: 
         most: tokens including special ones; longer inputs are truncated. None for the model's limit.
 
     Raises:
-        InputError: a text is empty or blank.
+        InputError: a text is none, empty or blank.
     """
+    if not isinstance(text, str) or not isinstance(pair, str | None):
+        wrong = text if not isinstance(text, str) else pair
+        raise InputError(f"text must be a sentence, and pair a second one; got {type(wrong).__name__}. Give a text.")
     if checkpoint.tokenizer.is_fast:
         return checkpoint.encode(text, pair, max_length=most)
     if not text.strip() or (pair is not None and not pair.strip()):

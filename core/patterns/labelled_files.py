@@ -4,7 +4,6 @@ An .npz file is a zip archive: its directory is checked first, so that too many 
 refused before unpacking. Pickled objects are never loaded.
 """
 
-import json
 import re
 import struct
 import zipfile
@@ -19,7 +18,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from ..errors import InputError
-from ..reading import lines_of, read_text
+from ..reading import json_line, lines_of, read_text
 
 MOST_MAPS = 50_000
 MOST_BYTES = 4 * 2**30  # unpacked, for all maps together
@@ -202,7 +201,7 @@ def read_label_file(file: Path, classes: Collection[str], class_set: str) -> lis
 
 def _label(line: str, where: str, classes: Collection[str], class_set: str) -> GivenLabel:
     try:
-        row = json.loads(line)
+        row = json_line(line)
     except (ValueError, RecursionError) as error:
         raise InputError(f"Each line of a label file must be a JSON object; {where} is not. Correct it.") from error
     if isinstance(row, dict) and "key" not in row and isinstance(row.get("map_id"), str):
@@ -223,6 +222,8 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
             "choose a classifier trained on that class."
         )
     length = row.get("length")
+    if isinstance(length, float) and length.is_integer():  # pandas, in a column with missing values
+        length = int(length)
     if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 1):
         raise InputError(f"A length must be a whole number from 1; {where} has {str(length)[:60]!r}. Correct it.")
     head = row.get("head")

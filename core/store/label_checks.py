@@ -102,13 +102,13 @@ def checked_event(event: Mapping[str, Any]) -> Row:
 
 
 def whole_numbers(row: Mapping[str, Any]) -> Row:
-    """Convert 7.0 to 7 and NaN to None in columns of whole numbers: pandas makes floats of columns with
+    """Convert 7.0 to 7 in columns of whole numbers, and NaN to None in all: pandas makes floats of columns with
     missing values.
     """
-    floats = {name: value for name, value in row.items() if name in _WHOLE and isinstance(value, float)}
+    floats = {name: value for name, value in row.items() if isinstance(value, float)}
     return {
         **row,
-        **{name: int(value) for name, value in floats.items() if value.is_integer()},
+        **{name: int(value) for name, value in floats.items() if name in _WHOLE and value.is_integer()},
         **{name: None for name, value in floats.items() if math.isnan(value)},
     }
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import InputError
-from ..reading import decoded, encoding_of, lines_of, open_file, read_text
+from ..reading import decoded, encoding_of, json_line, lines_of, open_file, read_text
 from ..writing import replacing, write_whole
 from .database import Database
 from .label_checks import (
@@ -292,7 +292,7 @@ def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
     """Return one row as an event with the metadata of its map. Raises an error that names the reason."""
     if isinstance(line, BaseException):
         raise line
-    row = json.loads(line.decode("utf-8")) if isinstance(line, bytes) else line
+    row = json_line(line.decode("utf-8")) if isinstance(line, bytes) else line
     if not isinstance(row, dict):
         raise InputError("A row must be a JSON object; this one is not. Correct it.")
     row = {name: value for name, value in whole_numbers(row).items() if value is not None}

@@ -113,7 +113,7 @@ _DISK = re.compile(
         for number in (errno.EIO, errno.ESTALE, errno.ENXIO, errno.ENODEV, errno.ENOTCONN, errno.ETIMEDOUT)
     )
 )
-_NO_LOCKS = re.compile(r"Could not set lock.*(File locks are not supported|PID 0\b)")
+_NO_LOCKS = re.compile(r"Could not set lock(?!.*lock is held in (?!PID 0\b))")  # DuckDB names the process that has one
 _RIGHTS = re.compile(r"Permission denied|Operation not permitted|Read-only|read-only")
 _TROUBLE = re.compile(rf"Could not |Cannot open file|Corrupt database file|{_QUOTA.pattern}|{_DISK.pattern}")
 LET_GO = re.compile(

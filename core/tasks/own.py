@@ -242,9 +242,9 @@ def _labels(name: str, written: list[str]) -> tuple[str, ...]:
 def plain_label(label: str) -> str:
     """Normalise a label for comparison: without case, and without spaces, dashes and underscores next to a letter.
 
-    The sign of a number, a dash between digits and a single dash remain.
+    The sign of a number, a dash between digits and a single dash remain; 1.0, as pandas writes whole numbers, is 1.
     """
-    text = label.strip().lower().replace("\N{MINUS SIGN}", "-")
+    text = re.sub(r"^([-+]?\d+)\.0+$", r"\1", label.strip().lower().replace("\N{MINUS SIGN}", "-"))
     return re.sub(r"(?<=[^\W\d_])[\s_-]+|[\s_-]+(?=[^\W\d_])", "", text)
 
 

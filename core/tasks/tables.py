@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError
-from ..reading import lines_of, plain_ends
+from ..reading import json_line, lines_of, plain_ends
 
 PASTED = "the pasted text"
 ENDINGS = (".csv", ".tsv", ".jsonl")
@@ -206,7 +206,7 @@ def _is_escaped(cell: str) -> bool:
 
 def _is_object(line: str) -> bool:
     try:
-        row = json.loads(line) if line.lstrip().startswith("{") else None
+        row = json_line(line) if line.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
         return False
     return isinstance(row, dict) and bool({str(key).strip().lower() for key in row} & set(_PAIRS))
@@ -214,7 +214,7 @@ def _is_object(line: str) -> bool:
 
 def _object(line: str, where: str) -> dict[str, str]:
     try:
-        row = json.loads(line)
+        row = json_line(line)
     except (ValueError, RecursionError) as error:
         raise InputError(f"Each line must be one JSON object; {where} is not ({error}). Correct it.") from error
     if not isinstance(row, dict):

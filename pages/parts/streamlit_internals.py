@@ -569,8 +569,8 @@ GUARDING = (_cookies_are_signed, _forgery_is_seen, _uploads_are_kept, _options_a
 # class of vega-embed needs no entry.
 SELECTED = {
     "around every container": (
-        "stApp", "stHeader", "stHeaderLogo", "stMain", "stMainBlockContainer", "stVerticalBlock", "stSidebar",
-        "stSidebarCollapseButton", "stSidebarHeader",
+        "stApp", "stHeader", "stHeaderLogo", "stMain", "stMainBlockContainer", "stSidebar", "stSidebarCollapseButton",
+        "stSidebarHeader",
     ),
     "takes no key": ("stCaptionContainer", "stColumn", "stElementContainer", "stMetricValue", "stPageLink-NavLink"),
     "one in every page, whatever its key": ("stBidiComponent", "stSkeleton", "stSliderThumbValue"),

@@ -36,7 +36,7 @@ def show() -> None:
         st.text_input("Text", key="text")
         st.text_input("Pair", "not empty", placeholder="a hint", key="pair")
         remembered_choices.remember({"name": "somebody"}, key="remember_name")
-    st.subheader("A question")
+    st.container(key="page").subheader("A question")
     with st.container(key="example_run"), st.container(key="answer_run"):
         st.markdown("**An answer**")
     st.metric("A metric", 1, 2)

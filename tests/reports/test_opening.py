@@ -29,7 +29,7 @@ import core.__main__
 from core import notebook
 from core.capture.running import capture, predict
 from core.capture.selfcheck import self_check
-from core.errors import AtlasError, CheckpointError
+from core.errors import AtlasError, CheckpointError, InputError
 from core.frames.records import place, places
 from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint, saved_head
@@ -437,6 +437,66 @@ def test_heads_that_somebody_pruned_by_hand_are_a_sentence(left):
     attention.output.dense.weight = torch.nn.Parameter(attention.output.dense.weight[:, : 8 * left])
     with pytest.raises(CheckpointError, match=f"layer 2 has {left}"):
         notebook.open(bert.model, bert.tokenizer).show("A cat sat.")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_weights_without_values_are_a_sentence_in_a_notebook(whole):  # low_cpu_mem_usage, device_map
+    bert = tiny("bert")
+    (bert.model if whole else bert.model.encoder.layer[1].attention.self.query).to("meta")
+    with pytest.raises(CheckpointError, match=r'must be in memory; .* is on the device "meta"'):
+        notebook.open(bert.model, bert.tokenizer)
+
+
+def test_a_model_inside_data_parallel_has_the_same_maps():
+    bert = tiny("bert")
+    expected = notebook.open(bert.model, bert.tokenizer).maps("A cat sat.").weights
+    inside = notebook.open(torch.nn.DataParallel(bert.model), bert.tokenizer).maps("A cat sat.").weights
+    assert (inside == expected).all()
+
+
+@pytest.mark.parametrize("given", [5, None, ["a", "b"], b"a cat", ("a cat", None)])
+def test_what_is_no_text_is_a_sentence_in_a_notebook(given):
+    bert = tiny("bert")
+    opened = notebook.open(bert.model, bert.tokenizer)
+    for call, texts in ((opened.maps, [given]), (opened.show, [given]), (opened.show, ["A cat.", given or 0])):
+        with pytest.raises(InputError, match="text must be a sentence, and pair a second one; got"):
+            call(*texts)
+
+
+def test_half_a_character_is_a_sentence():
+    bert = tiny("bert")
+    with pytest.raises(InputError, match="has half of a surrogate pair"):
+        notebook.open(bert.model, bert.tokenizer).maps("A cat \ud83d sat.")
+
+
+@pytest.mark.parametrize(("most", "said"), [(2, "at most 2 tokens are allowed"), (-1, None), (0, None), (8.0, None)])
+def test_a_limit_of_the_tokenizer_is_kept_or_named(most, said):
+    bert = tiny("bert")
+    bert.tokenizer.model_max_length = most
+    opened = notebook.open(bert.model, bert.tokenizer)
+    if said:
+        with pytest.raises(InputError, match=said):
+            opened.maps("A cat sat.")
+    else:
+        assert len(opened.maps("A cat sat on it.").tokens) == (8 if most == 8.0 else 14)
+
+
+def test_a_model_in_training_mode_has_no_dropout_in_its_maps():
+    bert = tiny("bert")
+    expected = notebook.open(bert.model, bert.tokenizer).maps("A cat sat.").weights
+    for module in bert.model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.5
+    bert.model.train()
+    assert (notebook.open(bert.model, bert.tokenizer).maps("A cat sat.").weights == expected).all()
+    assert bert.model.training
+
+
+def test_a_layer_that_was_removed_by_hand_is_a_sentence():
+    bert = tiny("bert")
+    del bert.model.encoder.layer[1]
+    with pytest.raises(CheckpointError, match=r"of the 3 layers of bert .* 2 did"):
+        notebook.open(bert.model, bert.tokenizer).maps("A cat sat.")
 
 
 # ---------------------------------------------------------------- CJK: bertviz#6, #40, flashtext#113

@@ -93,10 +93,45 @@ def test_a_pruned_checkpoint_that_is_saved_again_opens_with_the_same_heads(tmp_p
     assert pruned_heads(again) == pruned_heads(opened)
 
 
-@pytest.mark.parametrize("said", [{"7": [0]}, {"0": [9]}, {"first": [0]}, [1, 2]])
+@pytest.mark.parametrize("said", [{"7": [0]}, {"0": [9]}, {"0": [0.5]}, {"0": [False]}, {"first": [0]}, [1, 2]])
 def test_pruned_heads_that_do_not_exist_are_one_error(said, tmp_path):
     saved("bert", tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"pruned_heads": said}))
     with pytest.raises(CheckpointError, match=r"pruned_heads in config\.json must name heads of the model's 3 layers"):
         open_checkpoint(str(tmp_path), device="cpu")
+
+
+@pytest.mark.parametrize("named", [{0: [0, 2], 1: [3], 2: [1]}, {0: [0], 1: [3]}, {0: [0, 2], 2: [3]}])
+def test_pruned_heads_that_are_others_than_those_in_the_file_are_one_error(named, tmp_path):
+    """Of a layer with all its weights, heads that work would be listed as pruned."""
+    saved("bert", tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"pruned_heads": named}))
+    with pytest.raises(CheckpointError, match="must have the weights of their other heads alone; those of layer"):
+        open_checkpoint(str(tmp_path), device="cpu")
+
+
+def test_weights_of_another_size_are_named_with_both_sizes(tmp_path):
+    """transformers points to a report that is not there."""
+    saved("bert", tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"pruned_heads": {}}))
+    said = r"encoder\.layer\.0\.attention\.output\.dense\.weight of .* has \(32, 16\) in the file and \(32, 32\)"
+    with pytest.raises(CheckpointError, match=said):
+        open_checkpoint(str(tmp_path), device="cpu")
+
+
+def test_heads_of_layers_that_share_their_weights_are_pruned_in_all(tmp_path):
+    albert = tiny("albert")
+    albert.model.save_pretrained(tmp_path)
+    albert.tokenizer.save_pretrained(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    for name in [name for name in weights if "attention." in name and "LayerNorm" not in name]:
+        cut = weights[name][:, 8:] if "attention.dense.weight" in name else weights[name][8:]
+        weights[name] = weights[name] if name.endswith("attention.dense.bias") else cut.contiguous()
+    save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"pruned_heads": {"0": [0]}}))
+    opened = open_checkpoint(str(tmp_path), device="cpu")
+    assert pruned_heads(opened) == [Head(layer, 0) for layer in range(3)]

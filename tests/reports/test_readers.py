@@ -20,7 +20,7 @@ from core.patterns.labelled_files import read_label_file
 from core.reading import decoded, lines_of
 from core.store.database import Database
 from core.store.label_files import import_labels
-from core.store.recovery import explain
+from core.store.recovery import LockedError, explain
 from core.studies.attention.inputs import pair_of
 from core.studies.circuits.circuit import columns_of
 from core.tasks.conllu import read_conllu, read_part
@@ -277,20 +277,95 @@ def test_whole_numbers_that_pandas_made_floats_stay_whole(db, tmp_path):
     assert (again.new, again.already, again.refused) == (0, 2, [])
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_what_pandas_misses_is_absent_in_labels(db, tmp_path, ending):
+    """Nullable integers, NaN in columns of numbers and texts, categories and an index."""
+    np.savez(tmp_path / "maps.npz", m0=np.full((2, 2), 0.5, np.float32))
+    facts = written(tmp_path, "facts.jsonl", '{"key": "m0", "checkpoint": "c", "layer": 0, "head": 1, "task": NaN}\n')
+    assert import_maps(db, tmp_path / "maps.npz", facts) == (1, 1)
+    map_id = db.cursor().execute("SELECT map_id FROM attention_map").fetchone()[0]
+    frame = pd.DataFrame(
+        {
+            "map_id": map_id,
+            "class": pd.Categorical(["vertical", "diagonal"]),
+            "class_set": "bert",
+            "annotator": ["ada", "ben"],
+            "pass": pd.array([1, None], dtype="Int64"),
+            "probability": [0.5, np.nan],
+            "note": [np.nan, "sure"],
+            "happened": pd.to_datetime(["2026-01-31T12:00:00Z", None]),
+        },
+        index=[7, 9],
+    )
+    file = tmp_path / f"labels.{ending}"
+    if ending == "parquet":
+        frame.to_parquet(file)
+    else:  # as a script writes what frame.to_dict gives: NaN, which JSON does not have
+        rows = frame.assign(happened=frame["happened"].astype(str).where(frame["happened"].notna(), np.nan))
+        rows = [{k: None if v is pd.NA else v for k, v in row.items()} for row in rows.to_dict("records")]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        assert "NaN" in file.read_text()
+    done = import_labels(db, file)
+    assert (done.new, done.refused) == (2, [])
+    kept = db.cursor().execute("SELECT class, probability, note FROM label_event ORDER BY annotator").fetchall()
+    assert kept == [("vertical", 0.5, None), ("diagonal", None, "sure")]
+
+
+def test_a_sentence_or_label_that_is_missing_is_not_the_word_nan(tmp_path):
+    lines = [json.dumps({"sentence": f"row {k}", "label": k % 2}) for k in range(9)]
+    for line in ('{"sentence": "a", "label": NaN}', '{"sentence": NaN, "label": 1}'):
+        content = "\n".join([*lines, line]).encode()
+        said = in_terminal(tmp_path, "rows.jsonl", content)
+        assert "row 10" in said, said
+        assert said == uploaded(tmp_path, "rows.jsonl", content)
+
+
+def test_whole_numbers_as_floats_are_the_labels_of_a_checkpoint(tmp_path):
+    from core.tasks.glue import label_order
+
+    rows = "".join(f"text {k},{k % 2}.0\n" for k in range(20))
+    own = read_own(str(written(tmp_path, "rows.csv", f",sentence,label\n{rows}".replace("text", "0,text"))))
+    assert label_order(task_of(str(own.path)), {0: "1", 1: "0"}) == (1, 0)
+    mixed = f"sentence,label\n{rows}a,1\n"
+    with pytest.raises(InputError, match="Use the same spelling"):
+        read_own(str(written(tmp_path, "mixed.csv", mixed)))
+
+
+def test_frames_that_pandas_misses_are_absent():
+    rows = "\n".join(json.dumps(dict(FRAME, id=float("nan"), frame=float("nan"))) for _ in range(2))
+    read = parse_rows(rows)
+    assert [(sentence.id, sentence.frame) for sentence in read.sentences] == [("1", None), ("2", None)]
+
+
+@pytest.mark.parametrize("length", [2.0, 2])
+def test_lengths_of_label_files_may_be_floats(tmp_path, length):
+    line = json.dumps({"key": "a", "class": "vertical", "length": length, "head": float("nan")})
+    (label,) = read_label_file(written(tmp_path, "labels.jsonl", line), ["vertical"], "bert")
+    assert (label.length, label.head) == (2, None)
+
+
 # ---------------------------------------------------------------- NFS (duckdb#13017, #5651, trino#25802)
 
 
 @pytest.mark.parametrize(
-    "reason", ["File locks are not supported for this file system", "Conflicting lock is held in PID 0."]
-)
+    "reason",
+    [
+        "File locks are not supported for this file system", "Conflicting lock is held in PID 0.",
+        # what F_GETLK gives where there is no lock service: ENOLCK, ENOSYS, EINVAL, ESTALE, EIO
+        "No locks available.", "Function not implemented.", "Invalid argument.", "Stale file handle.",
+        "Input/output error.",
+    ],
+)  # fmt: skip
 def test_a_folder_without_locks_is_said_to_have_none(reason):
     error = explain(
         OSError(f'IO Error: Could not set lock on file "/net/a.duckdb": {reason} See also'), Path("/net/a.duckdb")
     )
     assert type(error) is StoreError
     assert "must be on a file system with locks" in str(error)
-    held = explain(OSError("Could not set lock on file: Conflicting lock is held in python (PID 7)"), Path("a"))
-    assert "process 7 (python) holds it" in str(held)
+    for held, who in (("python (PID 7)", "process 7 (python)"), ("PID 7", "another process")):
+        locked = explain(OSError(f"Could not set lock on file: Conflicting lock is held in {held}."), Path("a"))
+        assert isinstance(locked, LockedError)
+        assert f"{who} holds it" in str(locked)
 
 
 # ---------------------------------------------------------------- small ones

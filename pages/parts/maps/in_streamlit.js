@@ -20,7 +20,7 @@ export default function ({ data, parentElement, setStateValue }) {
     const page = new ResizeObserver(() => { if (workbench.header && host.room() !== workbench.room) draw(workbench); });
     const block = document.querySelector('[data-testid="stMainBlockContainer"]') || document.body;
     page.observe(block); // as high as the window; what stands in it says when something above the maps went away
-    const inside = block.querySelector('[data-testid="stVerticalBlock"]');
+    const inside = block.querySelector('.st-key-page');
     if (inside) page.observe(inside);
     workbench.leave = () => { workbench.stop(); page.disconnect(); window.removeEventListener("popstate", back); WORKBENCHES.delete(root); };
     WORKBENCHES.set(root, workbench);

@@ -69,9 +69,10 @@ def show() -> None:
         people.who_is_here()
         running_indicator()
         style.watch_window()
-    back, place = history.went_back(), st.empty()
+    back = history.went_back()
     try:
-        with collecting() as left_out:
+        with st.container(key="page"), collecting() as left_out:
+            place = st.empty()
             with clear_errors():
                 chosen.run()
             say_left_out(place, left_out)
