@@ -27,9 +27,8 @@ import typer
 from . import __version__
 from .commands.app import app as app_of_pages
 from .commands.atlas import atlas
-from .commands.backup import backup, import_database, restore_backup
 from .commands.check import check
-from .commands.export import export, import_export
+from .commands.database import backup, export, import_database, import_export, restore_backup
 from .commands.findings import app as findings_app
 from .commands.heads import heads
 from .commands.hypothesis import app as hypothesis_app

@@ -9,11 +9,11 @@ from core.errors import InputError
 from core.frames.papers import read_list
 from core.frames.rows import read_rows as read_frames
 from core.reading import encoding_of, read_text
+from core.studies.ablation.translation import read_translations
 from core.studies.circuits.circuit import columns_of
 from core.tasks.conllu import read_part
 from core.tasks.glue import read_rows
 from core.tasks.own import read_own, stretches
-from core.tasks.translation import read_translations
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ EXCUSED = {  # file, what it does, and why that is no way in
     ): "starts this Python with Streamlit where no exec is; port and file as arguments, no shell",
     ("core/store/backup.py", "imports subprocess"): "copies the open file by a fixed program, paths as "
     "arguments, no shell: copied here, the lock on the file would be let go of",
-    ("pages/parts/shell/style.py", "shows HTML as it is"): "our own style sheet, read from beside it",
+    ("pages/parts/shell/shell.py", "shows HTML as it is"): "our own style sheet, read from beside it",
     ("pages/parts/label/label_tools.py", "shows HTML as it is"): "pictures of maps; their captions are escaped "
     "(tests/pages/test_label_pages.py::test_captions_of_pictures_stay_text)",
 }

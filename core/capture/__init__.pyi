@@ -28,7 +28,6 @@ from . import pruning as pruning
 from . import reach as reach
 from . import running as running
 from . import selfcheck as selfcheck
-from . import slopes as slopes
 from . import stacks as stacks
 from . import standins as standins
 from . import streaming as streaming

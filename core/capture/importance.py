@@ -1,4 +1,4 @@
-"""Importance of every head for the loss, from one backward pass (Michel et al. 2019, section 4.1).
+"""Importance of every head for the loss (Michel et al. 2019, section 4.1), and gradients by attention weights.
 
 xi_h = 1 gates the output of head h, and |dL/dxi_h| is its importance. Gates are separate for each input and query
 position, so one pass gives both readings of the paper: absolute values per example (its formula) and per token (its
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
-from .running import BATCH_TOKENS, batches, model_inputs, prepared
+from .running import BATCH_TOKENS, batches, by_layer, model_inputs, prepared
 
 Reading = Literal["example", "token"]
 READINGS: tuple[str, ...] = ("example", "token")
@@ -132,3 +132,66 @@ def importance(
         if last_by_inputs:
             scores[-1] = sums.token[-1] / sums.inputs
     return scores / (scores.norm(dim=-1, keepdim=True) + 1e-20) if normalize else scores
+
+
+# ---------------------------------------------------------------- gradients by weights (Clark et al. 2019, 3.2)
+
+# Zeros are added to the weights after the softmax, so the gradient is that of the weight, not of the score.
+
+
+@dataclass(frozen=True)
+class SeparatorSlopes:
+    """Means over heads, queries and keys, float64; NaN for inputs without separators. Masked keys do not count.
+
+    Attributes:
+        to_separator: |d loss / d A| for separator keys.
+        to_other: the same for all other keys; NaN if there are none.
+        weight: total attention to separators, mean over heads and queries.
+    """
+
+    to_separator: Float[Tensor, "layer input"]
+    to_other: Float[Tensor, "layer input"]
+    weight: Float[Tensor, "layer input"]
+
+
+def weight_slopes(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
+) -> tuple[Float[Tensor, "layer batch head query key"], Float[Tensor, "layer batch head query key"]]:
+    """Return d loss / d A, in units of each input's loss, and the attention weights A."""
+    weights: list[Tensor] = []
+    with (
+        torch.enable_grad(),
+        prepared(checkpoint, watcher=lambda _, attended: weights.append(attended.detach())) as run,
+    ):
+        run.nudged = True
+        logits = checkpoint.model(**model_inputs(checkpoint, encodings)).logits.float()
+        slopes = torch.autograd.grad(loss_of(logits, labels), run.nudges)
+    return by_layer(checkpoint, slopes), by_layer(checkpoint, weights)
+
+
+def separator_slopes(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
+) -> SeparatorSlopes:
+    """Return gradients with respect to attention to separators and to other tokens.
+
+    Raises:
+        CheckpointError: there is no classifier.
+        InputError: there are no inputs, or not one label for each.
+        InterventionError: weights cannot be reached.
+    """
+    check_labels(checkpoint, encodings, labels)
+    figures = torch.full((3, checkpoint.layers, len(encodings)), float("nan"), dtype=torch.float64)
+    for inputs in batches(encodings, BATCH_TOKENS // 4):
+        slopes, weights = weight_slopes(checkpoint, [encodings[k] for k in inputs], [labels[k] for k in inputs])
+        visible = torch.ones(slopes.shape[-2:], dtype=torch.bool, device=slopes.device)
+        visible = visible.tril() if checkpoint.causal else visible
+        for row, k in enumerate(inputs):
+            if not encodings[k].separators:
+                continue
+            separator = torch.zeros_like(visible)
+            separator[:, list(encodings[k].separators)] = True
+            own = slopes[:, row].abs().double().mean(1)
+            figures[0, :, k] = own[:, separator & visible].mean(-1).cpu()
+            figures[1, :, k] = own[:, ~separator & visible].mean(-1).cpu()
+            figures[2, :, k] = weights[:, row][..., list(encodings[k].separators)].double().sum(-1).mean((1, 2)).cpu()
+    return SeparatorSlopes(*figures)

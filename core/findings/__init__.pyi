@@ -2,4 +2,3 @@ from . import export as export
 from . import figures as figures
 from . import hypothesis_crate as hypothesis_crate
 from . import pinning as pinning
-from . import result_page as result_page

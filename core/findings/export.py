@@ -6,11 +6,14 @@ from datetime import date
 from pathlib import Path
 
 from .. import __version__
+from ..atlas.example import example_grid
 from ..drawing import conversion, theme
 from ..drawing.page import Chart, PackedMaps, Part, Table, Words, html_page, written_cell
-from ..errors import InputError
+from ..errors import AtlasError, InputError
+from ..store.database import Database
 from ..store.findings import Finding, Number, checked_maps, checked_picture
 from ..writing import write_whole
+from .pinning import finding_of_run
 
 COLUMNS = ("head", "what", "value", "95 % interval", "p, corrected", "n")
 IN_MARKDOWN = 20  # numbers of a finding there; the page has all
@@ -160,3 +163,24 @@ def _tex(text: str) -> str:
     marks = {"\\": r"\textbackslash ", "{": r"\{", "}": r"\}", "~": r"\textasciitilde ", "^": r"\textasciicircum "}
     marks |= {mark: "\\" + mark for mark in "#$%&_"}
     return "".join(marks.get(letter, letter) for letter in " ".join(text.split()))
+
+
+# ---------------------------------------------------------------- a stored result as a page
+
+
+def result_page(db: Database, run: str) -> str:
+    """The page as text. Raises StoreError for an unknown run."""
+    finding = finding_of_run(db, run)
+    return html([finding], _maps(finding))
+
+
+def _maps(finding: Finding) -> Sequence[Part]:
+    """All heads on the example, the result's first head enlarged; or the sentence that says why there are none."""
+    if not finding.checkpoint or "," in finding.checkpoint:  # a report on several has its own page
+        return ()
+    head = next((number.name for number in finding.numbers if number.name.startswith("L") and "H" in number.name), "")
+    heading = Words("The heads themselves")
+    try:
+        return heading, example_grid(finding.checkpoint, weights_hash=finding.weights_hash or "", head=head)
+    except AtlasError as error:
+        return heading, Words(text=str(error))

@@ -12,7 +12,6 @@ from . import opening as opening
 from . import parts as parts
 from . import present as present
 from . import pruned as pruned
-from . import revisions as revisions
 from . import spelling as spelling
 from . import tokenizing as tokenizing
 from . import weights as weights

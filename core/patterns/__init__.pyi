@@ -13,4 +13,3 @@ from . import snapshot as snapshot
 from . import suggestions as suggestions
 from . import training as training
 from . import truth as truth
-from . import unmixing as unmixing

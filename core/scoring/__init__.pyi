@@ -6,7 +6,6 @@ from . import circuits as circuits
 from . import corrections as corrections
 from . import counterparts as counterparts
 from . import definitions as definitions
-from . import development as development
 from . import distances as distances
 from . import effective as effective
 from . import effects as effects
@@ -31,10 +30,8 @@ from . import roles as roles
 from . import rollout as rollout
 from . import runs as runs
 from . import score_parts as score_parts
-from . import seeds as seeds
 from . import sequential_test as sequential_test
 from . import shares as shares
-from . import similarity as similarity
 from . import statistics as statistics
 from . import tokens as tokens
 from . import trees as trees

@@ -21,7 +21,18 @@ from .. import config
 from ..errors import InputError
 from ..reading import read_text
 from ..writing import write_whole
-from .tables import ENDINGS, LABEL, PAIR, PASTED, SCORE, SENTENCE, SPLIT, SentenceTable, read_given, read_table
+from .tables import (
+    ENDINGS,
+    LABEL,
+    PAIR,
+    PASTED,
+    SCORE,
+    SENTENCE,
+    SPLIT,
+    SentenceTable,
+    read_given,
+    read_table,
+)
 
 # ---------------------------------------------------------------- running text
 

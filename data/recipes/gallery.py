@@ -15,7 +15,7 @@ from core.capture.running import capture
 from core.drawing.page import MapsSource, described, grid_of, html_page
 from core.drawing.panes import Pane, scored_pane, telling_head
 from core.errors import InputError
-from core.findings.result_page import result_page
+from core.findings.export import result_page
 from core.models.opening import open_checkpoint
 from core.store import shipped_record
 from core.store.database import Database

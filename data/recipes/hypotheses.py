@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core import config
-from core.atlas.proposals import proposals
 from core.atlas.scores import atlas
 from core.attention import all_heads
 from core.findings import hypothesis_crate
@@ -23,7 +22,7 @@ from core.store.hypotheses import add_event, hypotheses
 from core.studies.hypotheses.hypothesis import RowChoice
 from core.studies.hypotheses.predicates import MARGIN, predicate_of
 from core.studies.hypotheses.records import Criterion
-from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
+from core.studies.hypotheses.registering import Proposal, batch_of, options_of, proposals, register
 
 OUT = config.DATA / "hypotheses"
 TASK, HEADS = "sst2", 1  # that the scores are of; the strongest so many of a head

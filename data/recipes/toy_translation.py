@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 from transformers import BartConfig, BartForConditionalGeneration, PreTrainedTokenizerFast
 
 from core import config
-from core.tasks.translation import BUNDLED, Translation
+from core.studies.ablation.translation import BUNDLED, Translation
 
 LEXICON = {
     "the": "ul", "a": "en", "every": "oma",

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core.capture import gating, importance, patching, slopes
+from core.capture import gating, importance, patching
 from core.capture.patching import InputPairs
 from core.errors import CheckpointError
 from tests.capture.test_importance import LABELS, encodings
@@ -35,7 +35,7 @@ RUNS = {
     "patching": patched,
     "gating": lambda one: gating.gated_losses(one, encodings(one), LABELS, torch.ones(1, one.layers, one.heads)),
     "importance": lambda one: importance.gradients(one, encodings(one), LABELS),
-    "slopes": lambda one: slopes.separator_slopes(one, encodings(one), LABELS),
+    "slopes": lambda one: importance.separator_slopes(one, encodings(one), LABELS),
 }
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from core.capture.importance import separator_slopes, weight_slopes
 from core.capture.norms import norm_maps, separator_norms
-from core.capture.slopes import separator_slopes, weight_slopes
 from core.errors import InputError
 from tests.capture import by_hand
 from tests.capture.conftest import TEXT, tiny

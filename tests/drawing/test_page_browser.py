@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from core.attention import AttentionMaps
 from core.drawing.page import Chart, Grid, GridTabs, MapsSource, Table, Words, html_page, maps_page
 from core.drawing.panes import scored_pane
-from core.findings.result_page import result_page
+from core.findings.export import result_page
 from core.report.records import records_of
 from core.report.rendering.html import html_of
 from core.report.rendering.words import About

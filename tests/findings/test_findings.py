@@ -17,8 +17,8 @@ from core.drawing import theme
 from core.drawing.page import MapsSource, grid_of
 from core.errors import InputError, StoreError
 from core.findings import export, pinning
+from core.findings.export import result_page
 from core.findings.figures import has_numbers, numbers_of, pictures_of
-from core.findings.result_page import result_page
 from core.report.records import REPORT, Records, ValueRecord, rows_of
 from core.store import findings, runs
 from core.store.database import Database

@@ -3,8 +3,8 @@
 import pytest
 
 from core.errors import InputError
-from core.frames.filters import NO_FILTER, Filter, select, why_dropped
 from core.frames.records import AnnotatedSentence, Element, place
+from core.studies.frames.frame_heads import NO_FILTER, Filter, select, why_dropped
 
 
 def made(text: str, target: str, **elements: str) -> AnnotatedSentence:

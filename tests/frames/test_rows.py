@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from core.frames.filters import Filter, why_dropped
 from core.frames.records import AnnotatedSentence, Element, links_of
 from core.frames.rows import parse_rows, read_rows, write_rows
+from core.studies.frames.frame_heads import Filter, why_dropped
 
 GOOD = '{"text": "He ran home", "target": [[3, 6]], "elements": [{"name": "Self_mover", "spans": [0, 2]}]}'
 TEXT = "abcdefghij"

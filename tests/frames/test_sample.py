@@ -3,9 +3,9 @@
 import pytest
 
 from core import config
-from core.frames.filters import Filter, select
 from core.frames.records import links_of, words
 from core.frames.rows import read_rows
+from core.studies.frames.frame_heads import Filter, select
 
 
 @pytest.fixture(scope="module")

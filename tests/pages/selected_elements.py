@@ -9,10 +9,10 @@ import streamlit as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from pages.parts.shell import remembered_choices, style
+from pages.parts.shell import remembered_choices, shell
 
 st.set_page_config(layout="wide")
-style.dress()
+shell.dress()
 FRAME = pd.DataFrame({"a": [1, 2], "b": [3, 4]})
 
 
@@ -26,7 +26,7 @@ def show() -> None:
         st.page_link(HERE, label="A page")
     with st.sidebar:
         st.caption("A `caption`")
-        style.watch_window()
+        shell.watch_window()
     with st.container(key="bar", horizontal=True):
         st.title("A title")
         st.segmented_control("Segments", ["a", "b"], default="a")

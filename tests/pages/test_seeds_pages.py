@@ -5,10 +5,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.report.headlines import headline
-from core.scoring.seeds import square
 from core.store import runs
 from core.studies.ablation import cross_fitted, seeds
 from core.studies.ablation.disable import Ablations
+from core.studies.ablation.seeds import square
 from core.studies.tuning.finetune import TunedRun
 from core.tuning.recipe import Seeds
 from pages.parts.shell import resources, shell

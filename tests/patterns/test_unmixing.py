@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.patterns.unmixing import true_changes, true_shares
+from core.patterns.class_shares import true_changes, true_shares
 
 CHANCE = np.array([[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.3, 0.7]])
 EXACT = np.repeat((CHANCE * 10).astype(int)[None], 50, axis=0)  # every labelled input says the same

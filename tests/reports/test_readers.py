@@ -21,13 +21,13 @@ from core.reading import decoded, lines_of
 from core.store.database import Database
 from core.store.label_files import import_labels
 from core.store.recovery import LockedError, explain
+from core.studies.ablation.translation import read_translations
 from core.studies.attention.inputs import pair_of
 from core.studies.circuits.circuit import columns_of
 from core.tasks.conllu import read_conllu, read_part
 from core.tasks.glue import task_of
 from core.tasks.own import checked, keep_rows, read_own, stretches
 from core.tasks.tables import read_given, read_pasted
-from core.tasks.translation import read_translations
 
 
 @pytest.fixture

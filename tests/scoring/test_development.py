@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.scoring.development import NEVER, change_points, role_order
+from core.studies.comparison.development import NEVER, change_points, role_order
 
 
 def begun(curve, bound):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from core import config
-from core.frames.filters import select
 from core.frames.rows import read_rows
 from core.scoring.links import Looked, QueryResiduals, _log_odds, other_queries
+from core.studies.frames.frame_heads import select
 from tests.scoring.maps import random_maps
 from tests.simulations.planted_heads import HABITS, planted, words_of
 

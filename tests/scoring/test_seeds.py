@@ -7,7 +7,7 @@ from scipy.stats import binomtest
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from core.scoring.seeds import by_chance, overlap, sources, square, top_heads
+from core.studies.ablation.seeds import by_chance, overlap, sources, square, top_heads
 
 SIMULATED = 2000
 

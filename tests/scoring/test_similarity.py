@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.scoring.similarity import relative_entropy, similarities
+from core.studies.probing.representation import relative_entropy, similarities
 
 
 def test_a_narrow_cone_and_a_round_cloud():

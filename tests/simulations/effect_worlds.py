@@ -16,8 +16,8 @@ from core.scoring import runs
 from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement
 from core.scoring.rank_agreement import operators_agree, rank_correlation
 from core.scoring.recovered_share import recovered_share
-from core.scoring.seeds import overlap, sources, top_heads
 from core.scoring.sequential_test import Rules, standings
+from core.studies.ablation.seeds import overlap, sources, top_heads
 from core.studies.ablation.sequential_test import HOPELESS
 from tests.benchmarks.race import recorded
 from tests.simulations.registry import Case, Planted, known, least_mean

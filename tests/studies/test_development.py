@@ -9,9 +9,8 @@ import torch
 
 from core.errors import CheckpointError, InputError
 from core.models import opening
-from core.models.revisions import snapshots_of
 from core.studies.comparison import development
-from core.studies.comparison.development import OWN, bundled_curves, spread_sentence
+from core.studies.comparison.development import OWN, bundled_curves, snapshots_of, spread_sentence
 from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
 from tests.capture.conftest import TEXT, built, tiny
 from tests.models.loopback_hub import serving_hub

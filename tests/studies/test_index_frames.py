@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from core.errors import InputError
-from core.frames.filters import Filter, select
 from core.frames.records import FrameReading, Skipped, overlap
 from core.frames.release import open_release
 from core.frames.rows import parse_rows
@@ -16,7 +15,7 @@ from core.store import runs
 from core.store.database import Database
 from core.store.frames import Search, find_annotations, indexed_releases
 from core.studies.contract import Finished, Unit
-from core.studies.frames.frame_heads import FrameHeadsOptions, chosen
+from core.studies.frames.frame_heads import Filter, FrameHeadsOptions, chosen, select
 from core.studies.frames.index_frames import STUDY, UNITS_A_SLICE, IndexFramesOptions
 from core.studies.units import ChunkUnit
 from tests.frames.conftest import _INDEXES, unpack

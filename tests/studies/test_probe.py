@@ -9,8 +9,8 @@ from core import config
 from core.errors import InputError
 from core.models.opening import open_checkpoint
 from core.probing import layers
+from core.studies.probing import probe
 from core.studies.probing.probe import PROPERTIES, STUDY, Mixed, Probed, word_property
-from core.tasks import diagnostic
 from tests.studies.through_json import rows_of
 
 pytestmark = pytest.mark.skipif(
@@ -24,7 +24,7 @@ def features(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     monkeypatch.setattr(layers, "LEAST_STEPS", 25)
     monkeypatch.setattr(layers, "REFITS", 2)
-    monkeypatch.setattr(diagnostic, "SIZES", {"train": 100, "agree": 30, "part": 40})
+    monkeypatch.setattr(probe, "SIZES", {"train": 100, "agree": 30, "part": 40})
 
 
 def test_every_probe_stands_beside_its_control_and_random_weights():

@@ -12,8 +12,7 @@ from core.capture.translating import aligned_words, pairs_of, part_importance, r
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
 from core.scoring.alignment import PositionTable, hits
-from core.studies.ablation.translation import STUDY, TranslationOptions
-from core.tasks.translation import read_translations
+from core.studies.ablation.translation import STUDY, TranslationOptions, read_translations
 from tests.studies.through_json import rows_of
 
 FEW = TranslationOptions(limit=16, order_rows=16)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from core.tasks import diagnostic
-from core.tasks.diagnostic import AGREE, AUXILIARY, NUMBER, PART, SIZES, TRAIN, diagnostics, linear_rule
+from core.studies.probing import probe
+from core.studies.probing.probe import AGREE, AUXILIARY, NUMBER, PART, SIZES, TRAIN, diagnostics, linear_rule
 
 
 @pytest.mark.parametrize("task", [NUMBER, AUXILIARY])
@@ -26,7 +26,7 @@ def test_what_is_read_does_not_show_the_answer():
     for one in diagnostics(NUMBER, PART):
         ((place, label),) = one.read
         words = [word.text for word in one.sentence.words]
-        assert words[place] in diagnostic._PAST  # one form for both numbers
+        assert words[place] in probe._PAST  # one form for both numbers
         assert words[1].endswith("s") == (label == 1) or words[1] == "boss"
     for one in diagnostics(AUXILIARY, PART):
         (inner, embedded), (main, yes) = one.read

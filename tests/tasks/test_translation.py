@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import InputError
-from core.tasks.translation import read_translations
+from core.studies.ablation.translation import read_translations
 
 
 def test_the_bundled_rows_have_known_pairs_and_no_source_is_in_both_splits():

@@ -81,7 +81,7 @@ def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool
     ]
     values = np.array([estimate.value for estimate in counted])
     several = len(moved) if joint else 1
-    corrected = patterns.unmixing.true_changes(values, np.array(halves), held_out, several=several)
+    corrected = patterns.class_shares.true_changes(values, np.array(halves), held_out, several=several)
     return [
         Estimate(float(value), None, None) if _misfits(result) else Estimate(float(value), float(low), float(high))
         for value, low, high in corrected.T
@@ -155,7 +155,7 @@ def _meaningless(result: StepResult, heads: Sequence[HeadClass]) -> tuple[list[E
     held_out = _confusions(result, len(names))
     if held_out is None:
         return wilson, False
-    corrected = patterns.unmixing.true_shares(counts, chosen, held_out)
+    corrected = patterns.class_shares.true_shares(counts, chosen, held_out)
     return [
         Estimate(float(value), None, None) if np.isnan(low) else Estimate(float(value), float(low), float(high))
         for value, low, high in corrected.T

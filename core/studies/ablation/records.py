@@ -71,7 +71,7 @@ class SeededRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSource(Result):
-    """A seed's part in the spread of the scores (core.scoring.seeds.VarianceSource); "rest": what none explains."""
+    """A seed's part in the spread of the scores (seeds.VarianceSource); "rest": what no seed explains."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("source",)
     FIGURE = Figure("share", "share of the spread|{task}|{metric}")

@@ -84,7 +84,7 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         encodings = opened.encoded(rows)
-        slopes = capture.slopes.separator_slopes(checkpoint, encodings, opened.outputs(rows))
+        slopes = capture.importance.separator_slopes(checkpoint, encodings, opened.outputs(rows))
         edges = capture.knockout.edges_of("separators", causal=checkpoint.causal)
         changed = [
             opened.predicted(

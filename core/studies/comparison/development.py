@@ -4,6 +4,7 @@ Row kinds: "curve", a score of a head at a snapshot; "beginning", the two snapsh
 role; "order", for each role the number of heads, when they begin, and how often the role is first.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 import pydantic.dataclasses
+from jaxtyping import Float, Int
 
 from ... import config, models, patterns, scoring, studies
-from ...errors import InputError
+from ...errors import CheckpointError, InputError
 from ...models.present import bundled_names
 from ...scoring.definitions import BOUNDS, CLASS_SHARE, STATISTICS, bound_of
 from ...store.rows import Row
@@ -119,7 +121,7 @@ class Development(Study[DevelopmentOptions, Stages]):
             raise InputError(
                 f"A score over training must be one of {NAMES}; got {unknown[0][:60]!r}. Choose one of them."
             )
-        snapshots = models.revisions.snapshots_of(options.checkpoints)
+        snapshots = snapshots_of(options.checkpoints)
         return [
             Unit(f"{order}|{snapshot.name}", NamedUnit(snapshot.name, snapshots[-1].name, snapshot.label, order))
             for order, snapshot in enumerate(snapshots)
@@ -233,13 +235,10 @@ def role_records(points: Sequence[CurvePoint], *, seed: int = 0) -> list[Result]
         begun: dict[str, np.ndarray] = {}
         for role in family:
             mine, bound = [point for point in points if point.score == role], bound_of(role) or 0.0
-            ends = [
-                scoring.development.change_points(_grid(mine, end, len(labels)), bound)
-                for end in ("value", "high", "low")
-            ]
+            ends = [change_points(_grid(mine, end, len(labels)), bound) for end in ("value", "high", "low")]
             begun[role] = ends[0]
             records += _beginnings(role, bound, labels, ends)
-        records += _order_records(scoring.development.role_order(begun, seed=seed), labels)
+        records += _order_records(role_order(begun, seed=seed), labels)
     return records
 
 
@@ -264,7 +263,7 @@ def _beginnings(role: str, bound: float, labels: Sequence[str], ends: Sequence[n
             order=int(begun[layer, head]), earliest=labels[early[layer, head]],
             latest=labels[late[layer, head]] if late[layer, head] >= 0 else None,
         )
-        for layer, head in np.argwhere(begun != scoring.development.NEVER)
+        for layer, head in np.argwhere(begun != NEVER)
     ]  # fmt: skip
 
 
@@ -355,3 +354,180 @@ def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
         f"In {len(orders)} runs from other seeds, the {len(common)} roles that all runs have {same}. Their medians "
         f"differ by at most {steps:g} snapshots between runs."
     )
+
+
+# ---------------------------------------------------------------- snapshots of a training run
+
+# Names are folders, hub IDs, or owner/name@a..b for a range of revisions. Revisions are resolved once to commits, so
+# that what is opened later is what was listed.
+
+
+_RANGE = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)@(?P<first>[\w.-]*?\d[\w-]*)\.\.(?P<last>[\w.-]+)")
+_HUB_ID = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
+_NUMBERED = re.compile(r"(?P<before>\D*)(?P<number>\d+)(?P<after>.*)")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One checkpoint of a training run. name: opens it; a hub ID includes its commit."""
+
+    label: str
+    name: str
+
+
+def snapshots_of(names: tuple[str, ...]) -> list[Snapshot]:
+    """Return the named snapshots in order.
+
+    Raises:
+        InputError: there are fewer than two, or duplicates.
+        CheckpointError: a revision or repository does not exist.
+    """
+    found = [snapshot for name in names for snapshot in _snapshots(name.strip())]
+    if len(found) < 2:
+        raise InputError(
+            f"Development needs at least two snapshots; got {len(found)}. Name at least two, or owner/name@a..b."
+        )
+    twice = [snapshot.label for k, snapshot in enumerate(found) if snapshot.name in {one.name for one in found[:k]}]
+    if twice:
+        raise InputError(f"Snapshots must be different; got {twice[0]} twice. Leave one out.")
+    return found
+
+
+def _snapshots(name: str) -> list[Snapshot]:
+    if _is_here(name):
+        return [Snapshot(name, name)]
+    if between := _RANGE.fullmatch(name):
+        return _between(between["name"], between["first"], between["last"])
+    hub_id = _HUB_ID.fullmatch(name)
+    if hub_id is None or config.settings().offline:
+        return [Snapshot(name, name)]  # opening it says what is wrong
+    return [Snapshot(name, f"{hub_id['name']}@{_commit(hub_id['name'], hub_id['revision'])}")]
+
+
+def _is_here(name: str) -> bool:
+    try:
+        return name in bundled_names() or name in config.packaged_checkpoints() or Path(name).expanduser().is_dir()
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def _commit(name: str, revision: str | None) -> str:
+    import huggingface_hub  # half a second that folders need not wait for
+
+    from ...models.hub import said_of  # it needs the former
+
+    try:
+        return str(huggingface_hub.HfApi().model_info(name, revision=revision).sha)
+    except Exception as error:  # every transport has its own classes of failure
+        raise CheckpointError(said_of(error, name, revision)) from error
+
+
+def _between(name: str, first: str, last: str) -> list[Snapshot]:
+    """Revisions whose names differ from these only in their number, sorted by it."""
+    ends = [_NUMBERED.fullmatch(end) for end in (first, last)]
+    if ends[0] is None or ends[1] is None or _frame(ends[0]) != _frame(ends[1]):
+        raise InputError(
+            "The ends of a range of revisions must differ only by their number, like step0..step1000; got "
+            f"{first} and {last}. Name the revisions one by one."
+        )
+    low, high = int(ends[0]["number"]), int(ends[1]["number"])
+    numbered = []
+    for revision, commit in _revisions(name).items():
+        match = _NUMBERED.fullmatch(revision)
+        if match and _frame(match) == _frame(ends[0]) and low <= int(match["number"]) <= high:
+            numbered.append((int(match["number"]), revision, commit))
+    there = {revision for _, revision, _ in numbered}
+    lacking = [end for end in (first, last) if end not in there]
+    if lacking:
+        raise CheckpointError(f'The revision "{lacking[0]}" does not exist in "{name}". Name revisions that exist.')
+    return [Snapshot(f"{name}@{revision}", f"{name}@{commit}") for _, revision, commit in sorted(numbered)]
+
+
+def _frame(match: re.Match[str]) -> tuple[str, str]:
+    return match["before"], match["after"]
+
+
+def _revisions(name: str) -> dict[str, str]:
+    """Branches and tags of a repository with their commits; offline, the downloaded ones."""
+    import huggingface_hub  # half a second that folders need not wait for
+
+    from ...models.hub import said_of  # it needs the former
+
+    if config.settings().offline:
+        refs = Path(huggingface_hub.constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "refs"
+        files = sorted(refs.rglob("*")) if refs.is_dir() else []
+        return {
+            str(file.relative_to(refs)): file.read_text(encoding="utf-8").strip() for file in files if file.is_file()
+        }
+    try:
+        refs_of = huggingface_hub.HfApi().list_repo_refs(name)
+    except Exception as error:
+        raise CheckpointError(said_of(error, name, None)) from error
+    return {ref.name: ref.target_commit for ref in (*refs_of.branches, *refs_of.tags)}
+
+
+# ---------------------------------------------------------------- when heads take on roles
+
+# A head has a role from the first snapshot after which its score stays above the role's bound
+# (core.scoring.definitions.BOUNDS, fixed in advance). It was acquired between that snapshot and the one before.
+
+
+NEVER = -1
+
+
+def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
+    """Return the index of the first snapshot from which each score stays above a bound, or NEVER.
+
+    NaN is not above any bound.
+    """
+    above = np.nan_to_num(values, nan=-np.inf) > bound
+    stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
+    return np.where(stays[-1], stays.argmax(0), NEVER)
+
+
+@dataclass(frozen=True)
+class RoleOrder:
+    """When the heads of a role acquired it.
+
+    Attributes:
+        median, low, high: the first snapshot by which half of the heads have it, with its 95 % bootstrap interval over
+            heads; NaN without heads.
+        first: fraction of bootstrap draws in which no other role has an earlier median; ties count for all.
+    """
+
+    heads: int
+    earliest: int
+    median: float
+    low: float
+    high: float
+    first: float
+
+
+def role_order(points: Mapping[str, Int[np.ndarray, "*heads"]], *, seed: int, draws: int = 999) -> dict[str, RoleOrder]:
+    """Return when each role appeared, given the `change_points` of each role."""
+    if not points:
+        return {}
+    chance = np.random.default_rng(seed)
+    reached = {role: values[values != NEVER].ravel() for role, values in points.items()}
+    medians = np.full((draws, len(reached)), np.inf)
+    for column, values in enumerate(reached.values()):
+        if len(values):
+            medians[:, column] = _middle(values[chance.integers(len(values), size=(draws, len(values)))], 0.5)
+    least = medians.min(1, keepdims=True)
+    firsts = (np.isfinite(medians) & (medians == least)).mean(0)
+    return {
+        role: _order(values, medians[:, column], float(firsts[column]))
+        for column, (role, values) in enumerate(reached.items())
+    }
+
+
+def _order(values: np.ndarray, medians: np.ndarray, first: float) -> RoleOrder:
+    if not len(values):
+        return RoleOrder(0, NEVER, float("nan"), float("nan"), float("nan"), 0.0)
+    median, low, high = _middle(values, 0.5), _middle(medians, 0.025), _middle(medians, 0.975)
+    return RoleOrder(len(values), int(values.min()), float(median), float(low), float(high), first)
+
+
+def _middle(snapshots: np.ndarray, share: float) -> np.ndarray:
+    """The first snapshot by which this fraction has begun, along the last axis."""
+    return np.asarray(np.quantile(snapshots, share, axis=-1, method="inverted_cdf"))

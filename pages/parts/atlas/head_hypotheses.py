@@ -7,7 +7,6 @@ import pandas as pd
 import streamlit as st
 
 from core import config
-from core.atlas.proposals import proposals
 from core.attention import Head
 from core.errors import StoreError
 from core.findings import hypothesis_crate
@@ -18,7 +17,7 @@ from core.store.hypotheses import StoredBatch, StoredHypothesis
 from core.studies.hypotheses.hypothesis import RowChoice, usual_rows
 from core.studies.hypotheses.predicates import MARGIN, PREDICATES, Hypothesis, predicate_of
 from core.studies.hypotheses.records import CRITERIA, SEEN_BEFORE, Criterion, JudgedHypothesis
-from core.studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
+from core.studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, proposals, register
 from core.tasks.glue import TASKS
 from core.tuning.saved_checkpoints import shown_folder
 from pages.parts.reports.result_list import show_briefly

@@ -187,7 +187,7 @@ def _files(run: str, key: str) -> None:
 
 def _page(run: str) -> str:
     """The result as a page in one file, with its command, the checkpoint's hash and its heads."""
-    return findings.result_page.result_page(resources.database(), run)
+    return findings.export.result_page(resources.database(), run)
 
 
 def picture(study: str, rows: Sequence[Row]) -> Any:

@@ -1,16 +1,18 @@
 """What is around every page: page config, navigation, who may come in. `app.py` serves this file."""
 
 import re
+from pathlib import Path
 
 import streamlit as st
 
+from core.errors import AtlasError
+from core.jobs import api
 from core.store.bodies import collecting
 from pages.parts import streamlit_internals
-from pages.parts.shell import context, history, navigation, people, style, url, warming
-from pages.parts.shell.messages import clear_errors, say_left_out
+from pages.parts.shell import context, history, links, navigation, people, resources, url, warming
+from pages.parts.shell.messages import clear_errors, counted, say_left_out
 from pages.parts.shell.page_table import ANNOTATOR, PAGES, PAGES_FOLDER, page_of
 from pages.parts.shell.resources import settle
-from pages.parts.shell.running import running_indicator
 
 # A parameter that some page may read. Streamlit keeps embed for itself; what the shell remembers begins with "_".
 _NAME = re.compile(r"(?!embed)[a-z][a-z0-9_]*")
@@ -45,8 +47,8 @@ def arrive(page: str, view: str) -> None:
 def show() -> None:
     """Run the page that the URL names."""
     streamlit_internals.refuse_infinite_numbers()
-    st.set_page_config(page_title="Attention Atlas", page_icon=style.ICON, layout="wide", initial_sidebar_state=230)
-    style.dress()
+    st.set_page_config(page_title="Attention Atlas", page_icon=ICON, layout="wide", initial_sidebar_state=230)
+    dress()
     admitted = False
     with clear_errors():
         admitted = people.admitted()
@@ -68,7 +70,7 @@ def show() -> None:
         drawn = navigation.shown_links()
         people.who_is_here()
         running_indicator()
-        style.watch_window()
+        watch_window()
     back = history.went_back()
     try:
         with st.container(key="page"), collecting() as left_out:
@@ -87,3 +89,51 @@ def show() -> None:
 
 if __name__ == "__main__":
     show()
+
+
+# ---------------------------------------------------------------- running jobs
+
+
+def running_indicator() -> None:
+    """ "2 jobs running" in the sidebar of every page, with the way to the Jobs page; nothing when none runs."""
+    try:
+        count = api.running_count(resources.database())
+    except AtlasError:
+        return  # pages that need the database say what is wrong with it, once
+    if count:
+        st.fragment(_indicator, run_every=3.0)()
+
+
+def _indicator() -> None:
+    with clear_errors():
+        count = api.running_count(resources.database())
+        if not count:
+            st.rerun()
+        label = f"{counted(count, 'jobs')} running"
+        links.link("results/jobs", label, icon=":material/progress_activity:")
+
+
+# ---------------------------------------------------------------- style
+
+
+FRAME = Path(__file__).resolve().parent
+ICON = str(FRAME / "icon.png")  # a file: named icons are fetched from the network
+_STYLE = f"<style>{(FRAME / 'page.css').read_text(encoding='utf-8')}</style>"
+_window = st.components.v2.component(
+    "atlas_window", js=(FRAME / "sidebar.js").read_text(encoding="utf-8"), html="<span></span>\n"
+)
+
+
+def dress() -> None:
+    """Put style and mark on the page."""
+    st.html(_STYLE)
+    st.logo(ICON, size="large")
+
+
+def watch_window() -> None:
+    """Let the sidebar give its room to the page where the window is narrow; the browser says when a page stands.
+
+    It says so to the server's route `painted`, not to this script: a component's message that leaves the browser
+    together with what was just typed elsewhere takes that along to its own fragment, and the page does not see it.
+    """
+    _window(key="window", data=None, height=1)

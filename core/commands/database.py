@@ -1,15 +1,20 @@
-"""`backup FILE`, `restore FILE` and `import-database FILE`: copies of the whole database."""
+"""Copies of the whole database: `backup`, `restore`, `import-database`, and `export` and `import` as Parquet."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument
 
 from ..config import settings
 from ..errors import InputError
+from ..store import exchange
 from ..store.backup import back_up_now, restore, schema_of
+from ..store.database import Database
 from ..store.recovery import LockedError
-from .output import tell
+from ..studies.imports import check_run
+from .output import Form, show_rows, tell
+from .study_commands import with_form
 
 
 def backup(
@@ -54,3 +59,25 @@ def import_database(
     else:
         events = restore(source, target, say=lambda notice: tell(notice, err=True))
         tell(f"{source} has been copied to {target} ({events} label events).")
+
+
+# ---------------------------------------------------------------- export and import
+
+
+@with_form
+def export(folder: Annotated[Path, Argument(help="folder to write to; must be new or empty")], *, form: Form) -> None:
+    """Export every table of the database to DIR as Parquet."""
+    with Database(settings().database) as db:
+        _show("export", db, folder, exchange.export_all(db, folder), form)
+
+
+@with_form
+def import_export(folder: Annotated[Path, Argument(help="folder that the command `export` has written")], *, form: Form) -> None:
+    """Import an export into an empty database (choose a new file with ATLAS_DB)."""
+    with Database(settings().database) as db:
+        _show("import", db, folder, exchange.import_all(db, folder, check_run=check_run), form)
+
+
+def _show(study: str, db: Database, folder: Path, counts: dict[str, int], form: Form) -> None:
+    rows = [{"table": name, "rows": count} for name, count in counts.items()]
+    show_rows(study, {"database": str(db.path), "folder": str(folder)}, rows, form)
