@@ -72,7 +72,9 @@ def export(folder: Annotated[Path, Argument(help="folder to write to; must be ne
 
 
 @with_form
-def import_export(folder: Annotated[Path, Argument(help="folder that the command `export` has written")], *, form: Form) -> None:
+def import_export(
+    folder: Annotated[Path, Argument(help="folder that the command `export` has written")], *, form: Form
+) -> None:
     """Import an export into an empty database (choose a new file with ATLAS_DB)."""
     with Database(settings().database) as db:
         _show("import", db, folder, exchange.import_all(db, folder, check_run=check_run), form)

@@ -9,6 +9,7 @@ import torch
 
 from core.errors import CheckpointError, InputError
 from core.models import opening
+from core.studies import worker_cache  # noqa: F401 - it must not import the opener that a test replaces
 from core.studies.comparison import development
 from core.studies.comparison.development import OWN, bundled_curves, snapshots_of, spread_sentence
 from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings

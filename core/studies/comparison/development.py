@@ -267,7 +267,7 @@ def _beginnings(role: str, bound: float, labels: Sequence[str], ends: Sequence[n
     ]  # fmt: skip
 
 
-def _order_records(orders: "dict[str, scoring.development.RoleOrder]", labels: Sequence[str]) -> list[Result]:
+def _order_records(orders: "dict[str, RoleOrder]", labels: Sequence[str]) -> list[Result]:
     def label(median: float) -> str | None:
         return None if median != median else labels[int(median)]
 

@@ -45,7 +45,7 @@ class Alike:
     """Similarity of vectors and entropy of attention; NaN if an input has none.
 
     Attributes:
-        similarity: mean cosines of `core.scoring.similarity.KINDS`; layer 0 is embeddings. *Shape:* (kind, input,
+        similarity: mean cosines of PAIR_KINDS; layer 0 is embeddings. *Shape:* (kind, input,
             layer).
         entropy: divided by that of uniform attention, 0 to 1. *Shape:* (input, layer).
     """
