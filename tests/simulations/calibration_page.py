@@ -3,13 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core import __version__
 from tests.simulations.registry import Case, Outcome
 
+# by what a case expects: the heading, one sentence, the column of the rate, and the side on which the limit lies
 _SECTIONS = {
-    "nothing": ("Where nothing is", "claims in", "at most"),
-    "found": ("What is planted is found", "found in", "at least"),
-    "covers": ("Intervals hold the truth", "held in", "at least"),
-    "at most": ("Widths", "median", "at most"),
+    "nothing": (
+        "False claims",
+        "Share of simulated studies that claim an effect of at least one head although there is none.",
+        "studies with a claim",
+        "at most",
+    ),
+    "found": (
+        "Power",
+        "Share of planted effects, of twice the required size, that are found.",
+        "found",
+        "at least",
+    ),
+    "covers": (
+        "Coverage",
+        "Share of intervals that contain the true value.",
+        "intervals with the true value",
+        "at least",
+    ),
+    "at most": ("Widths", "Median width of the intervals.", "median width", "at most"),
 }
 
 
@@ -39,21 +56,21 @@ def lines_now(text: str) -> dict[tuple[str, str], Line]:
 def page(outcomes: Sequence[Outcome], listed: Sequence[Case], before: str) -> str:
     """The whole page: cases that were drawn as they came out, the others of `listed` as `before` has them."""
     lines = lines_now(before) | {(one.case.study, one.case.world): line_of(one) for one in outcomes}
-    parts = [_INTRODUCTION.replace("{sentences}", _sentences())]
-    for expected, (title, said, way) in _SECTIONS.items():
+    parts = [_INTRODUCTION.format(version=__version__, sentences=_sentences())]
+    for expected, (title, sentence, said, way) in _SECTIONS.items():
         of_kind = [case for case in listed if case.expected == expected]
-        parts += [f"## {title}", table(of_kind, lines, said, way)]
+        parts += [f"## {title}", sentence, table(of_kind, lines, said, way)]
     return "\n\n".join(parts) + "\n"
 
 
 def _sentences() -> str:
-    """Markdown: the sentences that are made of words, and what holds each."""
+    """Return the table of sentences about words in Markdown."""
     head, *rows = (f"| {' | '.join(cells)} |" for cells in _SENTENCES)
     return "\n".join((head, "|---|---|---|---|", *rows))
 
 
 def table(listed: Sequence[Case], lines: dict[tuple[str, str], Line], said: str, way: str) -> str:
-    """Markdown, one row a study and world; what is planted where something is to be found."""
+    """Return a table in Markdown with one row for each study and world."""
     is_known = any(case.planted for case in listed)
     head = ["study", "world", "inputs", *(["planted"] if is_known else []), "draws", said, f"limit ({way})", "within"]
     rows = [f"| {' | '.join(head)} |", f"|---|---|--:|{'---|' if is_known else ''}--:|--:|--:|---|"]
@@ -66,106 +83,61 @@ def table(listed: Sequence[Case], lines: dict[tuple[str, str], Line], said: str,
 
 
 _SENTENCES = (
-    ("sentence", "of", "asks for", "held by"),
+    ("sentence", "study", "made if", "tested in"),
     (
-        "the head page's *relates verb-object forward ...*",
+        "*One head*: relates verb-object forward",
         "relations",
-        "q < .05 of excess and contrast, .05 above the baseline",
+        "excess and contrast have q < .05, and the excess is at least .05",
         "tests/simulations/test_sentences.py",
     ),
     (
-        "its *looks at noun ...*, and its roles",
+        "*One head*: attends to nouns; roles",
         "features, roles",
-        "q < .05 of effect and contrast; three times the baseline",
+        "effect and contrast have q < .05; a role reaches three times its baseline",
         "tests/simulations/test_sentences.py",
     ),
-    ("its *frame score ..., above all four baselines*", "frame-heads", "four nulls, q < .05", "rows below"),
+    ("*One head*: frame score above all four baselines", "frame-heads", "all four tests have q < .05", "this page"),
     (
-        "headlines of relations and features; heads outlined in pictures",
+        "findings of *Relations* and *Token types*, and outlined heads",
         "relations, features",
-        "q < .05, above 0",
+        "the effect is above 0 and has q < .05",
         "tests/simulations/test_sentences.py",
     ),
     (
-        "the headline of gold trees, *finds nsubj*",
+        "*Syntactic relations*: finds nsubj",
         "dependencies",
-        "q < .05, chosen on dev, of test",
+        "a head chosen on dev has q < .05 on test",
         "tests/simulations/test_sentences.py",
     ),
     (
-        'the quick lookup, *looks from "he" to "gave"*',
+        "*Frame relations*: attends from *he* to *gave*",
         "frame lookup",
-        "the same head beside like places",
+        "the head exceeds its own attention at like distances",
         "tests/studies/test_distance_null.py",
     ),
     (
-        "*noun-pronoun*, *words-of-both* in reports",
+        "reports: *noun-pronoun*, *words-of-both*",
         "relations",
-        "q, or excess and contrast, corrected over heads",
-        "test_sentences.py; [claims.md](claims.md)",
+        "q < .05, or excess and contrast after correction over heads",
+        "tests/simulations/test_sentences.py",
     ),
     (
-        "other sentences of reports on words",
-        "features, change, knockout, probe, syntax",
-        "as [claims.md](claims.md) says",
-        "its worlds",
-    ),
-    (
-        "*looks at*, *looks along*, *the same word* of a head",
+        "hypotheses: *attends to*, *attends along*, *the same word*",
         "hypotheses",
-        "a control and a margin, on rows of their own",
+        "a control and a least effect, on inputs of their own",
         "tests/studies/test_hypotheses.py",
     ),
 )
 
-_INTRODUCTION = """# What is claimed where nothing is, and what is found
+_INTRODUCTION = """# Calibration
 
-For people who ask whether a p, an interval or a verdict of this app keeps its promise.
+Generated by `python -m tests.simulations --calibration` on version {version}.
 
-This page is written by
+Each row is one study in one simulated world, in which the truth is known; [simulations](../explanation/simulations.md)
+says how the worlds are made and what the limits mean.
 
-    python -m tests.simulations --calibration > calibration.md
+## Sentences about words
 
-(what is not drawn, by `--study` or `--world`, stands as docs/results/calibration.md has it) and, as
-{study: {world: {rate, draws, limit}}}, by `python -m tests.simulations --json` (`--quick` for the few draws of every
-test run; `--values FILE` keeps what was drawn, so that a long run can be stopped and taken up, and `--drawn` writes the
-page of that alone). A world is planted, a study is run in it, and what it claims is counted: over all heads and names
-together, so one wrong claim of one head is a wrong claim of the study. The seeds are 0 to the number of draws less one.
-A limit is how far a true rate of exactly 5 %
-(90 %, 93 %) goes in 99 of 100 such simulations of so many draws: few draws show that nothing is badly wrong, and not
-more.
+When a page or report makes a sentence about the words that a head attends to, and which test simulates it.
 
-Known worlds plant twice what the study asks for: twice its margin, or, of a test without one, twice the size that is
-just significant on so many rows, of which about half of the draws are found (a test in
-tests/simulations/test_calibration.py). Of planted maps all heads look along the links (at nouns, ...) beside noise of
-their own, with so many nats more in their scores before the softmax than elsewhere, and the share of heads that are
-claimed is counted (of dependencies, which ask for the best head alone, whether it is). A role has a margin, three times
-its baseline.
-
-Worlds of attention are encoders and decoders with weights made by hand (2 layers of 8 heads) on bundled rows, so that
-maps, words, tags and the studies' own code are real. What may be claimed there:
-
-| attention by | it is | it is not |
-|---|---|---|
-| nothing (uniform) | broad | a feature, relation, role, frame link, dependency |
-| distance alone | previous, next; [CLS], separators, first word (places) | kinds, roles, relations, frame links |
-| kind of word alone (nouns, verbs, content, first) | token types | a relation, a role, a frame link, a dependency |
-| noise of every pair | nothing | anything |
-| the same word again | same word, duplicate | another relation, another role |
-
-Worlds of effects, of shares, of runs and of heads together are drawn as what a study would have measured. Every study
-has a case here, or a reason not to (`tests/simulations/test_calibration.py`): `change`, `effective`, `development` and
-the gallery test nothing; `syntax` has the intervals of `probe`, `edge-effects` and `representation` those of
-`operators`, `translation` the test of `disable`; criteria of hypotheses are in
-[hypotheses](../explanation/hypotheses.md), the report's claims in
-[claims.md](claims.md).
-
-Sentences on words are made of these rows, and held to the same worlds:
-
-{sentences}
-
-What is not held: heads (or lengths of value vectors) that hang on the absolute place of a key, other than [CLS],
-separators and the first word, may be claimed for a kind of word that stands there (a noun before the last full stop);
-and a head that looks from one kind of word at another (from verbs at any noun) for the relation between them. An
-interval of accuracy or F1 with fewer than 5 flips is a bound, and pages do not show it: the widths below are of worlds
-with flips."""
+{sentences}"""
