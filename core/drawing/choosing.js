@@ -159,7 +159,7 @@ function savePicture(shownHere, kind, all) {
     else if (lines && !shown.signed) drawLines(pens, workbench, shown, frame);
     else drawMatrix(pens, workbench, shown, frameOf(shown, 760));
     const full = shown.signed ? shown.full / MIDDLE : view.scale === "own" && !all ? fullOf(workbench, shown, headIn(shown, view.head)) / 65535 : 1;
-    drawLegend(pens, theme, 8, layout.height + 6, { perMap: all && view.scale === "own", full, signed: shown.signed });
+    drawLegend(pens, theme, 8, layout.height + 6, { perMap: all && view.scale === "own" ? endOf(shown) : "", full, signed: shown.signed });
     const said = all ? `${shown.title}, all heads` : `${shown.title}, ${chosenHeads(view).map((name) => fullName(header, name)).join(" ")}`;
     pens.text(shortened(`${said}: ${header.caption}`, Math.floor(wide / 6)), 8, layout.height + LEGEND_HEIGHT + 16, { size: 11 });
   };

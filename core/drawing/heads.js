@@ -55,9 +55,16 @@ const offsetOf = (pane, index) => pane.offset + index * areaOf(pane);
 function fullOf(workbench, pane, index) {
   const own = workbench.view.scale === "own", { weights } = workbench;
   if (pane.signed) return own ? greatestDifference(weights, offsetOf(pane, index), areaOf(pane)) : pane.full;
-  const forced = forcedOf(pane);
-  return own ? greatestOf(weights, offsetOf(pane, index) + forced, areaOf(pane) - forced) : 65535;
+  if (!own) return 65535;
+  const forced = forcedOf(pane), [first, count] = [offsetOf(pane, index) + forced, areaOf(pane) - forced];
+  return (isLong(pane) && percentileOf(weights, first, count, percentOf(pane) / 100)) || greatestOf(weights, first, count);
 }
+
+// Of a long map about one cell in two queries lies above the strongest colour, so that one large weight hides no others.
+const LONG = 64; // tokens
+const isLong = (pane) => Math.max(pane.length, pane.keys) >= LONG;
+const percentOf = (pane) => Math.round(1000 * (1 - 0.5 / Math.max(pane.length, pane.keys))) / 10;
+const endOf = (pane) => (isLong(pane) ? `each map's percentile ${percentOf(pane)}` : "each map's maximum");
 
 const rampFor = (workbench, pane) => (pane.signed ? workbench.theme.differences : workbench.theme.ink);
 

@@ -91,6 +91,14 @@ function greatestOf(weights, offset, count) {
   return most;
 }
 
+const percentiles = new WeakMap(); // of weights: what was found of each map, which is asked for at every drawing
+
+function percentileOf(weights, offset, count, share) {
+  const found = percentiles.get(weights) || percentiles.set(weights, new Map()).get(weights);
+  if (!found.has(offset)) found.set(offset, weights.slice(offset, offset + count).sort()[Math.min(count - 1, Math.floor(share * count))]);
+  return found.get(offset);
+}
+
 // A difference of weights, -1 to 1, is sent as 0 to 65534 with no difference in the middle.
 const MIDDLE = 32767;
 const signedOf = (number) => (number - MIDDLE) / MIDDLE;
@@ -253,7 +261,7 @@ function pathsOf({ data, width, height }) {
 }
 
 // The scale, drawn beside every picture: what the two ends mean.
-function drawLegend(pen, theme, x, y, { perMap = false, width = 160, full = 1, signed = false } = {}) {
+function drawLegend(pen, theme, x, y, { perMap = "", width = 160, full = 1, signed = false } = {}) {
   pen.text(signed ? "difference" : "weight", x, y + 6, { size: 11 });
   const left = x + (signed ? 62 : 44);
   pen.gradient(left, y, width, 11, signed ? theme.differences : theme.ink);
@@ -265,7 +273,7 @@ function drawLegend(pen, theme, x, y, { perMap = false, width = 160, full = 1, s
     pen.text(perMap ? "" : `\u2212${most}`, left, y + 21, { size: 10 });
     return pen.text("0", left + width / 2, y + 21, { size: 10, align: "center" });
   }
-  const ends = perMap ? ["0", "each map's maximum"] : ["0", full === 1 ? "1" : full.toPrecision(2)];
+  const ends = perMap ? ["0", perMap] : ["0", full === 1 ? "1" : full.toPrecision(2)];
   pen.text(ends[0], left, y + 21, { size: 10, align: "center" });
   pen.text(ends[1], left + width, y + 21, { size: 10, align: perMap ? "right" : "center" });
   return perMap ? undefined : pen.text((full / 2).toPrecision(1), left + width / 2, y + 21, { size: 10, align: "center" });

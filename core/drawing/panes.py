@@ -185,6 +185,15 @@ def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
     return str(Head(int(layer), int(head), part))
 
 
+LONG = 64  # tokens from which on most weights are too small to be seen on a scale from 0 to 1; as in heads.js
+
+
+def usual_scale(panes: Sequence[Pane]) -> str:
+    """Return the colour scale that maps open on: "own" (each map's own) if any has LONG tokens, else "absolute"."""
+    longest = max(max(len(pane.tokens), len(pane.key_tokens or ())) for pane in panes)
+    return "own" if longest >= LONG else "absolute"
+
+
 def header_of(
     panes: Sequence[Pane], *, caption: str, head: str = "none", opened: Mapping[str, Any] | None = None, note: str = ""
 ) -> dict[str, Any]:
@@ -201,7 +210,7 @@ def header_of(
         "panes": [pane.header(int(offset)) for pane, offset in zip(panes, offsets, strict=False)],
         "caption": caption,
         "note": note,
-        "usual": {"head": head},
+        "usual": {"head": head, "scale": usual_scale(panes)},
         "opened": dict(opened or {}),
         "file": "maps-" + re.sub(r"[^\w.-]+", "-", panes[0].title).strip("-"),
     }

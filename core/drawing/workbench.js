@@ -81,8 +81,8 @@ function fitView({ view, header, parts }) {
 
 function makeBar(root) {
   const parts = { root }, labelled = (text, control) => make("label", {}, text, control);
-  parts.scale = make("select", { title: "Each map's own: from 0 to the largest weight of the map. The first token of a decoder sees only "
-    + "itself, so its weight of 1 is left out." }, new Option("0 to 1", "absolute"), new Option("each map's own", "own"));
+  parts.scale = make("select", { title: "Each map's own: from 0 to the largest weight of the map, or from 64 tokens on to a high percentile, "
+    + "which the scale names. The first token of a decoder sees only itself, so its weight of 1 is left out." }, new Option("0 to 1", "absolute"), new Option("each map's own", "own"));
   parts.score = make("select", { title: "A number per head to order and filter by" });
   parts.show = make("select", {}, new Option("in layers, others faint", "layers"), new Option("highest first", "highest"));
   parts.least = make("input", { type: "number", min: 0, max: 1, step: 0.05, value: 0 });
@@ -211,7 +211,7 @@ function drawColumn(workbench, column, room) {
   const legend = pane.signed ? 250 : 230;
   sized(parts.legend, legend, LEGEND_HEIGHT);
   drawLegend(canvasPen(parts.legend, legend, LEGEND_HEIGHT, scale, theme), theme, 0, 2,
-    { perMap: view.scale === "own", signed: pane.signed, full: pane.signed ? pane.full / MIDDLE : 1 });
+    { perMap: view.scale === "own" ? endOf(pane) : "", signed: pane.signed, full: pane.signed ? pane.full / MIDDLE : 1 });
   parts.one.hidden = view.head === null;
   parts.hint.hidden = view.head !== null || compared;
   if (view.head === null) return;

@@ -18,6 +18,7 @@ from core.store.database import Database
 from core.store.rows import from_json
 from core.store.runs import Provenance
 from tests.drawing.made import random_maps, random_pane
+from tests.pages.browsing import until
 
 pytestmark = pytest.mark.browser
 EVIL = '<img src=x onerror="window.owned=1"><script>window.owned=1</script>'
@@ -43,6 +44,30 @@ def opened(page, tmp_path):
     assert [url for url in asked if url.startswith("file:")] == shown
     assert said == []
     assert page.evaluate("window.owned") is None
+
+
+DARK = """(canvases) => {
+  const [canvas] = canvases.sort((a, b) => b.width * b.height - a.width * a.height);
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let dark = 0;
+  for (let k = 0; k < data.length; k += 4) dark += data[k] < 128;
+  return (4 * dark) / data.length;
+}"""
+
+
+def test_one_large_weight_does_not_hide_the_others_of_a_long_map_and_the_scale_says_so(opened):
+    weights = np.full((2, 2, 64, 64), 0.36 / 32)
+    weights[..., ::2] = 0.64 / 32
+    weights[..., 5, :] = 0.0
+    weights[..., 5, 5] = 1.0  # alone on the scale from 0 to 1, and on one that ends at the map's maximum
+    tokens = tuple(f"w{k}" for k in range(64))
+    pane = scored_pane("long", AttentionMaps(weights, tokens, (0,) * 64), first=0, separators=[63])
+    page = opened(maps_page([pane], MapsSource("long", "text", ""), head="none"))
+    expect(page.get_by_label("Colour")).to_have_value("own")
+    assert page.locator("canvas").evaluate_all(DARK) > 0.2
+    assert "percentile" in page.get_by_label("Colour").get_attribute("title")
+    page.get_by_label("Colour").select_option("absolute")
+    until(lambda: page.locator("canvas").evaluate_all(DARK) < 0.05)
 
 
 def test_hover_enlarge_and_lines_work_from_a_file_and_script_in_tokens_never_runs(opened):

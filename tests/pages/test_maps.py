@@ -137,8 +137,19 @@ def test_a_link_from_another_page_wins_over_what_the_session_had(app):
 def test_the_view_that_is_as_usual_stays_out_of_the_link(monkeypatch):
     kept = {"head": "L1H1", "text": "x"}
     monkeypatch.setattr(history.st, "query_params", kept)
-    maps_grid.keep_view({"head": "L2H2", "score": "entropy", "show": "layers", "least": 0, "scale": "own"}, "L2H2")
+    view = {"head": "L2H2", "score": "entropy", "show": "layers", "least": 0, "scale": "own"}
+    maps_grid.keep_view(view, "L2H2", "absolute")
     assert kept == {"text": "x", "score": "entropy", "scale": "own", "head": ""}  # one entry of the history, not two
+    maps_grid.keep_view(view | {"scale": "absolute"}, "L2H2", "own")
+    assert kept.get("scale") == "absolute", "of a long input the other scale is the usual one"
+    maps_grid.keep_view(view, "L2H2", "own")
+    assert "scale" not in kept
+
+
+@pytest.mark.parametrize(("tokens", "scale"), [(63, "absolute"), (64, "own")])
+def test_maps_of_64_tokens_and_more_open_on_the_scale_of_each_map(tokens, scale):
+    pane = maps_grid.Pane("m", 1, 1, ("a",) * tokens, b"\0\0" * tokens**2, causal=False)
+    assert maps_grid.header_of([pane], caption="")["usual"]["scale"] == scale
 
 
 def test_the_stored_example_is_what_the_bundled_encoder_computes():

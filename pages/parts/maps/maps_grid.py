@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.drawing.panes import Pane, header_of, scored_pane
+from core.drawing.panes import Pane, header_of, scored_pane, usual_scale
 from core.drawing.payload import packed
 from core.scoring.registry import HEAD_SCORES
 from pages.parts.maps.components import workbench_component
@@ -59,7 +59,7 @@ def show_kept(panes: Sequence[Pane], *, caption: str, key: str, head: str, note:
     """The same where it is the page's only workbench that the URL speaks of: its view stands there."""
     view = show_grid(panes, caption=caption, key=key, opened=opened_view(), head=head, note=note)
     if view:
-        keep_view(view, head)
+        keep_view(view, head, usual_scale(panes))
     return view
 
 
@@ -75,11 +75,11 @@ def opened_view() -> dict[str, Any]:
     return st.session_state["grid_opened"]
 
 
-def keep_view(view: Mapping[str, Any], head: str) -> None:
-    """Write the view into the URL; what is as usual stays out of it, `head` among it."""
+def keep_view(view: Mapping[str, Any], head: str, scale: str) -> None:
+    """Write the view into the URL; what is as usual stays out of it, `head` and `scale` among it."""
     if history.went_back():
         return  # the URL is right, and what the browser says of the view is of the moment before
-    usual = USUAL | {"head": head}
+    usual = USUAL | {"head": head, "scale": scale}
     history.keep({name: None if view[name] == usual[name] else str(view[name]) for name in usual if name in view})
 
 

@@ -175,7 +175,7 @@ def show(tools: DeltaGenerator) -> None:
     with maps:
         show_table(table.head(MOST), height=300)
         st.caption(
-            f"The {min(MOST, len(table))} least sure of {counted(len(table), 'maps')}. To train on these soft labels, "
+            f"The {counted(min(MOST, len(table)), 'maps')} with the lowest probability. To train on these soft labels, "
             "choose the method on the Classifier page, under One label a map by."
         )
         show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels")

@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core import findings
 from core.attention import Head
 from core.drawing.page import MapsSource, grid_of, maps_page
-from core.drawing.panes import Pane, telling_head
+from core.drawing.panes import Pane, telling_head, usual_scale
 from core.drawing.payload import as_bytes
 from core.scoring.heads import SpecialPositions
 from core.scoring.long_scores import long_even_scores, long_scores
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- A prompt of up to thousands of tokens
 
 
-OWN = {"scale": "own"}  # among thousands of tokens most weights are too small to be seen on a scale to 1
+OWN = {"scale": "own"}  # of a window into thousands of tokens, whose weights are too small to be seen on a scale to 1
 
 
 def reaches(name: str, part: str) -> bool:
@@ -51,10 +51,10 @@ def show_long(name: str, chosen: Input) -> None:
         f"{len(blocks.tokens):,} tokens in blocks of {blocks.block}: each cell is the greatest weight from its queries "
         "to its keys. Click a cell of the enlarged head to see its weights below, computed again."
     )
-    opened = OWN | maps_grid.opened_view()
+    opened = maps_grid.opened_view()
     view = maps_grid.show_grid([pane], caption=str(chosen)[:200], head=first, key="long", opened=opened, note=note)
     if view:
-        maps_grid.keep_view(view, first)
+        maps_grid.keep_view(view, first, usual_scale([pane]))
     if (head_name := (view or opened).get("head", first)) != "none":
         _window(name, chosen, Head.parse(head_name), blocks.tokens, _corner(view, blocks.block, len(blocks.tokens)))
     st.caption(f"{plain(name)} · {layers} layers of {heads} heads · {len(blocks.tokens):,} tokens · n = 1 input")
@@ -168,7 +168,7 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
         result.panes, caption=str(chosen)[:200], opened=opened, head=first, key="grid", note=result.note
     )
     if view:
-        maps_grid.keep_view(view, telling)
+        maps_grid.keep_view(view, telling, usual_scale(result.panes))
     head = (view or opened).get("head", first)
     if not view and head != telling:
         history.keep({"head": head})
