@@ -131,7 +131,7 @@ def _refuse_half_characters(words: list[str]) -> None:
     """Refuse arguments that are not UTF-8, which contain surrogates and cannot be stored or printed."""
     for word in words:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
-            raise InputError(f"Arguments must be UTF-8 text; got {word!r}. Correct it.")
+            raise InputError(f"Command-line arguments must be UTF-8 text; got {word!r}. Retype this argument.")
 
 
 if __name__ == "__main__":

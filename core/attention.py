@@ -87,7 +87,10 @@ class Head(tuple[int, int]):
         """Parse "L7H6" or "Enc L7H6" (one-based, any case, spaces allowed)."""
         match = _NAME.match(name)
         if not match or "0" in (match[2].lstrip("0") or "0", match[3].lstrip("0") or "0"):
-            raise InputError(f'A head must be named like L7H6, counted from 1; got "{name}". Give layer and head.')
+            raise InputError(
+                f'A head must be named by its layer and number, counted from 1, such as L7H6; got "{name}". '
+                "Correct the name."
+            )
         parts = {short.lower(): part for part, short in PARTS.items()}
         return cls(int(match[2]) - 1, int(match[3]) - 1, parts[match[1].lower()] if match[1] else "")
 
@@ -96,7 +99,7 @@ class Head(tuple[int, int]):
         if not (0 <= self.layer < layers and 0 <= self.head < heads):
             raise InputError(
                 f"A head of this checkpoint must be from {Head(0, 0, self.part)} to "
-                f"{Head(layers - 1, heads - 1, self.part)}; got {self}. Choose one of them."
+                f"{Head(layers - 1, heads - 1, self.part)}; got {self}. Choose another head."
             )
         return self
 
@@ -106,8 +109,8 @@ def attends(head: Head, attending: Sequence[int]) -> Head:
     if attending and head.layer not in attending:
         numbers = ", ".join(str(layer + 1) for layer in attending)
         raise InputError(
-            f"The layer of a head must have attention; in this checkpoint, layer {head.layer + 1} of {head} has "
-            f"none. Choose a head of layer {numbers}."
+            f"A head must be in a layer with attention; {head} is in layer {head.layer + 1}, which has none "
+            f"in this checkpoint. Choose a head of layer {numbers}."
         )
     return head
 
@@ -162,13 +165,14 @@ class AttentionMaps:
         shape = self.weights.shape
         if len(shape) != 4 or (self.key_tokens is None and shape[2] != shape[3]):
             raise InputError(
-                f"Attention maps must have the axes {AXES} with as many queries as keys; got "
-                f"{shape}. Pass the maps of one input."
+                f"Attention maps must have the axes {AXES} with as many queries as keys; got the shape "
+                f"{shape}. Pass the maps of a single input."
             )
         if not len(self.tokens) == len(self.segments) == shape[2] or len(self.keys) != shape[3]:
             raise InputError(
-                f"Maps of {shape[2]} queries and {shape[3]} keys need as many tokens, segments and key tokens; "
-                f"got {len(self.tokens)}, {len(self.segments)} and {len(self.keys)}. Pass one for each."
+                f"Maps with {shape[2]} queries and {shape[3]} keys need {shape[2]} tokens, {shape[2]} "
+                f"segments and {shape[3]} key tokens; got {len(self.tokens)}, {len(self.segments)} and "
+                f"{len(self.keys)}. Give one token and segment per query, and one key token per key."
             )
         sums = self.seen.sum(-1, dtype=np.float64)
         off = np.abs(sums - 1)
@@ -176,8 +180,9 @@ class AttentionMaps:
             layer, head, query = np.unravel_index(np.nanargmax(np.where(np.isnan(off), np.inf, off)), off.shape)
             own = self.attending[layer] if self.attending else int(layer)
             raise InputError(
-                f"Every row of an attention map must sum to 1; {Head(own, int(head), self.part)} query {query} "
-                f"sums to {sums[layer, head, query]:.3f}. Turn dropout off, and crop the padding."
+                f"Every row of an attention map must sum to 1; the row of query {query} in "
+                f"{Head(own, int(head), self.part)} sums to {sums[layer, head, query]:.3f}. Turn off "
+                "dropout, and remove padding tokens."
             )
 
     @property

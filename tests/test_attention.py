@@ -21,7 +21,7 @@ def test_heads_are_named_from_1_and_counted_from_0():
 
 @pytest.mark.parametrize("name", ["", "7-6", "L0H1", "L1H0", "L1", "H1L1", "L-1H1", "<b>", "L1H2H3"])
 def test_other_names_are_refused(name):
-    with pytest.raises(InputError, match="named like L7H6"):
+    with pytest.raises(InputError, match="such as L7H6"):
         Head.parse(name)
 
 
@@ -39,7 +39,7 @@ def test_maps_are_accepted_when_rows_sum_to_1():
 def test_rows_that_do_not_sum_to_1_are_named():
     weights = np.full((2, 2, 4, 4), 0.25, dtype=np.float32)
     weights[1, 0, 2] = [0.25, 0.25, 0.25, 0.22]
-    with pytest.raises(InputError, match=r"L2H1 query 2 sums to 0\.970"):
+    with pytest.raises(InputError, match=r"row of query 2 in L2H1 sums to 0\.970"):
         maps(weights)
 
 
@@ -53,7 +53,7 @@ def test_nan_never_passes():
 def test_shapes_and_tokens_must_agree():
     with pytest.raises(InputError, match="as many queries as keys"):
         maps(np.ones((1, 1, 2, 3), dtype=np.float32) / 3)
-    with pytest.raises(InputError, match="as many tokens"):
+    with pytest.raises(InputError, match="Give one token and segment per query"):
         AttentionMaps(np.ones((1, 1, 1, 1), dtype=np.float32), ("a", "b"), (0, 0))
 
 

@@ -110,8 +110,8 @@ def example_grids(checkpoints: Sequence[str]) -> GridTabs:
 def _captured(checkpoint: str, weights_hash: str) -> Example:
     if len(parts_of(checkpoint)) > 1:
         raise InputError(
-            f"The maps of {checkpoint} are in three sets of heads, which this file cannot show. Save "
-            "them from the page Attention maps."
+            f"{checkpoint} is an encoder-decoder with three sets of heads, which this file cannot show. Save "
+            "its maps from the page Attention maps."
         )
     if not _on_disk(checkpoint):
         raise CheckpointError(f"The maps of {checkpoint} are not shown because the checkpoint is not on this disk.")
@@ -119,7 +119,8 @@ def _captured(checkpoint: str, weights_hash: str) -> Example:
     opened = models.opening.open_checkpoint(checkpoint)
     if weights_hash and opened.weights_hash != weights_hash:
         raise CheckpointError(
-            f"The maps of {checkpoint} are left out because its weights have changed since this result."
+            f"The maps of {checkpoint} are left out because the weights of this checkpoint have changed "
+            "since the result was computed."
         )
     encoding = opened.encode(TEXT, PAIR)
     return Example(encoding, capture.running.capture(opened, encoding))

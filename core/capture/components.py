@@ -42,7 +42,8 @@ class LayerBlock(NamedTuple):
         """Return itself. Raises InputError if a model of this size does not have it."""
         if not 0 <= self.layer < layers:
             raise InputError(
-                f"A layer of this checkpoint must be one of L1 to L{layers}; got {self}. Choose one of them."
+                f"The layer must be from L1 to L{layers}, the last layer of this checkpoint; got {self}. "
+                "Choose one of these layers."
             )
         return self
 

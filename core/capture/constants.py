@@ -78,14 +78,14 @@ def optimal_constants(
     """
     if not encodings or len(encodings) != len(labels):
         raise InputError(
-            f"Every example must have one label; got {len(encodings)} examples and {len(labels)} "
-            "labels. Give one label for each."
+            f"Every example must have one label; got {len(encodings)} examples and {len(labels)} labels. "
+            "Give one label per example."
         )
     stack = stack_of(checkpoint, getattr(torch, checkpoint.dtype), gradients=True)
     if stack is None:
         raise CheckpointError(
-            f"Optimal constants need a BERT- or GPT-2-like classifier; {checkpoint.name} is not one. Choose the "
-            "ablation method mean instead."
+            'The ablation method "constant" needs a classifier with the architecture of BERT or GPT-2; '
+            f'{checkpoint.name} is not one. Choose the method "mean" instead.'
         )
     means = mean_outputs(checkpoint, encodings)
     buckets = _buckets(stack, encodings, labels)

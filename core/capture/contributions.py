@@ -339,13 +339,13 @@ def take_head_inputs(
     kind = checkpoint.family.model_type
     if not is_interceptable(checkpoint):
         raise InterventionError(
-            f"Score decomposition needs transformers' attention interface, which {kind} does not use. Choose "
-            "another checkpoint."
+            "Decomposing attention scores needs a model that uses the attention interface of transformers; "
+            f"{kind} does not. Choose another checkpoint."
         )
     if checkpoint.dtype not in EXACT_DTYPES:
         raise InterventionError(
-            f"Score decomposition needs float32 or float64; {checkpoint.name} is open in {checkpoint.dtype}. Open "
-            "it in float32."
+            f"Decomposing attention scores needs float32 or float64; {checkpoint.name} is open in "
+            f"{checkpoint.dtype}. Open it in float32."
         )
     heads = checkpoint.head_set(part)
     wanted = frozenset(range(heads.layers) if layers is None else layers)
@@ -451,9 +451,9 @@ class _Reading:
 
     def _not_exact(self) -> InterventionError:
         return InterventionError(
-            f"The scores of {self.checkpoint.family.model_type} are no sum of what its components wrote (a soft cap, a "
-            "sink, quantised weights or a block of another kind): they cannot be taken apart exactly; choose a "
-            "checkpoint like BERT, RoBERTa, GPT-2 or LLaMA in float32."
+            f"The attention scores of {self.checkpoint.family.model_type} models cannot be decomposed "
+            "exactly, because they are not a plain sum (soft cap, attention sink, quantised weights or "
+            "another kind of sublayer). Choose a checkpoint like BERT, RoBERTa, GPT-2 or LLaMA in float32."
         )
 
 

@@ -111,12 +111,15 @@ def ends_of(name: str) -> tuple[Head, Head, str]:
     sender, arrow, rest = name.partition(">")
     reader, dot, kind = rest.partition(".")
     if not arrow or not dot or kind not in INPUTS:
-        raise InputError(f'An edge must be written like L1H2>L3H4.q, with q, k or v; got "{name[:40]}". Correct it.')
+        raise InputError(
+            "An edge must be written as sender, reader and input (q, k or v), such as L1H2>L3H4.q; got "
+            f'"{name[:40]}". Correct it.'
+        )
     ends = Head.parse(sender.strip()), Head.parse(reader.strip())
     if ends[0].layer >= ends[1].layer:
         raise InputError(
-            f"The reader of an edge must be in a later layer than its sender; got {ends[0]} and {ends[1]}. Name a "
-            "head of a later layer."
+            f"An edge must lead to a head in a later layer; got an edge from {ends[0]} to {ends[1]}. Name a "
+            "head of a later layer as its end."
         )
     return (*ends, kind)
 

@@ -20,8 +20,8 @@ def refuse_no_number(
     if not bool(torch.isfinite(numbers).all()):
         row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()
         raise CheckpointError(
-            f"{what} must be numbers; {Head(layer, head + row)} has one that is none (NaN or infinite) at "
-            f"token {query + place + 1}: the weights are broken, or too large for this dtype; try float32."
+            f"{what} must be finite numbers; {Head(layer, head + row)} has a NaN or infinite value at token "
+            f"{query + place + 1}. The weights are damaged or too large for this dtype. Try float32."
         )
 
 

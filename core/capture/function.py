@@ -283,7 +283,7 @@ def _by_rows(
     query, key, value = states
     if run.head_changes or run.cuts or run.gates is not None:
         raise InterventionError(
-            "Heads cannot be changed on an input that is too long for whole maps. Shorten the input."
+            "Heads cannot be ablated or patched if the input is too long for full attention maps. Shorten the input."
         )
     outputs, length = [], query.shape[2]
     for start in range(0, length, run.rows or length):
@@ -318,8 +318,8 @@ def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
     """
     if (scores.amax(-1) <= torch.finfo(scores.dtype).min / 2).any():
         raise InterventionError(
-            "A knockout must leave every query a key that it sees; in a layer that sees only a window, one is left "
-            "none: cut fewer edges, or do not renormalise."
+            "An attention knockout must leave every query at least one key; in a layer with windowed "
+            "attention, a query has none left. Cut fewer edges, or do not renormalise."
         )
 
 

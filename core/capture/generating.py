@@ -89,7 +89,8 @@ class Generated:
     def _recent(self, taken: list[GenerationStep]) -> AttentionMaps:
         if not taken:
             raise InputError(
-                f"A prompt of more than {WHOLE} tokens has no maps before the first new token. Generate a token first."
+                f"A prompt of more than {WHOLE} tokens has no attention maps before the first new token. "
+                "Generate a token first."
             )
         earlier = len(self.prompt) + len(taken) - WHOLE + 1  # tokens that share the first key
         length = taken[-1].rows.shape[-1]  # all tokens, and a sink
@@ -122,8 +123,9 @@ def check_prompt(checkpoint: Checkpoint, prompt: Encoding, new: int) -> None:
     length = len(prompt) + prompt.cut
     if length + new > checkpoint.max_length:
         raise InputError(
-            f"Prompt and answer must fit into the {checkpoint.max_length} tokens of the context of {checkpoint.name}; "
-            f"the prompt has {length} and {new} more are asked for: shorten the prompt or the answer."
+            f"Prompt and new tokens must fit into the context of {checkpoint.name} ({checkpoint.max_length} "
+            f"tokens); the prompt has {length} tokens, and {new} new ones were requested. Shorten the "
+            "prompt, or request fewer tokens."
         )
 
 

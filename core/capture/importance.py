@@ -90,13 +90,13 @@ def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: 
     """Raise CheckpointError without a classifier, and InputError if examples and labels do not match."""
     if checkpoint.labels is None:
         raise CheckpointError(
-            f"Importance needs a classifier; {checkpoint.name} has no classification head. Open a fine-tuned "
-            "checkpoint."
+            f"Head importance needs a classifier; {checkpoint.name} has no classification head. Open a "
+            "fine-tuned checkpoint."
         )
     if not encodings or len(encodings) != len(labels):
         raise InputError(
-            f"Every example must have one label; got {len(encodings)} examples and {len(labels)} "
-            "labels. Give one label for each."
+            f"Every example must have one label; got {len(encodings)} examples and {len(labels)} labels. "
+            "Give one label per example."
         )
 
 

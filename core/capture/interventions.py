@@ -131,7 +131,7 @@ def head_changes_of(
             head_changes.setdefault(layer, []).append(HeadChange(intervention.operator, row, outputs, places))
         if twice := seen & intervention.heads:
             raise InterventionError(
-                f"A head must have one ablation method at a time; {min(twice)} has two. Remove one of them."
+                f"A head can have only one ablation method; {min(twice)} has two. Remove one of them."
             )
         seen |= intervention.heads
     return head_changes
@@ -142,8 +142,9 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
     theirs = getattr(source, "weights_hash", "")
     if theirs and weights_hash and theirs != weights_hash:
         raise InterventionError(
-            f"Replacement outputs must come from the same weights; got {theirs[:8]} for a model with "
-            f"{weights_hash[:8]}. Compute them with the same checkpoint."
+            "The outputs that replace those of ablated heads must come from the same weights; got weights "
+            f"{theirs[:8]} for a model with weights {weights_hash[:8]}. Compute the outputs with the same "
+            "checkpoint."
         )
 
 
@@ -205,8 +206,9 @@ def _keys_are_left(edges: Bool[Tensor, "batch query key"], some: Sequence[Encodi
     if len(empty):
         row, query = empty[0].tolist()
         raise InterventionError(
-            f'A knockout must leave every query a key; position {query + 1} ("{some[row].tokens[query]}") of "'
-            f'{some[row].text[:40]}" is left none: cut fewer edges, or do not renormalise.'
+            f"An attention knockout must leave every query at least one key; position {query + 1} "
+            f'("{some[row].tokens[query]}") of "{some[row].text[:40]}" has none left. Cut fewer edges, or do '
+            "not renormalise."
         )
 
 
@@ -228,8 +230,8 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
     if name in FROM_REFERENCE or source is not None:
         other = f"that of {source.operator}" if source is not None else "none"
         raise InterventionError(
-            f'The ablation method "{name}" needs outputs from its own reference inputs; got {other}. Name '
-            "examples to compute them from."
+            f'The ablation method "{name}" needs head outputs that were computed for this method on '
+            f"reference inputs; got {other}. Name examples to compute them from."
         )
     known_operator(name)
     if name == "next" and causal:
@@ -250,13 +252,13 @@ def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None
             continue
         if part == "cross" and change.operator in _OFFSETS:
             raise InterventionError(
-                f"The ablation method {change.operator} is undefined for cross attention, which attends to "
-                "another sentence. Choose disable, zero or first."
+                f"The ablation method {change.operator} is undefined for cross attention, whose keys belong "
+                "to another sentence. Choose disable, zero or first."
             )
         if change.source is not None:
             raise InterventionError(
-                f'The ablation method "{change.operator}" needs inputs of one sentence; an encoder-decoder has '
-                "two. Choose disable or zero."
+                f'The ablation method "{change.operator}" needs a model with one input sequence; an '
+                "encoder-decoder has two. Choose disable or zero."
             )
 
 

@@ -81,7 +81,8 @@ def edges_of(kind: str, *, causal: bool) -> NamedEdges:
     """Return the edges of a kind. Raises InputError if it is unknown, or "next" in causal models."""
     if kind not in EDGES:
         raise InputError(
-            f'Edges to cut must be one of {", ".join(EDGES)}, or chosen words; got "{kind}". Choose one of them.'
+            f"The edges to cut must be one of {', '.join(EDGES)}, or edges between chosen words; got "
+            f'"{kind}". Choose one of them.'
         )
     if causal and kind == "next":
         raise InputError('The edges "next" do not exist in a causal model. Choose current or previous.')
@@ -95,8 +96,8 @@ def between(queries: Sequence[int], keys: Sequence[int]) -> Callable[[Encoding],
     """
     if not queries or not keys:
         raise InputError(
-            "A knockout of words must have query words and key words; one of the two lists is "
-            "empty. Choose words for both."
+            "Cutting edges between words needs query words and key words; one of the two lists is empty. "
+            "Choose words for both."
         )
 
     def edges(encoding: Encoding) -> Tensor:

@@ -36,8 +36,8 @@ def logits_at(
     logits = getattr(output, "logits", None)
     if logits is None:
         raise CheckpointError(
-            f"Patching needs logits; {checkpoint.name} has no head that returns any. Open a fine-tuned classifier "
-            "or a language model."
+            f"Activation patching needs logits; {checkpoint.name} has neither a classification head nor a "
+            "language model head. Open a fine-tuned classifier or a language model."
         )
     return {k: logits[row] if logits.dim() == 2 else logits[row, places[k]] for row, k in enumerate(inputs)}
 

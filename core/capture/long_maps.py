@@ -124,8 +124,8 @@ def window(
     for start, end in (queries, keys):
         if not 0 <= start < end <= len(encoding) or end - start > WINDOW:
             raise InputError(
-                f"A window must have 1 to {WINDOW} tokens on each side and be inside the input of {len(encoding)} "
-                f"tokens; got {start + 1} to {end}. Choose another window."
+                f"A window of a map must have 1 to {WINDOW} queries and keys and lie inside the input of "
+                f"{len(encoding)} tokens; got tokens {start + 1} to {end}. Choose another window."
             )
     kept: list[np.ndarray] = []
     seen = [0]
@@ -145,8 +145,8 @@ def refuse_cut(checkpoint: Checkpoint, encoding: Encoding) -> None:
     """Raise InputError for a prompt beyond the context."""
     if encoding.cut:
         raise InputError(
-            f"A prompt must fit into the {checkpoint.max_length} tokens of the context of {checkpoint.name}; it has "
-            f"{len(encoding) + encoding.cut}: shorten it."
+            f"A prompt must fit into the context of {checkpoint.name} ({checkpoint.max_length} tokens); got "
+            f"{len(encoding) + encoding.cut} tokens. Shorten the prompt."
         )
 
 

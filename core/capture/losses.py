@@ -89,8 +89,8 @@ def effects(
     labels = rows.labels
     if len(rows.encodings) != len(labels):
         raise InputError(
-            f"Every example must have one label; got {len(rows.encodings)} examples and "
-            f"{len(labels)} labels. Give one label for each."
+            f"Every example must have one label; got {len(rows.encodings)} examples and {len(labels)} "
+            "labels. Give one label per example."
         )
     computing = Computing(dtype=dtype, packed=True)
     swept = sweep(checkpoint, rows.encodings, variants, operator, source=source, computing=computing)
@@ -100,8 +100,9 @@ def effects(
     if unknown:
         row = rows.names[unknown[0]] if rows.names else f"number {unknown[0] + 1}"
         raise InputError(
-            f"The loss of every row must be a number; that of row {row} is not ({len(unknown)} of {losses.shape[1]} "
-            "rows): look at its label and text, or at the checkpoint's weights."
+            f"The loss of every example must be a finite number; for {len(unknown)} of {losses.shape[1]} "
+            f"examples it is not, such as example {row}. Check its label and text, and the weights of the "
+            "checkpoint."
         )
     return Effects(plain, changed - plain, swept.plain, swept.changed, swept.fast, swept.dtype)
 
@@ -127,12 +128,13 @@ def first_order(
     operator_of(operator, causal=checkpoint.causal, source=source)
     if checkpoint.labels is None:
         raise CheckpointError(
-            f"First-order effects need a classifier; {checkpoint.name} has none. Open a fine-tuned checkpoint."
+            f"First-order effects need a classifier; {checkpoint.name} has no classification head. Open a "
+            "fine-tuned checkpoint."
         )
     if not encodings or len(encodings) != len(labels):
         raise InputError(
-            f"Every example must have one label; got {len(encodings)} examples and {len(labels)} "
-            "labels. Give one label for each."
+            f"Every example must have one label; got {len(encodings)} examples and {len(labels)} labels. "
+            "Give one label per example."
         )
     slopes = torch.zeros(checkpoint.layers, checkpoint.heads, len(encodings), dtype=torch.float64)
     for inputs in batches(encodings, BATCH_TOKENS // 2):

@@ -201,8 +201,8 @@ def _writers(checkpoint: Checkpoint) -> list[nn.Module]:
     modules = output_modules(checkpoint)
     if not modules:
         raise InputError(
-            "Norm-based attention needs the values and output projection of every head, which cannot be reached "
-            f"in the family {checkpoint.family.model_type}. Choose a BERT- or GPT-2-like checkpoint."
+            "Norm-based attention needs the values and the output projection of every head, which cannot be "
+            f"read from {checkpoint.family.model_type} models. Choose a checkpoint like BERT or GPT-2."
         )
     return modules
 

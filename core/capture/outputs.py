@@ -43,8 +43,8 @@ def layer_outputs(
             states = checkpoint.model(**tensors, output_hidden_states=True).hidden_states
         if states is None or len(states) != checkpoint.layers + 1:
             raise InterventionError(
-                f"Probing needs the output of every layer, which {checkpoint.family.model_type} does not return. "
-                "Choose a BERT- or GPT-2-like checkpoint."
+                f"Probing needs the output of every layer, which {checkpoint.family.model_type} models do "
+                "not return. Choose a checkpoint like BERT or GPT-2."
             )
         yield chosen, torch.stack([state.float().cpu() for state in states])
 
@@ -70,8 +70,8 @@ def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "bat
     """
     if not is_interceptable(checkpoint):
         raise InterventionError(
-            "Heads' outputs can only be read through transformers' attention interface, which "
-            f"{checkpoint.family.model_type} does not use. Choose another checkpoint."
+            "Head outputs can only be read from models that use the attention interface of transformers; "
+            f"{checkpoint.family.model_type} models do not. Choose another checkpoint."
         )
     kept: list[Tensor] = []
     with torch.no_grad(), prepared(checkpoint) as run:
@@ -155,10 +155,10 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
     """
     if not encodings:
         raise InputError(
-            "Mean ablation needs at least one reference input; got none. Name examples to compute it from."
+            "Mean ablation needs at least one reference input; got none. Name examples from which the mean is computed."
         )
     if by not in BY:
-        raise InputError(f'A mean must be by {", ".join(BY)}; got "{by}". Choose one of them.')
+        raise InputError(f'Mean ablation can average by {", ".join(BY)}; got "{by}". Choose one of them.')
     # Sums [layer, class or position, head, dim] and counts, in float64.
     groups = len(CLASSES) if by == "class" else max(len(encoding) for encoding in encodings) if by == "position" else 1
     sums, counts = torch.zeros(0), torch.zeros(groups, dtype=torch.float64)
@@ -259,14 +259,14 @@ class Alignment:
         """Return itself. Raises InputError if it is empty or has positions outside the inputs."""
         if not self.pairs:
             raise InputError(
-                f'Two inputs for patching must share positions; "{first.text[:40]}" and "{second.text[:40]}" '
-                "share none. Choose inputs that differ in a few words."
+                f'The two inputs of a pair must have positions in common; "{first.text[:40]}" and '
+                f'"{second.text[:40]}" have none. Choose inputs that differ in a few words.'
             )
         for side, (encoding, name) in enumerate(((first, "first"), (second, "second"))):
             beyond = [pair[side] for pair in self.pairs if not 0 <= pair[side] < len(encoding)]
             if beyond:
                 raise InputError(
-                    f"A position of the {name} input must be from 1 to {len(encoding)}; got {beyond[0] + 1}. "
+                    f"A position in the {name} input must be from 1 to {len(encoding)}; got {beyond[0] + 1}. "
                     "Choose a position that both inputs have."
                 )
         return self
@@ -281,8 +281,8 @@ def check_pairs(
     """
     if not firsts or not len(firsts) == len(seconds) == len(alignments):
         raise InputError(
-            f"{wanting} pairs of inputs with one alignment each; got {len(firsts)} first inputs, {len(seconds)} "
-            f"second inputs and {len(alignments)} alignments. Give equal numbers."
+            f"{wanting} pairs of inputs with one alignment per pair; got {len(firsts)} first inputs, "
+            f"{len(seconds)} second inputs and {len(alignments)} alignments. Give equal numbers of each."
         )
     for first, second, alignment in zip(firsts, seconds, alignments, strict=True):
         alignment.within(first, second)

@@ -68,8 +68,8 @@ def everywhere(first: Encoding, second: Encoding) -> Alignment:
     """Align all positions of two inputs of equal length. Raises InputError for unequal lengths."""
     if len(first) != len(second):
         raise InputError(
-            f"Inputs must have equal length to align all positions; got {len(first)} and {len(second)} tokens. "
-            "Align them by words instead."
+            f"Inputs must have the same number of tokens to be aligned by position; got {len(first)} and "
+            f"{len(second)} tokens. Align them by words instead."
         )
     return Alignment(tuple((k, k) for k in range(len(first))))
 

@@ -53,8 +53,8 @@ def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
             hook.remove()
     if len(projections) != checkpoint.layers or len({id(projection) for projection in projections}) != len(projections):
         raise InterventionError(
-            f"Pruning needs a separate output projection in every layer, which {checkpoint.family.model_type} "
-            "does not have. Use the ablation method zero instead."
+            "Pruning needs a separate output projection in every layer, which "
+            f'{checkpoint.family.model_type} models do not have. Use the ablation method "zero" instead.'
         )
     return projections
 
@@ -80,7 +80,10 @@ def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Pat
             f"The folder of a pruned checkpoint must be new or empty; {target} contains files. Choose another folder."
         )
     if getattr(checkpoint.model.config, POOLING_KEY, None):
-        raise CheckpointError("Checkpoints with a custom pooling cannot be pruned. Use [CLS] or the last token.")
+        raise CheckpointError(
+            "Checkpoints with custom pooling cannot be pruned; only pooling by [CLS] or the last token is "
+            "supported. Choose another checkpoint."
+        )
     # All weights, copied where heads are removed.
     weights = dict(checkpoint.model.state_dict())
     names = {id(module): name for name, module in checkpoint.model.named_modules()}

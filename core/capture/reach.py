@@ -93,8 +93,9 @@ def before_softmax(run: AttentionRun, model_type: str, flat: Sequence[int] = ())
     """
     if any(head_change.given is not None for head_changes in run.head_changes.values() for head_change in head_changes):
         raise InterventionError(
-            "Ablation methods that replace heads' outputs need transformers' attention interface, which "
-            f"{model_type} does not use. Choose disable, zero, previous, current, next or first."
+            "Ablation methods that replace head outputs need a model that uses the attention interface of "
+            f"transformers; {model_type} models do not. Choose disable, zero, previous, current, next or "
+            "first."
         )
     with _BeforeSoftmax(run, flat):
         yield run
@@ -198,9 +199,9 @@ def _refuse_changes(checkpoint: Checkpoint, run: AttentionRun) -> None:
     changing = run.head_changes or run.cuts or run.gates is not None
     if changing or run.mixer or run.reporter or run.opener or run.nudged:
         raise InterventionError(
-            f"Heads cannot be changed in {checkpoint.family.model_type} models: they do not compute attention through "
-            "transformers' attention interface or in one softmax a layer. Only their maps can be observed; choose "
-            "another checkpoint for interventions."
+            f"Heads of {checkpoint.family.model_type} models cannot be ablated or patched, because these "
+            "models use neither the attention interface of transformers nor one softmax per layer. Only "
+            "their maps can be shown. Choose another checkpoint for interventions."
         )
 
 

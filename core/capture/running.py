@@ -338,8 +338,9 @@ def _outputs_checked(checkpoint: Checkpoint) -> Iterator[None]:
         if threading.get_ident() == thread and isinstance(values, Tensor) and has_no_numbers(values):
             handle.remove()
             raise CheckpointError(
-                f"The outputs of {checkpoint.name} must be numbers; {_first_broken(model, inputs)} computes NaN or "
-                "infinite values. Open the checkpoint as float32, or check what was put in place of its heads."
+                f"The outputs of {checkpoint.name} must be finite numbers; {_first_broken(model, inputs)} "
+                "computes NaN or infinite values. Open the checkpoint as float32, or check the values that "
+                "replace the outputs of its heads."
             )
 
     handle = model.register_forward_hook(check, with_kwargs=True)
@@ -368,8 +369,8 @@ def refuse_sinks(checkpoint: Checkpoint) -> None:
     """Raise InterventionError if attention has a sink, for statistics of weights among tokens."""
     if checkpoint.family.sinks:
         raise InterventionError(
-            f"This statistic needs rows that sum to 1 over tokens; {checkpoint.family.model_type} gives a part of "
-            "every row to a sink. Look at its maps, or ablate its heads."
+            f"This statistic needs attention rows that sum to 1 over tokens; {checkpoint.family.model_type} "
+            "models give part of every row to an attention sink. Look at the maps, or ablate heads."
         )
 
 

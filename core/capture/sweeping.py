@@ -316,7 +316,7 @@ def sweep(
     name = computing.dtype or checkpoint.dtype
     if name not in DTYPES:
         raise InputError(
-            f'The arithmetic of an ablation must be one of {", ".join(DTYPES)}; got "{name}". Choose one of them.'
+            f'The number format of an ablation must be one of {", ".join(DTYPES)}; got "{name}". Choose one of them.'
         )
     stack = stack_of(checkpoint, arithmetic(checkpoint.device, getattr(torch, name)))
     stack = stack if stack is None or place is None else replace(stack, place=place)
@@ -352,12 +352,14 @@ def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Ope
         attends(head, checkpoint.attending)
     if not wanted:
         raise InputError(
-            "An ablation target must have at least one head or layer; one has none. Name heads such as L1H2."
+            "Every ablation target must contain at least one head or layer; one target is empty. Name heads "
+            "such as L1H2."
         )
     parts = [component for component in wanted if isinstance(component, LayerBlock)]
     if parts and operator != "zero":
         raise InputError(
-            f'Sublayers and layers can only be ablated by "zero"; got "{operator}" for {min(parts)}. Choose zero.'
+            f'Sublayers and layers can only be ablated with the method "zero"; got "{operator}" for '
+            f"{min(parts)}. Choose zero."
         )
     return wanted
 

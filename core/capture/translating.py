@@ -53,8 +53,8 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
     ]
     if cut:
         raise InputError(
-            f"Source and target must fit into {checkpoint.max_length} tokens each; row {cut[0] + 1} is longer: leave "
-            "it out."
+            f"Source and target must have at most {checkpoint.max_length} tokens each; example {cut[0] + 1} "
+            "has more. Shorten or remove it."
         )
     return encodings
 

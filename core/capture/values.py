@@ -45,8 +45,8 @@ def maps_and_values(
         checkpoint.model(**model_inputs(checkpoint, [encoding]))
     if not weights or len(weights) != len(values):
         raise InputError(
-            "Effective attention needs the value vectors of every head, which cannot be reached in the family "
-            f"{checkpoint.family.model_type}. Choose a BERT- or GPT-2-like checkpoint."
+            "Effective attention needs the value vectors of every head, which cannot be read from "
+            f"{checkpoint.family.model_type} models. Choose a checkpoint like BERT or GPT-2."
         )
     heads = weights[0].shape[0]
     repeated = [np.repeat(vectors, heads // len(vectors), axis=0) for vectors in values]

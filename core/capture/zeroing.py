@@ -71,8 +71,8 @@ def _calls(checkpoint: Checkpoint) -> Iterator[list[_Call]]:
         layers = layer_modules(checkpoint)
         if not layers:
             raise InputError(
-                "Value zeroing needs layers that can run separately, which the family "
-                f"{checkpoint.family.model_type} does not have. Choose a BERT- or GPT-2-like checkpoint."
+                "Value zeroing needs layers that can be run one at a time, which "
+                f"{checkpoint.family.model_type} models do not have. Choose a checkpoint like BERT or GPT-2."
             )
         for layer in layers:
             stack.callback(layer.register_forward_hook(keep, with_kwargs=True).remove)

@@ -97,7 +97,8 @@ def cancel(job: Id) -> None:
         with _opened() as db:
             if one_job(db, job).state == "done":
                 raise JobError(
-                    "A job must have work left to be cancelled; this one is done. See `jobs list` for others."
+                    "Only a job with unfinished work can be cancelled; this one is done. See `jobs list` "
+                    "for other jobs."
                 )
             store.set_state(db, job, "cancelled")
     except LockedError as error:

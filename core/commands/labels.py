@@ -51,8 +51,8 @@ def _exported(db: Database, file: Path, class_set: str | None, weights: bool) ->
         return label_files.export_labels(db, file, class_set, weights=weights)
     if class_set is None:
         raise InputError(
-            f"A file of this kind holds the labels of one class set; {file.name[:60]!r} needs its "
-            "name. Add --class-set."
+            "A file in this format contains the labels of only one class set, so --class-set is required "
+            f"for {file.name[:60]!r}. Add --class-set."
         )
     if file.suffix.lower() == ".json":
         return export_studio(db, file, class_set)

@@ -111,7 +111,7 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
     if raters:
         tell(f"agreement of annotators: kappa {raters['kappa']:.2f} on {raters['maps']} maps that both labelled")
     if where_agreed:
-        tell(f"where annotators agree: {sentence(where_agreed, over)}")
+        tell(f"On maps where both annotators agree: {sentence(where_agreed, over)}")
 
 
 def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:
@@ -123,8 +123,8 @@ def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list
     large = [label for label in labels if len(maps[label.key]) > least]
     if not large:
         raise InputError(
-            f"A map must have more than {least} tokens to have a pattern; all {len(labels)} labelled maps are "
-            "smaller. Label maps of longer inputs."
+            f"An attention map must have more than {least} tokens to be classified; all {len(labels)} "
+            "labelled maps are smaller. Label maps of longer inputs."
         )
     return large, len(labels) - len(large)
 
@@ -146,12 +146,13 @@ def judged_on(
 def sentence(result: "Evaluated", over: str) -> str:
     """Return the summary. over: what the intervals resample."""
     return (
-        f"accuracy {result.accuracy:.3f} ({result.accuracy_low:.3f} to {result.accuracy_high:.3f}), macro F1 "
-        f"{result.macro_f1:.3f} ({result.low:.3f} to {result.high:.3f}) over classes of at least ten maps, "
-        f"{result.macro_f1_all:.3f} over all, ECE {result.ece:.3f} ({result.ece_low:.3f} to {result.ece_high:.3f}), "
-        f"wrong with p > .8 {result.sure_errors:.1%}, unsure of {result.unsure:.1%}, right in "
-        f"{result.sure_accuracy:.1%} of the others, {result.outside:.1%} outside what was trained on; {result.maps} "
-        f"maps, 95 % over {result.groups} {over}"
+        f"Accuracy is {result.accuracy:.3f} (95 % CI {result.accuracy_low:.3f} to {result.accuracy_high:.3f}, n = "
+        f"{result.maps} maps). Macro F1 is {result.macro_f1:.3f} ({result.low:.3f} to {result.high:.3f}) over classes "
+        f"with at least ten maps, and {result.macro_f1_all:.3f} over all classes. The expected calibration error is "
+        f"{result.ece:.3f} ({result.ece_low:.3f} to {result.ece_high:.3f}); {result.sure_errors:.1%} of the maps are "
+        f"classified wrongly with a probability above 0.8. The classifier is unsure about {result.unsure:.1%} of the "
+        f"maps, and right about {result.sure_accuracy:.1%} of the others. {result.outside:.1%} of the maps are outside "
+        f"the distribution of the training maps. The intervals resample {result.groups} {over}."
     )
 
 

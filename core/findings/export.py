@@ -89,9 +89,9 @@ def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, 
         InputError: there is no finding or no file is named, or a file cannot be written.
     """
     if not findings:
-        raise InputError("There are no findings yet: pin a result on its page first.")
+        raise InputError("No results are pinned yet. Pin a result on its page first.")
     if not (page or text or cited):
-        raise InputError("Findings are written to a file: give --html, --md or --bib, or several.")
+        raise InputError("At least one output file must be given; got none. Add --html, --md or --bib.")
     written = []
     if page:
         write_whole(page, html(findings))

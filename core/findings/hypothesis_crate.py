@@ -64,9 +64,12 @@ def export(db: Database, checkpoint: str, folder: Path) -> Path:
     """
     mine = [batch for batch in batches(db) if batch.checkpoint == checkpoint]
     if not mine:
-        raise InputError(f"No hypothesis about {checkpoint[:80]} was registered: register one first.")
+        raise InputError(f"No hypothesis about {checkpoint[:80]} has been registered. Register one first.")
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / METADATA).is_file())):
-        raise InputError(f"A crate is written to a new folder, but {folder.name} is there and is none: name another.")
+        raise InputError(
+            f"The folder of an RO-Crate must be new, empty or an RO-Crate; {folder.name} is none of these. "
+            "Choose another folder."
+        )
     every = hypotheses(db)
     chosen = [
         RegisteredBatch(
@@ -178,23 +181,29 @@ def read(folder: Path) -> list[CrateBatch]:
     graph = metadata.get("@graph") if isinstance(metadata, dict) else None
     if not isinstance(graph, list):
         raise InputError(
-            f"A crate's {METADATA} must have a @graph, and that of {folder.name} has none: choose another."
+            f"The {METADATA} of an RO-Crate must have a @graph; that of {folder.name} has none. Choose "
+            "another RO-Crate."
         )
     for entity in graph:
         _check_entity(folder, entity)
     body = _json(_inside(folder, FILE))
     if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise InputError(f"{folder.name} is no crate of hypotheses: its {FILE} does not say the format {FORMAT}.")
+        raise InputError(
+            f"The {FILE} of an RO-Crate with hypotheses must have the format {FORMAT}; that of {folder.name} "
+            "does not. Choose another RO-Crate."
+        )
     if body.get("version") not in (1, VERSION):  # the first version has no hash of its content
         raise InputError(
-            f"This program reads version {VERSION} of crates of hypotheses, and {folder.name} has "
-            f"{str(body.get('version'))[:20]!r}: update the program, or export it anew."
+            f"An RO-Crate must have version {VERSION}, which this program reads; {folder.name} has version "
+            f"{str(body.get('version'))[:20]!r}. Update the program, or export the RO-Crate again."
         )
     _check_text(body, folder)
     try:
         return [_batch(folder, body["checkpoint"], batch) for batch in body["batches"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"The {FILE} of {folder.name} is not whole ({error}): export the crate again.") from error
+        raise InputError(
+            f"The {FILE} of {folder.name} must be complete; reading it failed ({error}). Export the RO-Crate again."
+        ) from error
 
 
 def altered_parts(folder: Path) -> list[CrateMismatch]:
@@ -236,7 +245,9 @@ def _altered_parts(folder: Path, metadata: Mapping[str, Any], body: Mapping[str,
 
 def _check_entity(folder: Path, entity: Any) -> None:
     if not isinstance(entity, dict) or not isinstance(entity.get("@id"), str):
-        raise InputError(f"An entity of a crate needs an @id, and one of {folder.name} has none: export it again.")
+        raise InputError(
+            f"Every entity of an RO-Crate must have an @id; one of {folder.name} has none. Export the RO-Crate again."
+        )
     _check_text(entity, folder)
     kinds = entity.get("@type", "")
     if "File" in (kinds if isinstance(kinds, list) else [kinds]):
@@ -252,7 +263,10 @@ def _check_text(value: Any, folder: Path) -> None:
         for item in value:
             _check_text(item, folder)
     elif isinstance(value, str) and MARKUP.search(value):
-        raise InputError(f"Names and notes of a crate are plain text, and {folder.name} has markup in {value[:60]!r}.")
+        raise InputError(
+            f"Names and notes in an RO-Crate must be plain text; {folder.name} has markup in {value[:60]!r}. "
+            "Remove the markup, or export the RO-Crate again."
+        )
 
 
 def _inside(folder: Path, name: str) -> Path:
@@ -260,11 +274,20 @@ def _inside(folder: Path, name: str) -> Path:
     file = folder / name
     parts_fit = not path.is_absolute() and ".." not in path.parts and "\\" not in name and "\x00" not in name
     if not parts_fit or not os.path.realpath(file).startswith(os.path.realpath(folder) + os.sep):
-        raise InputError(f"Files of a crate lie in its folder, and {name[:80]!r} of {folder.name} does not.")
+        raise InputError(
+            f"The files of an RO-Crate must be in its folder; {name[:80]!r} of {folder.name} is not. Export the "
+            "RO-Crate again."
+        )
     if not file.is_file():
-        raise InputError(f"A crate of hypotheses has the file {name[:80]}, and {folder.name} does not: choose another.")
+        raise InputError(
+            f"An RO-Crate of hypotheses must contain the file {name[:80]}; {folder.name} does not. Choose "
+            "another RO-Crate."
+        )
     if file.stat().st_size > LARGEST:
-        raise InputError(f"A file of a crate has at most {LARGEST // 2**20} MiB; {name[:80]} is larger.")
+        raise InputError(
+            f"A file of an RO-Crate must have at most {LARGEST // 2**20} MiB; {name[:80]} is larger. Choose "
+            "another RO-Crate."
+        )
     return file
 
 
@@ -272,7 +295,7 @@ def _json(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{file.name} must be JSON in UTF-8, and it is not: export the crate again.") from error
+        raise InputError(f"{file.name} must be JSON in UTF-8; it is not. Export the RO-Crate again.") from error
 
 
 def _batch(folder: Path, checkpoint: str, batch: Mapping[str, Any]) -> CrateBatch:
@@ -311,7 +334,9 @@ def crates(folder: Path) -> list[Path]:
         return [folder]
     found = sorted(file.parent for file in folder.glob(f"*/{METADATA}")) if folder.is_dir() else []
     if not found:
-        raise InputError(f"A crate is a folder with {METADATA}, and {folder.name} has none: name another.")
+        raise InputError(
+            f"An RO-Crate must be a folder with {METADATA}; {folder.name} has no such file. Choose another folder."
+        )
     return found
 
 

@@ -93,7 +93,9 @@ def _refuse_other_kinds(row: dict[str, Any], where: str) -> None:
         texts += [link.get(name) for link in links for name in ("earlier", "later")]
     good = good and isinstance(elements, list) and all(isinstance(text, str) for text in [*texts, *elements])
     if not good:
-        raise InputError(f"Sentences, targets, elements and links must be texts; {where} has other values. Correct it.")
+        raise InputError(
+            f"Sentences, targets, elements and links must be strings; {where} has other values. Correct it."
+        )
 
 
 def _first(text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:
@@ -114,7 +116,9 @@ def _starts(text: str, phrase: str) -> list[Span]:
 
 def _chosen(spans: list[Span], text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:
     if not spans:
-        raise InputError(f'The {role} of {where} must be in its sentence; "{phrase}" is not in "{text}". Correct it.')
+        raise InputError(
+            f'The {role} of {where} must occur in its sentence; "{phrase}" is not in "{text}". Correct it.'
+        )
     if len(spans) > 1:
         notes.append(
             Skipped(where, f'the {role} "{phrase}" occurs {len(spans)} times in "{text}"; the first occurrence is used')

@@ -240,7 +240,9 @@ def place(text: str, phrase: str, name: str = "words") -> Span:
         wanted, number = phrase, ""
     spans = places(text, wanted.strip())
     if not spans:
-        raise InputError(f'The {name} must be words of the sentence; "{wanted}" is not in "{text}". Copy them from it.')
+        raise InputError(
+            f'The {name} must occur in the sentence; "{wanted}" is not in "{text}". Copy the words from the sentence.'
+        )
     if number and not 1 <= int(number) <= len(spans):
         raise InputError(
             f"The number after # must be 1 to {len(spans)}, the occurrences of the {name} "

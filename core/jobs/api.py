@@ -234,13 +234,13 @@ def resume(db: Database, job: str) -> None:
     keeper = runner(db)
     known = one_job(db, job)
     if known.active:
-        raise JobError("A job must have stopped to be resumed; this one is still active. Cancel it first.")
+        raise JobError("Only a stopped job can be resumed; this one is still active. Cancel it first.")
     if known.state == "done":
-        raise JobError("A job must have work left to be resumed; this one is done. Start a new one.")
+        raise JobError("Only a job with unfinished work can be resumed; this one is done. Start a new one.")
     if _is_of_earlier_weights(db, known.study, known):
         raise JobError(
-            "A job must be resumed with the weights that it started with; its checkpoint has changed since. "
-            "Start a new job."
+            "A job can only be resumed with the weights that it started with; the weights of its checkpoint "
+            "have changed. Start a new job."
         )
     store.ask_again(db, job)
     store.set_state(db, job, "queued")
@@ -252,7 +252,7 @@ def delete(db: Database, job: str) -> None:
     db.person.must("admin", "delete a job")
     runner(db)
     if one_job(db, job).active:
-        raise JobError("A job must have stopped to be deleted; this one is still active. Cancel it first.")
+        raise JobError("Only a stopped job can be deleted; this one is still active. Cancel it first.")
     store.delete_job(db, job)
 
 

@@ -70,7 +70,7 @@ def run_in_turn(
         now = api.status(db, job)
         if now.state in ("cancelled", "interrupted"):
             raise JobError(
-                f"The job {request.title} was {now.state} before its end. Start the same report again to continue."
+                f"The job {request.title} was {now.state} before it finished. Start the same report again to continue."
             )
         ended.append(Ended(now.run, now.error or ""))
     return ended

@@ -89,7 +89,7 @@ class Execution:
             self._renew()
         if answer is None:
             raise JobError(
-                f"The worker died {CRASHES + 1} times in this step. Use fewer workers or a smaller checkpoint."
+                f"The worker process died {CRASHES + 1} times in this step. Use fewer workers or a smaller checkpoint."
             )
         if answer.error is not None:
             raise JobError(answer.error)
@@ -162,8 +162,8 @@ class Execution:
             return None
         except CancelledError as error:
             raise ClusterGoneError(
-                f"The cluster at {self._place.cluster} has stopped answering. Resume the job when it is available "
-                "again."
+                f"The cluster at {self._place.cluster} has stopped responding. Resume the job when the "
+                "cluster is available again."
             ) from error
         except Exception as error:  # errors of a task that the cluster gave up, such as KilledWorker
             return _died(f"{type(error).__name__}: {error}")

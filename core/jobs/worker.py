@@ -43,7 +43,8 @@ def divide(name: str, options: Row) -> Outcome:
     units = _as_rows(study.units(chosen))
     if not units:
         raise JobError(
-            f"The options must select at least one unit of work for {study.name}; they select none. Relax them."
+            f"The options of {study.name} must select something to compute; they select nothing. Choose less "
+            "restrictive options."
         )
     return {"options": as_json(chosen), "units": units}
 
@@ -108,8 +109,8 @@ def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
     try:
         if code not in (None, code_version()):
             raise JobError(
-                f"Workers must run the same code as the app ({code}); {socket.gethostname()} runs "
-                f"{code_version()}. Update that copy and restart its worker."
+                f"Workers must run the same version of the code as the app ({code}); {socket.gethostname()} "
+                f"runs {code_version()}. Update the code on that machine, and restart its worker."
             )
         outcome = TASKS[task](*arguments)
     except AtlasError as error:

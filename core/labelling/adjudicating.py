@@ -54,9 +54,9 @@ def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect
     if unknown or missing or labels.index.has_duplicates:
         clause = f"classes without a probability: {', '.join(unknown)}; " if unknown else ""
         raise InputError(
-            "Every labelled map must have one label and a probability of every labelled class; got "
-            f"{clause}{len(missing)} of {len(labels)} maps without probabilities. Classify these maps with these "
-            "classes first."
+            "Every labelled map must have one label, and a probability for every class in use; got "
+            f"{clause}{len(missing)} of {len(labels)} maps without probabilities. Classify these maps with "
+            "these classes first."
         )
     p = probabilities.loc[labels.index].to_numpy(dtype=float)
     if not np.allclose(p.sum(axis=1), 1, atol=1e-3) or (p < 0).any():
@@ -221,8 +221,9 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
                 disputes(db, class_set, project, map_id=map_id, without_decisions_of=person) for project in asked
             ):
                 raise InputError(
-                    f"A map to adjudicate must have labels that differ or a likely label error; got {map_id[:60]!r}, "
-                    "which has neither or has been decided already. Reload Adjudication to see the remaining maps."
+                    "Only maps with differing labels or a likely label error can be adjudicated; "
+                    f"{map_id[:60]!r} has neither, or has been decided already. Reload Adjudication to see "
+                    "the remaining maps."
                 )
 
 

@@ -145,8 +145,9 @@ def record(
     for event in events:
         if str(event.get("batch")).startswith(labels.OWN_BATCHES):
             raise InputError(
-                f"A browser's batch must not start with {', '.join(labels.OWN_BATCHES)}, which this program uses; "
-                f"got {str(event.get('batch'))[:60]!r}. Reload the page to start a new batch."
+                f"The ID of a batch of labels must not start with {', '.join(labels.OWN_BATCHES)}, which "
+                f"this program uses; got {str(event.get('batch'))[:60]!r}. Reload the page to start a new "
+                "batch."
             )
     taken_back = [event.get("undoes") for event in events if event.get("kind") in TAKES_BACK]
     if not taken_back and not any(event.get("project") or _is_decision(event) for event in events):
@@ -211,9 +212,10 @@ def _check_sent_again(cursor: Any, again: Sequence["_Acted"]) -> None:
         stored = answers.get(acted.event, "")
         if acted.kind in ("label", "skip") and acted.project not in ("", stored):
             raise InputError(
-                f"An event that is sent again must belong to the same project; got {acted.event[:60]!r}, which is "
-                f"stored for {f'another project, {stored!r}' if stored else 'no project'}. Reload the page to "
-                "start a new batch."
+                "A label event that is sent twice must belong to the same project both times; "
+                f"{acted.event[:60]!r} is stored for "
+                f"{f'another project, {stored!r}' if stored else 'no project'}. Reload the page to start a "
+                "new batch."
             )
 
 
@@ -291,8 +293,8 @@ def _handed(cursor: Any, board: Board, acted: _Acted) -> Choice:
         choice = Choice(map_id, purpose, passing)  # type: ignore[arg-type]
     if choice is None:
         raise InputError(
-            f"A map labelled in a project must have been assigned to its annotator; got {map_id[:60]!r} by "
-            f"{person[:60]!r}. Reload the project's Label page."
+            "A map in a project can only be labelled by an annotator to whom it is assigned; "
+            f"{map_id[:60]!r} is not assigned to {person[:60]!r}. Reload the project's Label page."
         )
     return choice
 

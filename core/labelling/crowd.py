@@ -149,23 +149,23 @@ class Advice:
             return "Use the majority: annotators can be compared only if there are at least three."
         if self.labels < FEWEST_LABELS:
             return (
-                f"Use the majority: annotators can be compared from {FEWEST_LABELS} labels each, and the median "
-                f"is {self.labels:.0f}."
+                "Use the majority vote. Annotators can only be compared if they have at least "
+                f"{FEWEST_LABELS} labels each; the median is {self.labels:.0f}."
             )
         if np.isnan(self.skill.value):
             return "Use the majority: no map has labels from two annotators, so annotators cannot be compared."
         about = (
-            f"spread between {self.people} annotators beyond chance: {_with_interval(self.skill)} in agreement "
-            f"with others, {_with_interval(self.rates)} in how often they use each class"
+            f"spread beyond chance between {self.people} annotators: {_with_interval(self.skill)} for "
+            f"agreement with others, and {_with_interval(self.rates)} for class frequencies"
         )
         if self.worth:
             return (
-                f"Annotators differ ({about}). In simulations of such annotators, Dawid-Skene and MACE labelled "
-                f"more maps correctly than the majority. {ALIKE}"
+                f"Annotators differ significantly ({about}). In simulations of such annotators, Dawid-Skene "
+                f"and MACE labelled more maps correctly than the majority vote. {ALIKE}"
             )
         return (
-            f"Use the majority ({about}). In simulations of annotators who differ no more than this, Dawid-Skene "
-            f"labelled no more maps correctly, and often fewer. {ALIKE}"
+            f"Use the majority vote ({about}). In simulations of annotators who differ no more than this, "
+            f"Dawid-Skene labelled no more maps correctly, and often fewer. {ALIKE}"
         )
 
 

@@ -113,9 +113,9 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
         )
     if not 10 <= rules.lapse <= 7 * 86_400 or not 1 <= rules.ahead <= 48 or rules.order not in ORDERS:
         raise InputError(
-            "A reservation must last from 10 seconds to a week, maps ahead must be from 1 to 48, and the order "
-            f"must be one of {', '.join(ORDERS)}; got {rules.lapse}, {rules.ahead} and {rules.order!r}. Change "
-            "them."
+            "A reservation must last from 10 seconds to a week, 1 to 48 maps can be assigned ahead, and the "
+            f"order must be one of {', '.join(ORDERS)}; got {rules.lapse}, {rules.ahead} and "
+            f"{rules.order!r}. Change them."
         )
 
 
@@ -174,8 +174,8 @@ def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: st
     names = assignment_service.board_of(db, project).open_maps
     if not names:
         raise InputError(
-            "A project must have maps that need labels to be reordered; in this project every map "
-            "has all its labels. Make another project."
+            "Only a project with maps left to label can be reordered; in this project every map has all its "
+            "labels. Create another project."
         )
     ordered = by_uncertainty(labels.map_facts(db), names, hints)
     projects.order_maps(db, project, ordered, annotator=annotator)

@@ -66,9 +66,10 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
         return None
     if any((folder / file).is_file() for file in ("model.safetensors", "model.safetensors.index.json")):
         raise CheckpointError(
-            f"A folder must hold a model or an adapter; {name} holds model.safetensors and {found[0]}, so it is not "
-            f"clear whether the adapter is merged already. Delete {found[0]} if it is. Otherwise move the adapter "
-            "into a folder of its own, and name this folder as base_model_name_or_path in adapter_config.json."
+            f"A folder must contain either a model or an adapter; {name} contains both model.safetensors and "
+            f"{found[0]}, so it is unclear whether the adapter has been merged. If it has, delete "
+            f"{found[0]}. Otherwise move the adapter into a separate folder, and name this folder as "
+            "base_model_name_or_path in adapter_config.json."
         )
     if WEIGHTS not in found or SETTINGS not in found:
         raise CheckpointError(

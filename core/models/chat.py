@@ -35,7 +35,7 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     """
     if not messages or not all(message.text.strip() for message in messages):
         raise InputError(
-            "A chat must have at least one message, and every message a visible character; got "
+            "A chat must have at least one message, and every message must contain visible text; got "
             f"{len(messages)} messages. Type a text."
         )
     for message in messages:
@@ -56,8 +56,8 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     except Exception as error:  # templates fail with classes of jinja2's own, and with whatever they compute
         why = str(error).strip().splitlines()
         raise CheckpointError(
-            f"A chat template must only format messages; that of {checkpoint.name} fails or does more "
-            f"({why[0] if why else type(error).__name__}). Type the prompt as plain text, or correct "
+            f"A chat template must only format messages; that of {checkpoint.name} fails or does something "
+            f"else ({why[0] if why else type(error).__name__}). Type the prompt as plain text, or correct "
             "chat_template."
         ) from error
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:

@@ -143,7 +143,7 @@ class Checkpoint:
         """
         for name, value in (("sentence", text), ("second sentence", pair)):
             if value is not None and not value.strip():
-                raise InputError(f"The {name} must have at least one visible character; it is empty: type a text.")
+                raise InputError(f"The {name} must contain visible text; it is empty. Type a text.")
             if value is not None and len(value) > LONGEST_TEXT:
                 raise InputError(
                     f"The {name} must have at most {LONGEST_TEXT:,} characters; got {len(value):,}. Shorten it, "
@@ -166,8 +166,8 @@ class Checkpoint:
                     "allowed. Correct model_max_length of the tokenizer, or the limit that was set."
                 )
             raise InputError(
-                "A text must have at least one token; this one has none (only invisible characters?). Type a "
-                "text with letters."
+                "A text must have at least one token; this one has none, perhaps because all characters are "
+                "invisible. Type a text with letters."
             )
         return encoding
 
@@ -192,9 +192,9 @@ class Checkpoint:
         if rows is not None and largest >= rows:
             token = encoding.tokens[encoding.ids.index(largest)]
             raise CheckpointError(
-                f"Every token must have an embedding; token {token!r} has number {largest}, but {self.name} has "
-                f"{rows:,} embeddings. Call model.resize_token_embeddings(len(tokenizer)) after tokens were added, and "
-                "train the new embeddings."
+                f"Every token must have an embedding; token {token!r} has the ID {largest}, but {self.name} "
+                f"has only {rows:,} embeddings. After adding tokens, call "
+                "model.resize_token_embeddings(len(tokenizer)) and train the new embeddings."
             )
         if self.takes_token_types and max(encoding.segments, default=0) < self.token_types:
             return encoding
@@ -209,8 +209,8 @@ class Checkpoint:
         start = getattr(config, "decoder_start_token_id", None)
         if start is None:
             raise CheckpointError(
-                f"An encoder-decoder must say which token its decoder starts with; config.json of {self.name} has no "
-                "decoder_start_token_id: add it (T5 has 0, BART 2)."
+                f"An encoder-decoder must define the start token of its decoder; config.json of {self.name} "
+                "has no decoder_start_token_id. Add it (0 for T5, 2 for BART)."
             )
         return started(self.tokenizer, text or "", int(start), self.max_length)
 
@@ -292,8 +292,8 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
     start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
     if start is None:
         raise CheckpointError(
-            "A decoder's tokenizer must name a beginning- or end-of-text token; this one has "
-            "neither: set bos_token or eos_token in its tokenizer_config.json."
+            "A decoder's tokenizer must define a beginning-of-text or end-of-text token; this one has "
+            "neither. Set bos_token or eos_token in its tokenizer_config.json."
         )
     between = tokenizer.eos_token_id if tokenizer.eos_token_id is not None else start
     parts = [

@@ -164,8 +164,8 @@ def fresh_classifier(
         )
     if chosen == "cls" and base.causal:
         raise CheckpointError(
-            'The pooling "cls" is meaningless in a causal model, whose first token sees nothing of the sentence. '
-            "Choose last or mean."
+            'The pooling "cls" cannot be used with a causal model, because its first token does not attend '
+            "to the rest of the sentence. Choose last or mean."
         )
     config = copy.deepcopy(base.model.config)
     config.id2label = dict(enumerate(labels))
@@ -184,8 +184,8 @@ def fresh_classifier(
         missing = [name for name in report.missing_keys if "pooler" not in name]
         if missing:
             raise CheckpointError(
-                f"A classifier must start from all weights of its checkpoint; {len(missing)} are missing, {missing[0]} "
-                "first: choose a checkpoint of a supported family."
+                f"A classifier must start from all weights of its checkpoint; {len(missing)} are missing, "
+                f"such as {missing[0]}. Choose a checkpoint of a supported family."
             )
     return model.float()
 

@@ -36,7 +36,7 @@ def read_config(folder: Path, name: str) -> dict[str, Any]:
         with (folder / CONFIG).open("rb") as stream:
             data = stream.read(LARGEST_CONFIG + 1)
         if len(data) > LARGEST_CONFIG:
-            raise ValueError(f"it is larger than {LARGEST_CONFIG >> 20} MB")
+            raise ValueError(f"the file is larger than {LARGEST_CONFIG >> 20} MB")
         config = json.loads(data, parse_constant=_constant)
     except (OSError, ValueError, RecursionError) as error:
         why = " ".join(str(error).split())[:120] or type(error).__name__
@@ -139,8 +139,8 @@ def _check_sizes(config: dict[str, Any], name: str) -> None:
     heads = [_size(config, key, MOST_HEADS, name) for key in (*_HEADS, *_MORE_HEADS)]
     if max(layers) * max(heads) > MOST_HEADS:
         raise CheckpointError(
-            f"A model must have at most {MOST_HEADS:,} heads; config.json of {name} names {max(layers):,} layers of "
-            f"{max(heads):,} heads. Correct config.json, or save the checkpoint again."
+            f"A model must have at most {MOST_HEADS:,} heads; config.json of {name} has {max(layers):,} "
+            f"layers of {max(heads):,} heads. Correct config.json, or save the checkpoint again."
         )
     for key in _SIZES:
         _size(config, key, LARGEST_SIZE, name)

@@ -54,8 +54,9 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
             file.unlink()
             blob.unlink(missing_ok=True)
             raise CheckpointError(
-                f'{file.name} of "{name}" must have the hash that the hub reports; it has another one, so the '
-                "file was deleted. Try again, and if it happens again do not use this checkpoint."
+                f'The downloaded file {file.name} of "{name}" does not have the hash that the hub reports, '
+                "so it was deleted. Download it again; if the hash is wrong again, do not use this "
+                "checkpoint."
             )
     return folder
 

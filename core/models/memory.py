@@ -91,8 +91,9 @@ def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None
     """Raise InputError if whole maps of an input would not fit into memory. maps: bytes of maps and derived data."""
     if maps > (free := free_bytes(device)):
         raise InputError(
-            f"{subject} need whole maps, which must fit into memory; those of {length:,} tokens take {shown(maps)}, "
-            f"and {shown(free)} are free: shorten the input, or measure what needs no whole maps (see docs/reference)."
+            f"{subject} need full attention maps, which must fit into memory; maps of {length:,} tokens take "
+            f"{shown(maps)}, but only {shown(free)} are free. Shorten the input, or choose a measurement "
+            "without full maps (see docs/reference)."
         )
 
 
@@ -101,11 +102,15 @@ def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps
     weights, free = stored.bytes_as(dtype), free_bytes(device)
     if weights + maps + HEADROOM > free:
         half = stored.bytes_as("bfloat16")
-        smaller = f"open it as bfloat16 ({shown(half)}), " if dtype == "float32" and half + HEADROOM <= free else ""
+        smaller = (
+            f"Open it as bfloat16 ({shown(half)}), close "
+            if dtype == "float32" and half + HEADROOM <= free
+            else "Close "
+        )
         raise CheckpointError(
-            f"A checkpoint and its maps must fit into memory; {name} takes {shown(weights)} as {dtype}, its maps "
-            f"{shown(maps)} and {shown(HEADROOM)} more are needed to run it, but {shown(free)} are free: {smaller}"
-            "close other programs, or use a machine with more."
+            f"A checkpoint and its maps must fit into memory; {name} needs {shown(weights)} for weights as "
+            f"{dtype}, {shown(maps)} for maps and {shown(HEADROOM)} to run, but only {shown(free)} are free. "
+            f"{smaller}other programs, or use a machine with more memory."
         )
     beside = f" and {shown(maps)} of maps" if maps else ""
     return f"{shown(weights)} of weights as {dtype}{beside}; {shown(free)} are free."

@@ -34,8 +34,9 @@ def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
         known = False
     if not known:
         raise CheckpointError(
-            f"pruned_heads in config.json must name heads of the model's {layers} layers of {heads} heads, such as "
-            f'{{"0": [1]}}; {name} has {str(said)[:80]}. Correct it, or save the checkpoint again.'
+            f"pruned_heads in config.json must list heads of the {layers} layers with {heads} heads each, "
+            f'such as {{"0": [1]}}; that of {name} is {str(said)[:80]}. Correct it, or save the checkpoint '
+            "again."
         )
     return cut
 

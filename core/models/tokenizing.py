@@ -60,14 +60,14 @@ def refuse_wild_rules(folder: Path, name: str) -> None:
     for depth, rule in _rules({key: part for key, part in parsed.items() if key != "model"}):
         if depth > DEEPEST:
             raise CheckpointError(
-                f"The rules of a tokenizer must be nested at most {DEEPEST} deep; those of {name} are nested "
-                "deeper. Save the tokenizer that it was trained with."
+                f"The rules of a tokenizer must be nested at most {DEEPEST} levels deep; those of {name} are "
+                "nested deeper. Save the tokenizer that the checkpoint was trained with."
             )
         growth *= _growth(rule)
         if growth > LONGEST_GROWTH:
             raise CheckpointError(
-                f"The rules of a tokenizer must lengthen a text at most {LONGEST_GROWTH} times; those of {name} "
-                "lengthen it more. Save the tokenizer that it was trained with."
+                f"The rules of a tokenizer must not make a text more than {LONGEST_GROWTH} times longer; "
+                f"those of {name} do. Save the tokenizer that the checkpoint was trained with."
             )
 
 
@@ -214,8 +214,8 @@ def _in_time(call: Callable[[], Any], stuck: Callable[[], None] = lambda: None) 
     if is_panic(error):
         why = (str(error).strip().splitlines() or ["it stopped"])[0][:120]
         raise CheckpointError(
-            f"A tokenizer must split every text; that of this checkpoint fails on one ({why}). Save the one that "
-            "it was trained with."
+            "A tokenizer must be able to split every text into tokens; that of this checkpoint fails on one "
+            f"({why}). Save the tokenizer that the checkpoint was trained with."
         ) from error
     if error is not None:
         raise error
@@ -236,6 +236,6 @@ def _ask(answers: list[Any], call: Callable[[], Any]) -> None:
 
 def _too_long() -> CheckpointError:
     return CheckpointError(
-        f"A tokenizer splits a text in less than {SECONDS:.0f} s; that of this checkpoint does not: its patterns take "
-        "too long; save the tokenizer that it was trained with."
+        f"A tokenizer must split a text in less than {SECONDS:.0f} s; the patterns of this one take longer. "
+        "Save the tokenizer that the checkpoint was trained with."
     )

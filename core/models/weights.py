@@ -37,13 +37,13 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
             raise CheckpointError(f"The weights index of {name} cannot be read. Save or download it again.") from error
         if not good or not listed:
             raise CheckpointError(
-                f"Shards of weights must be next to their index; that of {name} names files elsewhere or none. "
-                "Save it again."
+                f"The files of a weights index must be in the same folder as the index; that of {name} lists "
+                "files in other folders, or none. Save the checkpoint again."
             )
         lacking = [shard for shard in listed if not (folder / shard).is_file()]
         if lacking:
             raise CheckpointError(
-                f"All shards of the weights must exist; {name} lacks {lacking[0]}. Download it again."
+                f"All files in the weights index must exist; {name} lacks {lacking[0]}. Download the checkpoint again."
             )
         return [*(folder / shard for shard in listed), *extra]
     variants = sorted(file for file in folder.glob("model.*.safetensors") if file.is_file() and variant_of(file))
@@ -62,10 +62,10 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
     pickled = [file.name for pattern in _PICKLES for file in folder.glob(pattern)]
     if pickled:
         raise CheckpointError(
-            f"Weights must be safetensors, because a pickle can run code when it is read; {name} has "
-            f"only {pickled[0]}: convert it with save_pretrained(safe_serialization=True)."
+            "Weights must be in the safetensors format, because a pickle file can run code when it is read; "
+            f"{name} has only {pickled[0]}. Convert it with save_pretrained(safe_serialization=True)."
         )
-    raise CheckpointError(f"A checkpoint must hold {WHOLE}; {name} has no weights: save it again.")
+    raise CheckpointError(f"A checkpoint must contain {WHOLE}; {name} has no weights. Save it again.")
 
 
 def variant_of(file: Path) -> str | None:
@@ -100,8 +100,8 @@ def refuse_what_leads_out(folder: Path, name: str) -> None:
     for file in folder.rglob("*"):
         if file.is_file() and not config.within(file):
             raise CheckpointError(
-                f"Every file of a checkpoint must be in a folder that this app may read; {file.name[:80]} of {name} "
-                "leads out of it. Copy the file into the folder."
+                f"Every file of a checkpoint must be in a folder that this app may read; {file.name[:80]} of "
+                f"{name} links to a file outside. Copy the file into the folder."
             )
 
 

@@ -39,7 +39,9 @@ def labels(db: str | Path | None = None, class_set: str = "bert", *, bundled: bo
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bundled.duckdb" if bundled else Path(db or settings().database).expanduser()
         if not bundled and not path.is_file():
-            raise InputError(f"Labels are read from a database; there is none at {path}. Give the path of one.")
+            raise InputError(
+                f"Labels can only be read from an existing database; {path} does not exist. Correct the path."
+            )
         with Database(path) as opened:
             if bundled:
                 bundled_labels(opened, class_set)
@@ -100,7 +102,7 @@ def train_classifier(
                 report = label_files.import_rows(db, map(_row, labels.to_dict("records")), "notebook")
                 if report.refused:
                     number, reason = report.refused[0]
-                    raise InputError(f"Every label must be usable to train on it; row {number} is not: {reason}")
+                    raise InputError(f"Every label must be usable for training; row {number} is not: {reason}")
                 kept = snapshot(db, class_set)
         else:
             kept = from_file(Path(labels).expanduser(), class_set)
@@ -132,4 +134,6 @@ def classifier_of(given: PatternClassifier | str | Path | None, class_set: str |
     try:
         return Classifier.from_bytes(Path(given).expanduser().read_bytes())
     except OSError as error:
-        raise InputError(f"A classifier is read from a file; {given} cannot be opened. Correct its name.") from error
+        raise InputError(
+            f"A classifier must be a readable file; {given} cannot be opened. Correct its name."
+        ) from error

@@ -49,7 +49,10 @@ def study(name: str, model: Any = None, *, progress: bool = True, **options: Any
     preflight.check_paths(chosen, read)
     partials, provenance, units = [], [], chosen.units(read)
     if not units:
-        raise InputError(f"The study {chosen.name} must have something to do; these options leave nothing. Widen them.")
+        raise InputError(
+            f"The options of the study {chosen.name} must select something to compute; they select nothing. "
+            "Choose less restrictive options."
+        )
     with tqdm(total=len(units), desc=chosen.name, leave=False, disable=not progress) as bar:
         while units:
             for unit in units:

@@ -89,8 +89,8 @@ def _sharing_weights(model: Any, name: str) -> Any:
         return copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
     except (TypeError, RuntimeError) as error:
         raise CheckpointError(
-            f"{name} cannot be copied ({str(error)[:120]}), so it cannot run without being changed. Save it with "
-            "save_pretrained, and open the folder."
+            f"The model {name} must be copied before it is run, so that the original stays unchanged; "
+            f"copying failed ({str(error)[:120]}). Save it with save_pretrained, and open the folder."
         ) from error
 
 
@@ -290,7 +290,7 @@ def _of_file(file: Path, tokens: Any, key_tokens: Any) -> tuple[np.ndarray, Any,
             return read["weights"], read.get("tokens", tokens), read.get("key_tokens", key_tokens)
     except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile) as error:
         raise InputError(
-            f"Maps are read from an NPZ file that the command `maps` wrote; {file} is none. Name another file."
+            f"The file must be an NPZ file that the command `maps` wrote; {file} is not. Choose another file."
         ) from error
 
 
@@ -315,7 +315,9 @@ def circuit_edges(rows: Rows | str | Path) -> pd.DataFrame:
     """
     edges = sorted(CircuitEdge.among(_rows(rows)), key=lambda edge: edge.rank)
     if not edges:
-        raise InputError("rows must be from `study circuit --json`; these have no edge. Run `study circuit` first.")
+        raise InputError(
+            "rows must be the output of `study circuit --json`; got rows without an edge. Run `study circuit` first."
+        )
     return pd.DataFrame(edges)
 
 

@@ -187,14 +187,14 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
     both = opinions(labels)
     if not {first, second} <= set(both.columns):
         raise InputError(
-            f'Agreement needs two of the raters {", ".join(both.columns) or "(none)"}; got "{first}" and '
-            f'"{second}". Choose two of them.'
+            "Agreement can only be measured between two of the annotators "
+            f'{", ".join(both.columns) or "(none)"}; got "{first}" and "{second}". Choose two of them.'
         )
     both = both[[first, second]].dropna()
     if both.empty:
         raise InputError(
-            f"Agreement needs maps that both raters have labelled; {first} and {second} have none in common. Let "
-            "one label maps of the other."
+            f"Agreement needs maps that both annotators have labelled; {first} and {second} have none in "
+            "common. Let one of them label maps of the other."
         )
     groups = inputs_of(labels).groupby(labels["map_id"]).first().loc[both.index]
     low, high = _interval(both[first].to_numpy(), both[second].to_numpy(), groups.to_numpy(), seed)

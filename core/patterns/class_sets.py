@@ -86,7 +86,7 @@ def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> Clas
             )
         if wanted.describes not in CAUSAL:
             raise InputError(
-                f"A class set must be for maps that are one of {', '.join(CAUSAL)}; got "
+                f"A class set must be for one of these kinds of maps: {', '.join(CAUSAL)}; got "
                 f"{wanted.describes[:40]!r}. Choose one of them."
             )
         check_classes(wanted.classes)

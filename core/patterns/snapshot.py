@@ -127,8 +127,9 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     ties = set() if agreed.empty or method is not None else set(tied(current))
     if ties and len(ties) == len(agreed):
         raise InputError(
-            f'Training needs maps with a majority class; in the class set "{name}" all {len(agreed)} labelled '
-            "maps are tied. Adjudicate some, or ask another person to label them."
+            f'Training needs maps for which most annotators chose the same class; in the class set "{name}", '
+            f"all {len(agreed)} labelled maps are tied. Adjudicate some of them, or ask another person to "
+            "label them."
         )
     if agreed.empty:
         raise InputError(
@@ -145,8 +146,8 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     }
     if not stored:
         raise InputError(
-            f"A map must have more than {TOO_SMALL} tokens to have a pattern; all {len(agreed)} labelled maps of "
-            f'"{name}" are smaller. Label maps of longer inputs.'
+            f"An attention map must have more than {TOO_SMALL} tokens to be classified; all {len(agreed)} "
+            f'labelled maps of "{name}" are smaller. Label maps of longer inputs.'
         )
     agreed = agreed[agreed.map_id.isin(stored)].reset_index(drop=True)
     columns = ["map_id", "class", "event", "group", "layer", "head", "checkpoint", "headline", "tied"]

@@ -208,7 +208,9 @@ class ReplicationNetwork(nn.Module):
 def build(name: str, classes: int, size: int) -> nn.Module:
     """Return a new network. Raises InputError for maps smaller than SMALLEST or an unknown name."""
     if size < SMALLEST:
-        raise InputError(f"The networks need maps of at least {SMALLEST} rows; got {size}. Pad the maps.")
+        raise InputError(
+            f"The neural networks need attention maps of at least {SMALLEST} tokens; got {size}. Pad the maps."
+        )
     if name == "paper":
         return PaperNetwork(classes)
     if name == "replication":
@@ -262,8 +264,9 @@ class ClassifierRecipe:
             )
         if self.epochs < 1 or self.batch < 2 or self.folds < 2 or not 0 <= self.falling <= 1:
             raise InputError(
-                "Training needs at least 1 epoch, batches of 2, 2 folds, and a falling fraction from 0 to 1; got "
-                f"{self.epochs}, {self.batch}, {self.folds} and {self.falling}. Change them."
+                "Training needs at least 1 epoch, 2 maps per batch and 2 folds, and learning rate decay "
+                f"over a fraction of the epochs from 0 to 1; got {self.epochs}, {self.batch}, {self.folds} "
+                f"and {self.falling}. Change them."
             )
 
 
@@ -348,12 +351,12 @@ def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence
     short = [f"{name} has {counts[name]}" for name in used if counts[name] < FEWEST_A_CLASS]
     if short:
         raise InputError(
-            f"Every class in use must have at least {FEWEST_A_CLASS} labelled maps; {', '.join(short)}. Label "
-            "more maps of it, or merge the class."
+            f"Every class in use must have at least {FEWEST_A_CLASS} labelled maps; {', '.join(short)}. "
+            "Label more maps of this class, or merge the class into another."
         )
     if len(set(groups)) < folds:
         raise InputError(
-            f"{folds}-fold cross-validation by input needs maps of at least {folds} inputs; got "
+            f"Cross-validation with {folds} folds needs maps of at least {folds} different inputs; got "
             f"{len(set(groups))}. Label maps of more inputs."
         )
 
@@ -501,7 +504,7 @@ def _train(pictures: _Pictures, classes: int, recipe: ClassifierRecipe, course: 
             save_file(tensors | {"epoch": torch.tensor([epoch + 1])}, part)
             part.replace(state)
         if course.on_epoch and course.on_epoch(done) is False:
-            raise CancelledError(f"stopped after epoch {epoch + 1} of {recipe.epochs}")
+            raise CancelledError(f"training was stopped after epoch {epoch + 1} of {recipe.epochs}")
     return network.eval()
 
 

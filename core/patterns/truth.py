@@ -86,12 +86,15 @@ def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Return one row for each annotator and map: task (map), worker (annotator), label (class). Raises InputError."""
     plain = labels[(labels["pass"] == 1) & (labels["queue_order"] != "adjudication")]
     if plain.empty:
-        raise InputError("Aggregation needs labels of a first pass; there are none. Label some maps.")
+        raise InputError(
+            "Aggregation needs first labels by annotators; there are only repeated labels, adjudicated labels "
+            "or none. Label some maps."
+        )
     unknown = sorted(set(plain["class"]) - set(names))
     if unknown:
         raise InputError(
-            f"Every label must be one of {', '.join(names)}; got also {', '.join(unknown)}. Choose the class set "
-            "with which these maps were labelled."
+            f"Every label must be one of {', '.join(names)}; some labels are {', '.join(unknown)}. Choose "
+            "the class set with which these maps were labelled."
         )
     newest = plain.drop_duplicates(["map_id", "annotator"], keep="last")
     three = newest[["map_id", "annotator", "class"]]  # frames of the store have another "task"

@@ -28,8 +28,8 @@ class Ragged:
             data = np.memmap(folder / f"{name}.f16", dtype=np.float16, mode="w+", shape=(total,))
         except OSError as error:
             raise InputError(
-                f"Features of a probe need {2 * total / 2**20:.0f} MB in {folder}, which cannot be written "
-                f"({error.strerror or error}). Free space, or lower the limit."
+                f"The features of a probe need {2 * total / 2**20:.0f} MB in {folder}; writing them failed "
+                f"({error.strerror or error}). Free some space, or lower the limit."
             ) from error
         return cls(folder, name, shapes, data)
 

@@ -65,8 +65,8 @@ def find_data(folder: str | None, *, hub: bool = False) -> Data:
     dev = _tasks_in(glue, "dev") if glue or root is None else ()
     if not dev:
         raise InputError(
-            f"A report needs dev examples of at least one task; {root} has none. Give the folder that holds "
-            "GLUE's task folders, such as SST-2/dev.tsv."
+            f"A report needs dev examples of at least one task; {root} has none. Give the folder that "
+            "contains GLUE's task folders, with files such as SST-2/dev.tsv."
         )
     official = tuple(key for key in dev if len(read_rows(key, "dev", folder=glue)) == TASKS[key].dev_rows)
     return Data(

@@ -38,7 +38,7 @@ def _report(rows: Sequence[Row]) -> Headline:
         f"{count} {SEVERAL.get(name, name) if count > 1 else name}" for name, count in counts.items()
     )
     errors = len(records.claims) - len(outcomes)
-    beside = f" Beside them {errors} known error{'' if errors == 1 else 's'} of the papers." if errors else ""
+    beside = f" {errors} other claims are known errors of the papers." if errors else ""
     return Headline(
-        f"Of {len(outcomes)} tests of the papers' sentences: {outcome_counts}.{beside}", len(records.steps), "studies"
+        f"{len(outcomes)} tests of published claims were run: {outcome_counts}.{beside}", len(records.steps), "studies"
     )

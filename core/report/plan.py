@@ -108,7 +108,7 @@ class ReportOptions:
         if not options.checkpoints:
             raise InputError("A report needs at least one checkpoint; got none. Name one.")
         if Part.CROSSED in options.parts and not options.folds:
-            raise InputError("The part crossed needs a number of cross-fitting folds; got none. Set folds.")
+            raise InputError('The part "crossed" (cross-fitted ablation) needs a number of folds; got none. Set folds.')
         chosen = {"checkpoints": list(dict.fromkeys(options.checkpoints))}
         return cls(**asdict(options) | chosen | {"tasks": [task_of(task).key for task in options.tasks]})
 

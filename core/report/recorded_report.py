@@ -53,11 +53,15 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
     steps = _newest(step for records in reports.values() for step in records.steps)
     names = list(checkpoints or dict.fromkeys(step.checkpoint for step in steps))
     if not names:
-        raise InputError("The record must contain a report to recompute it; it has none. Run one without the record.")
+        raise InputError(
+            "The bundled results must contain a report to recompute; they contain none. Run a report without "
+            "the bundled results."
+        )
     if unreported := [name for name in names if name not in {step.checkpoint for step in steps}]:
         reported = ", ".join(dict.fromkeys(step.checkpoint for step in steps))
         raise InputError(
-            f"A checkpoint of the record must be one of {reported or 'none'}; got {unreported[0]}. Choose one of them."
+            f"The bundled results have reports on these checkpoints: {reported or 'none'}; got "
+            f"{unreported[0]}. Choose one of them."
         )
     chosen = []
     for part, study in BY_COMMAND.items():

@@ -36,8 +36,9 @@ class AboveConstant:
         if self.is_shown:
             return ""
         return (
-            f"accuracy {100 * self.share:.1f} (95 % {100 * self.low:.1f} to {100 * self.high:.1f}, {self.rows} rows) "
-            f"is not shown to be above chance: the better constant has {100 * self.constant:.1f}"
+            f"accuracy {100 * self.share:.1f} (95 % CI {100 * self.low:.1f} to {100 * self.high:.1f}, n = "
+            f"{self.rows}) is not significantly above chance: a constant prediction has accuracy "
+            f"{100 * self.constant:.1f}"
         )
 
 
@@ -72,8 +73,8 @@ class AboveZero:
         if self.is_shown:
             return ""
         return (
-            f"pearson {100 * self.correlation:.1f} (95 % {100 * self.low:.1f} to {100 * self.high:.1f}, "
-            f"{self.rows} rows) is not shown to be above 0, which is chance"
+            f"correlation {100 * self.correlation:.1f} (Pearson's r × 100, 95 % CI {100 * self.low:.1f} to "
+            f"{100 * self.high:.1f}, n = {self.rows}) is not significantly above 0, the chance level"
         )
 
 

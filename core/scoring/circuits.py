@@ -30,8 +30,8 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
     """
     if count < 2 or count % 2:
         raise InputError(
-            "The number of orders must be even and above 0, because each has its reverse; got "
-            f"{count}. Choose an even number."
+            "The number of orders must be even and above 0, because every order is also used in reverse; "
+            f"got {count}. Choose an even number."
         )
     drawn = np.stack([generator.permutation(heads) for _ in range(count // 2)])
     return np.stack([drawn, drawn[:, ::-1]], 1).reshape(count, heads)
@@ -85,8 +85,8 @@ def class_shares(
     """
     if not len(up):
         raise InputError(
-            "Gates must be fitted with at least one price in each direction, in equal numbers; got "
-            f"{len(up)} and {len(down)} fits. Fit both."
+            "Gates must be fitted equally often with a price that pushes them up and one that pushes them "
+            f"down, at least once each; got {len(up)} and {len(down)} fits. Fit both."
         )
     high, stays = up > 0.5, down > 0.5
     parts: list[Bool[np.ndarray, "fit head"]] = [high & stays, ~high & ~stays, high & ~stays]
@@ -113,7 +113,10 @@ def half_level(edges: int, threshold: float = THRESHOLD) -> float:
     dependence (Shah and Samworth 2013, complementary pairs; Meinshausen and Buehlmann 2010 require exchangeable noise).
     """
     if not 0.5 < threshold <= 1:
-        raise InputError(f"A threshold of selection must be above 0.5, up to 1; got {threshold:g}. Choose 0.9.")
+        raise InputError(
+            f"The threshold of stability selection must be above 0.5 and at most 1; got {threshold:g}. Choose a "
+            "value such as 0.9."
+        )
     return float(np.sqrt((2 * threshold - 1) / edges))
 
 
@@ -131,7 +134,7 @@ def selection_probabilities(
     """
     pairs = effects.shape[1]
     if pairs < 4:
-        raise InputError(f"Half-samples need at least four pairs; got {pairs}. Add pairs.")
+        raise InputError(f"Half-sampling needs at least four pairs; got {pairs}. Add pairs.")
     is_finite, size = np.isfinite(effects).all(1), pairs // 2
     values = np.where(is_finite[:, None], effects, 0.0)
     generator, chosen = np.random.default_rng(seed), np.zeros((2 * splits, pairs))

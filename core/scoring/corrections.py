@@ -40,8 +40,8 @@ def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
     """
     if registered < len(p):
         raise InputError(
-            f"A batch must have at least as many registered as tested hypotheses; got {registered} "
-            f"and {len(p)}. Correct the number of registered ones."
+            "The number of registered hypotheses in a batch must be at least the number of tested ones; got "
+            f"{registered} registered and {len(p)} tested. Correct the number of registered ones."
         )
     if not registered:
         return []

@@ -82,7 +82,7 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
         together = shares @ (predicted * gold).T - first[:, None] * second
         bottom = np.sqrt(np.clip(spread_gold[:, None] * spread, 0, None))
         return np.divide(together, bottom, out=np.full_like(together, np.nan), where=bottom > 1e-12)
-    raise InputError(f'A metric to resample must be accuracy, f1 or pearson; got "{name}". Choose one of them.')
+    raise InputError(f'Only the metrics accuracy, f1 and pearson can be resampled; got "{name}". Choose one of them.')
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
@@ -182,7 +182,10 @@ def max_t(
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     if difference.ndim != 2 or not difference.size:
-        raise InputError(f"A test over heads needs outcomes [head, row]; got the shape {difference.shape}. Add a row.")
+        raise InputError(
+            "A test over heads needs outcomes with the axes [head, example] and at least one example; got the "
+            f"shape {difference.shape}. Add an example."
+        )
     observed, changed = np.abs(t_values(difference)) + slack, (difference != 0).any(1)
     if rare is not None and not _is_won_or_lost(difference) and difference.size < rows_to_see(rare):
         return np.ones(len(difference))
@@ -275,7 +278,7 @@ def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: 
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     rows = difference.shape[1]
     if rows < 2:
-        raise InputError(f"A split needs at least two examples; got {rows}. Add examples.")
+        raise InputError(f"Splitting into halves needs at least two examples; got {rows}. Add examples.")
     generator = np.random.default_rng(seed)
     chosen, gains, held = [], [], []
     for _ in range(splits):
@@ -310,8 +313,8 @@ def rank_agreement(scores: Shaped[np.ndarray, " head"], others: Shaped[np.ndarra
     first, second = np.asarray(scores, dtype=float), np.asarray(others, dtype=float)
     if first.shape != second.shape:
         raise InputError(
-            f"Two scores must be of the same heads; got the shapes {first.shape} and {second.shape}. "
-            "Select the same heads."
+            f"Two scores can only be compared for the same heads; got the shapes {first.shape} and "
+            f"{second.shape}. Select the same heads for both."
         )
     is_finite = np.isfinite(first) & np.isfinite(second)
     first, second = first[is_finite], second[is_finite]

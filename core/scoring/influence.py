@@ -67,7 +67,8 @@ def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
         none = np.zeros(len(y))
         return Influence(np.where(defined, r, np.nan)[:, 0], rows, none, none)
     raise InputError(
-        f'A metric with an interval must be {", ".join(METRICS[:-1])} or pearson; got "{name}". Choose one of them.'
+        f"A confidence interval can be computed for the metrics {', '.join(METRICS[:-1])} and pearson; got "
+        f'"{name}". Choose one of them.'
     )
 
 

@@ -43,8 +43,8 @@ def rank_correlation(
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if first.shape != second.shape:
         raise InputError(
-            f"Two scores must be of the same heads; got the shapes {first.shape} and {second.shape}. "
-            "Select the same heads."
+            f"Two scores can only be compared for the same heads; got the shapes {first.shape} and "
+            f"{second.shape}. Select the same heads for both."
         )
     n = len(first)
     if n < 3:
@@ -126,7 +126,8 @@ def operators_agree(
     operators, heads, rows = effects.shape
     if heads < 3 or rows < 4:
         raise InputError(
-            f"Rank agreement needs at least 3 heads and 4 examples; got {heads} heads and {rows} examples. Add some."
+            f"Rank agreement needs at least 3 heads and 4 examples; got {heads} heads and {rows} examples. "
+            "Add heads or examples."
         )
     generator = np.random.default_rng(seed)
     first = np.stack([generator.permutation(rows) < rows // 2 for _ in range(halves)]).astype(float)

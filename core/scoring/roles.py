@@ -52,8 +52,9 @@ class RolePositions:
         named = (self.first, *self.separators, *self.rare, *(k for link in self.links for k in link))
         if not all(0 <= k < self.length for k in named) or end > self.length or period < 1:
             raise InputError(
-                f"Positions of tokens and of both halves of a repeat must be inside an input of {self.length} "
-                f"tokens; got {self.first}, {self.separators}, {self.rare} and {self.repeat}. Correct them."
+                f"Token positions must be inside the input of {self.length} tokens; got first token "
+                f"{self.first}, separators {self.separators}, rare words {self.rare} and repeat "
+                f"{self.repeat}. Correct them."
             )
 
     def seen(self) -> Bool[np.ndarray, "query key"]:
@@ -111,8 +112,8 @@ def role_scores(
     """
     if places.repeat and control is None:
         raise InputError(
-            "Roles on repeated tokens need maps of an equally long control without repeats; got "
-            "none. Pass them as control."
+            "Roles on repeated tokens need the maps of a control input of the same length without repeats; "
+            "got none. Pass them as control."
         )
     sink, visible = places.first, places.seen()
     looked = _InputMaps(np.asarray(weights, dtype=float), control, visible)
@@ -336,8 +337,8 @@ def repeated_tokens(
     different = sorted(set(words) - {*before, *after})
     if period < 2 or len(different) < 2 * period:
         raise InputError(
-            "Repeated tokens need a period of at least 2 and twice as many different words; got a period of "
-            f"{period} and {len(different)} words. Add words, or shorten the period."
+            "Sequences of repeated tokens need a period of at least 2 and at least twice as many different "
+            f"words; got a period of {period} and {len(different)} words. Add words, or shorten the period."
         )
     drawn = tuple(random.Random(seed).sample(different, 2 * period))  # noqa: S311 - no secret
     length = len(before) + 2 * period + len(after)

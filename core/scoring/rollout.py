@@ -24,12 +24,12 @@ def mixed_with_residual(
     """
     if without := int(np.isnan(weights).all((1, 2, 3)).sum()):
         raise InputError(
-            f"Rollout and flow need attention in every layer; {without} of the {len(weights)} layers have none. Choose "
-            "another checkpoint."
+            f"Attention rollout and attention flow need attention in every layer; {without} of the "
+            f"{len(weights)} layers have none. Choose another checkpoint."
         )
     if not weights.shape[0] or not weights.shape[1] or weights.shape[2] != weights.shape[3]:
         raise InputError(
-            "Rollout needs square maps of at least one layer and head; got the shape "
+            "Attention rollout needs square maps of at least one layer and head; got the shape "
             f"{weights.shape}. Choose self-attention maps."
         )
     mixed = 0.5 * weights.mean(1, dtype=np.float64) + 0.5 * np.eye(weights.shape[-1])
@@ -64,8 +64,8 @@ def flow(
     layer = layers - 1 if layer is None else layer
     if not (0 <= layer < layers and 0 <= output < length):
         raise InputError(
-            f"Flow must start at layer 0 to {layers - 1} and token 0 to {length - 1}; got layer {layer}, token "
-            f"{output}. Choose one in that range."
+            f"Attention flow must start at layer 0 to {layers - 1} and token 0 to {length - 1}; got layer "
+            f"{layer} and token {output}. Choose values in that range."
         )
     graph, source = _capacities(mixed[: layer + 1]), (layer + 1) * length + output
     return np.array([maximum_flow(graph, source, sink).flow_value for sink in range(length)]) / UNITS

@@ -102,7 +102,7 @@ def cell_terms(
     Raises InputError if the query does not see the key.
     """
     if not bool(visible[key]):
-        raise InputError(f"The query of a cell must see its key; key {key + 1} is masked. Choose another key.")
+        raise InputError(f"The key must be visible to the query; key {key + 1} is masked. Choose another key.")
     return query @ (keys[:, key] - keys[:, visible].mean(1)).mT * scaling
 
 

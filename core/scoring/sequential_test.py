@@ -63,25 +63,27 @@ class Rules:
 
     def __post_init__(self) -> None:
         if not self.margin > 0 or not np.isfinite(self.margin):
-            raise InputError(f"A margin must be above 0, in units of the task's loss; seen {self.margin:g}: raise it.")
+            raise InputError(f"The margin must be above 0, in units of the task's loss; got {self.margin:g}. Raise it.")
         if not self.clip > self.margin or not np.isfinite(self.clip):
             raise InputError(
-                f"What a row can change at most must be above the margin, {self.margin:g}; seen {self.clip:g}: raise "
-                "it, or lower the margin."
+                "The upper limit of the loss of one example (clip) must be above the margin of "
+                f"{self.margin:g}; got {self.clip:g}. Raise the clip, or lower the margin."
             )
         if self.heads < 1:
             raise InputError("A sequential test needs at least one head, layer or group; got none. Name some.")
         if not 0 < self.alpha < 1:
-            raise InputError(f"The chance of a wrong verdict must lie between 0 and 1; seen {self.alpha:g}: change it.")
+            raise InputError(
+                f"The probability of a wrong verdict (alpha) must be between 0 and 1; got {self.alpha:g}. Change it."
+            )
         if self.first < 4 or self.rows < self.first:
             raise InputError(
-                f"The first interim analysis must be after at least 4 and at most all examples; got {self.first} "
-                f"of {self.rows}. Take more examples, or ablate every head on all of them."
+                "The first interim analysis must be after at least 4 examples and at most all of them; got "
+                f"{self.first} of {self.rows}. Use more examples, or ablate every head on all of them."
             )
         if not 0 <= self.hopeless < 1:
             raise InputError(
-                f"The chance of a verdict below which a head takes no more rows must be 0 or more and below 1; seen "
-                f"{self.hopeless:g}: change it."
+                "The futility limit (the probability of a verdict below which a head is given up) must be 0 "
+                f"or more and below 1; got {self.hopeless:g}. Change it."
             )
 
     @cached_property

@@ -70,7 +70,7 @@ def is_number(value: Any) -> bool:
 
 
 def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not a JSON number")
+    raise ValueError(f"{text} is not a valid JSON number")
 
 
 def parsed(text: Any) -> Any:

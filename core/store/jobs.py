@@ -55,7 +55,7 @@ def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequenc
     keys = [*(key for (key,) in there), *(unit["key"] for unit in units)]
     if len(set(keys)) != len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise JobError(f"Units of a study must have unique keys; got {twice!r} twice. Report this defect.")
+        raise JobError(f"The units of a study must have unique keys; got {twice!r} twice. Report this bug.")
     rows = (
         {**unit, "job": job, "position": position, "arguments": to_json(unit["arguments"])}
         for position, unit in enumerate(units, len(there))

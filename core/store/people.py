@@ -43,8 +43,8 @@ class Person:
         if not self.may(role):
             who = f"{self.name} has" if self.name else "visitors have"
             raise RightsError(
-                f"The role {role} is required to {doing}; {who} the role {self.role}. Ask an admin of this app "
-                "for the role."
+                f"The role {role} is required to {doing}; {who} the role {self.role}. Ask an admin of this "
+                "app for the role."
             )
 
     def signs(self, annotator: str) -> None:

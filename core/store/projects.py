@@ -152,7 +152,9 @@ def add_project(
             f"{LONGEST_NOTE}; got {len(title.strip())} and {len(codebook)} characters. Change them."
         )
     if not any(entry.kind == "label" for entry in maps):
-        raise InputError("A project must have maps to label; its recipe matches none. Draw maps, or relax the recipe.")
+        raise InputError(
+            "A project must have maps to label; its selection matches no map. Draw maps, or widen the selection."
+        )
     name = uuid.uuid4().hex[:12]
     about = [name, title.strip(), heading.class_set]
     rows = [

@@ -142,8 +142,9 @@ def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
             values[known.name] = known.value(row[known.column])
         elif known.required:
             raise StoreError(
-                f'A row of {kind.__name__} must have the column "{known.column}", and this one has '
-                f"{', '.join(map(str, row)) or 'none'}; an earlier version may have left it: run the study again."
+                f'A row of {kind.__name__} must have the column "{known.column}"; this row has '
+                f"{', '.join(map(str, row)) or 'none'}. It may come from an earlier version. Run the study "
+                "again."
             )
     return kind(**values)
 

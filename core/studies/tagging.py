@@ -44,14 +44,15 @@ def open_pipeline(name: str | None = None) -> "Language":
         probe = opened("The dog barks.")
     except Exception as error:  # spaCy raises what its parts raise; all mean "not a pipeline that works"
         raise InputError(
-            f'The pipeline "{wanted[:80]}" does not open ({type(error).__name__}): it must be saved by spaCy 3 with '
-            "to_disk; choose another."
+            f'A language pipeline must be saved by spaCy 3 with to_disk; "{wanted[:80]}" cannot be opened '
+            f"({type(error).__name__}). Choose another pipeline."
         ) from error
     for kind, part in (("DEP", "dependency parser"), ("TAG", "tagger")):
         if not probe.has_annotation(kind):
             raise InputError(
-                f'A language pipeline must have a tagger and a dependency parser; "{wanted[:80]}" has no {part} '
-                f"(it has {', '.join(opened.pipe_names) or 'nothing'}): choose another, such as {config.ENGLISH}."
+                f'A language pipeline must have a tagger and a dependency parser; "{wanted[:80]}" has no '
+                f"{part} (it has {', '.join(opened.pipe_names) or 'nothing'}). Choose another, such as "
+                f"{config.ENGLISH}."
             )
     return opened
 

@@ -42,7 +42,10 @@ def encode(value: Any) -> Any:
         return {NOT_FINITE: repr(value)}
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
-    raise TypeError(f"A partial result holds numbers, text, arrays and records; {type(value).__name__} is none of them")
+    raise TypeError(
+        f"A partial result must consist of numbers, text, arrays and records; got {type(value).__name__}. Report "
+        "this bug."
+    )
 
 
 def decode(kind: Any, value: Any) -> Any:

@@ -119,8 +119,8 @@ def _other_name(by: str) -> Callable[[Text, np.random.Generator, PerturbationCho
         partners = [other for other in names().values() if _partner(own, other, by) and other.name not in present]
         if not partners:
             raise InputError(
-                f"The name to swap must have a partner by {by} in the lists; {own.name} has none (names of either "
-                "gender have none). Choose another name or perturbation."
+                f"The name to swap must have a counterpart by {by} in the bundled lists; {own.name} has none "
+                "(as unisex names never have). Choose another name or perturbation."
             )
         new = partners[int(chance.integers(len(partners)))].name
         pattern = re.compile(rf"\b{re.escape(own.name)}\b")
@@ -138,8 +138,8 @@ def _name_in(given: Text, wanted: str) -> Name:
     if not chosen:
         said = f'"{wanted[:40]}" is not one of them' if wanted else "it has none"
         raise InputError(
-            f'The text must contain one of the {len(names())} first names in the lists; got "{given.text[:40]}" '
-            f"({said}). Type the second input instead."
+            f"The text must contain one of the {len(names())} first names in the bundled lists; got "
+            f'"{given.text[:40]}" ({said}). Type the second input instead.'
         )
     return chosen[0]
 
@@ -201,7 +201,7 @@ def _without_a_word(masked: bool) -> Callable[[Text, np.random.Generator, Pertur
     def make(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
         if masked and choice.mask is None:
             raise InputError(
-                "A checkpoint must have a mask token to mask a word; this one has none. Drop the word instead."
+                "Masking a word needs a checkpoint with a mask token; this one has none. Drop the word instead."
             )
         spans = [match.span() for match in _WORD.finditer(given.text)]
         chosen = [span for span in spans if given.text[slice(*span)] == choice.word] if choice.word else spans
@@ -228,7 +228,7 @@ def _synonym(given: Text, chance: np.random.Generator, choice: PerturbationChoic
         known = [span for span in known if given.text[slice(*span)] == choice.word]
     if not known:
         raise InputError(
-            f"A word to replace must be in the list of {len(words()['synonyms'])} synonym pairs; "
+            f"A word to replace must be in the bundled list of {len(words()['synonyms'])} synonym pairs; "
             f'"{choice.word[:40] or given.text[:40]}" has none. Type the second input instead.'
         )
     start, end = known[0] if choice.word else known[int(chance.integers(len(known)))]

@@ -109,8 +109,9 @@ def _table(text: str, name: str) -> SentenceTable:
         if any(cell.strip() for cell in record):
             if len(record) > len(columns):
                 raise InputError(
-                    f"A row must not have more columns than the first line; row {number + 1} of {name} does. Put "
-                    "quotation marks around a cell that contains the separator, or remove the separator."
+                    f"A row must not have more columns than the first line of the file; row {number + 1} of "
+                    f"{name} has more. Put quotation marks around a cell that contains the separator, or "
+                    "remove the separator."
                 )
             if not quoted and (escaped := next((cell for cell in record if _is_escaped(cell.strip())), None)):
                 raise InputError(

@@ -48,8 +48,8 @@ def _failed(place: Path, error: OSError) -> CheckpointError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     what = "the disk is full" if full else f"it is not writable ({error.strerror or error})"
     return CheckpointError(
-        f"{place.parent} must be writable, but {what}; earlier files there are unchanged. Free space or choose "
-        "another folder, then start again."
+        f"{place.parent} must be writable, but {what}; files already there are unchanged. Free space or "
+        "choose another folder, then start again."
     )
 
 

@@ -45,8 +45,8 @@ def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, B
     """
     if not 0 <= share <= 1 or scope not in SCOPES:
         raise InputError(
-            f"The share of weights must be from 0 to 1, and the scope {' or '.join(SCOPES)}; got {share:g} and "
-            f"{scope!r}. Change them."
+            f"The fraction of weights to prune must be from 0 to 1, and the scope {' or '.join(SCOPES)}; got "
+            f"{share:g} and {scope!r}. Change them."
         )
     layers, values = prunable(model), dict(model.named_parameters())
     groups = [[name for names in layers.values() for name in names]] if scope == "global" else list(layers.values())

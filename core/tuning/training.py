@@ -182,7 +182,8 @@ class Fit:
             if self.should_stop is not None and self.should_stop():
                 self._save()
                 raise CancelledError(
-                    f"Cancelled after step {self.log.step} of {self.log.steps}. Start the same run again to continue."
+                    f"Fine-tuning was cancelled after step {self.log.step} of {self.log.steps}. Start the "
+                    "same run again to continue."
                 )
             self._step(chosen)
             if time.monotonic() - saved > self.save_every:

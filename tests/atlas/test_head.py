@@ -51,10 +51,11 @@ def test_every_part_of_the_sentence_is_a_row_with_its_source():
     )
     known = facts(scores, Head(0, 1))
     assert sentence(known) == (
-        "Diagonal in 97% of 300 maps; previous token 0.99 [0.98, 0.99] (baseline 0.10); attends to noun 0.30 (baseline "
-        "0.12); attends along verb-object forward 0.40 (other words at the same distance 0.10); frame score 0.40, "
-        "not above all four baselines; accuracy -0.2 [-1.1, 0.6] points when ablated (disable), not significant; "
-        "importance 0.50, rank 2 of 2; cosine 0.93 with before fine-tuning."
+        "Diagonal is the class of 97% of 300 maps; previous token 0.99 [0.98, 0.99] (baseline 0.10); attends to noun "
+        "0.30 (baseline 0.12); attends along verb-object forward 0.40 (baseline 0.10: other words at the same "
+        "distance); frame score 0.40, not above all four baselines; accuracy -0.2 [-1.1, 0.6] points when ablated (disable), not significant; "
+        "gradient importance 0.50, rank 2 of 2 heads; cosine similarity 0.93 between attention before and after "
+        "fine-tuning."
     )
     assert next(fact for fact in known if fact.about == "effect").source == "s, run 2"
     about = [fact.about for fact in known]
@@ -70,7 +71,10 @@ def test_whether_an_effect_is_significant_is_told_by_the_correction_over_all_hea
 
 def test_a_head_without_a_role_says_so():
     scores = frame({"score": "roles/previous", "value": 0.2, "q": 0.4}, {"score": "roles/rare", "value": 0.2, "q": 0.9})
-    assert sentence(facts(scores, Head(0, 1))) == "none of 2 roles above three times its baseline."
+    assert (
+        sentence(facts(scores, Head(0, 1)))
+        == "no role: in none of 2 roles is the weight significantly above three times its baseline."
+    )
 
 
 def test_nearest_heads_by_hand():
@@ -98,7 +102,8 @@ def test_why_a_head_looks_there_names_the_largest_sort_and_the_earlier_heads_it_
     )
     told = facts(scores, Head(0, 1))
     assert sentence(told) == (
-        "largest part of its score variance: earlier heads, 0.50 [0.45, 0.55] (random weights: 0.10); "
-        "L2H5's output is 0.31 [0.28, 0.34] of the score variance on the key side."
+        "the contribution with the largest share of the variance of its scores is earlier heads, 0.50 [0.45, 0.55] "
+        "(random weights: 0.10); the output of L2H5 contributes 0.31 [0.28, 0.34] of the variance of its scores on the "
+        "key side."
     )
     assert {fact.about for fact in told} == {"why"}

@@ -75,5 +75,5 @@ def test_what_cannot_be_fitted_is_refused_in_a_sentence():
     with pytest.raises(InputError, match="got 1 examples and 6 labels"):
         optimal_constants(checkpoint, [checkpoint.encode("a")], LABELS)
     other = classifier("opt")
-    with pytest.raises(CheckpointError, match="BERT- or GPT-2-like classifier"):
+    with pytest.raises(CheckpointError, match="architecture of BERT or GPT-2"):
         optimal_constants(other, [other.encode(*row) for row in ROWS], LABELS)

@@ -358,9 +358,9 @@ def test_the_graph_of_six_by_six_has_the_edges_that_were_counted():
 
 def test_pairs_without_an_alignment_are_refused():
     first = double("bert").encode(TEXT[0])
-    with pytest.raises(InputError, match="alignment each"):
+    with pytest.raises(InputError, match="alignment per pair"):
         AlignedPairs([first], [first], [])
-    with pytest.raises(InputError, match="share none"):
+    with pytest.raises(InputError, match="have none"):
         AlignedPairs([first], [first], [Alignment(())])
 
 

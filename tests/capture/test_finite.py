@@ -42,7 +42,7 @@ RUNS = {
 @pytest.mark.parametrize("projection", ["query", "key", "value"])
 @pytest.mark.parametrize("run", RUNS)
 def test_a_head_that_computes_no_numbers_is_named(run, projection):
-    with pytest.raises(CheckpointError, match=r"must be numbers; L2H3 has one that is none"):
+    with pytest.raises(CheckpointError, match=r"must be finite numbers; L2H3 has a NaN or infinite value"):
         RUNS[run](broken(projection))
 
 

@@ -88,7 +88,7 @@ def test_the_same_seed_draws_the_same_text():
 def test_a_prompt_beyond_the_context_is_refused():
     checkpoint = writer("gpt2")
     prompt = checkpoint.encode("dog " * 2000)
-    with pytest.raises(InputError, match=r"must fit into the 1024 tokens of the context .* shorten the prompt"):
+    with pytest.raises(InputError, match=r"must fit into the context .*1024 tokens.* Shorten the prompt"):
         check_prompt(checkpoint, prompt, 5)
     with pytest.raises(InputError, match="from 1 to 512"):
         check_prompt(checkpoint, checkpoint.encode("dog"), 0)

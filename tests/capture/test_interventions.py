@@ -219,7 +219,7 @@ def test_what_cannot_be_done_is_refused_in_a_sentence():
     some = encodings(checkpoint)
     with pytest.raises(InterventionError, match="An ablation method must be one of disable, zero"):
         operator_of("median", causal=False)
-    with pytest.raises(InterventionError, match="one ablation method at a time; L1H1"):
+    with pytest.raises(InterventionError, match="only one ablation method; L1H1"):
         predict(checkpoint, some, interventions=touched("disable", (0, 0)) + touched("zero", (0, 0)))
     with pytest.raises(InputError, match="from L1H1 to L3H4; got L4H1"):
         predict(checkpoint, some, interventions=touched("disable", (3, 0)))

@@ -148,7 +148,7 @@ def test_weights_that_are_no_numbers_are_refused_before_any_loss():
     checkpoint = classifier("bert")
     some = encodings(checkpoint)[:2]
     checkpoint.model.get_input_embeddings().weight.requires_grad_(False)[some[1].ids[1]] = float("nan")
-    with pytest.raises(CheckpointError, match=r"L\d+H\d+ has one that is none"):
+    with pytest.raises(CheckpointError, match=r"L\d+H\d+ has a NaN or infinite value"):
         effects(checkpoint, LabelledRows(some, [0, 1]), [frozenset({Head(0, 0)})], "zero")
 
 

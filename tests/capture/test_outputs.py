@@ -225,7 +225,10 @@ def test_what_has_no_source_is_refused_in_a_sentence():
         mean_outputs(checkpoint, some, by="word")
     with pytest.raises(InputError, match="two different reference inputs; got 1"):
         Donors(checkpoint, (some[0],))
-    with pytest.raises(InterventionError, match=r'"mean" needs outputs from its own reference inputs; .* none'):
+    with pytest.raises(
+        InterventionError,
+        match=r'"mean" needs head outputs that were computed for this method on reference inputs; .* none',
+    ):
         sweep(checkpoint, some, [CHOSEN], "mean")
     with pytest.raises(InterventionError, match="got that of mean"):
         sweep(checkpoint, some, [CHOSEN], "resample", source=mean_outputs(checkpoint, some))

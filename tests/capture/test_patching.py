@@ -199,7 +199,7 @@ def test_outputs_of_another_checkpoint_are_refused():
 def test_what_cannot_be_patched_is_refused_in_a_sentence():
     checkpoint = classifier("bert")
     first, second = checkpoint.encode(TEXT[0]), checkpoint.encode("a dog")
-    with pytest.raises(InputError, match="equal length to align all positions; got"):
+    with pytest.raises(InputError, match="same number of tokens to be aligned by position; got"):
         everywhere(first, second)
     with pytest.raises(InputError, match="second input must be from 1 to 6; got 10"):
         InputPairs((first,), (second,), (Alignment(((1, 9),)),))
@@ -207,5 +207,5 @@ def test_what_cannot_be_patched_is_refused_in_a_sentence():
         InputPairs((first,), (second,), (Alignment(()),))
     with pytest.raises(InputError, match="got 1 first inputs, 2 second"):
         InputPairs((first,), (second, second), (Alignment(((0, 0),)),))
-    with pytest.raises(CheckpointError, match="no head that returns any"):
+    with pytest.raises(CheckpointError, match="has neither a classification head nor a language model head"):
         answers(tiny("bert"), [tiny("bert").encode("a")], [0])

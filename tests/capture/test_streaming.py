@@ -330,7 +330,7 @@ def test_a_score_that_is_no_number_is_named_by_head_and_token(least, monkeypatch
     projection = checkpoint.model.encoder.layer[1].attention.self.query
     with torch.no_grad():
         projection.bias[8] = torch.nan  # of the second head of four
-    with pytest.raises(CheckpointError, match=r"L2H2 has one that is none \(NaN or infinite\) at token 1"):
+    with pytest.raises(CheckpointError, match=r"L2H2 has a NaN or infinite value at token 1"):
         run(checkpoint, encodings, observers_of(checkpoint, encodings))
 
 

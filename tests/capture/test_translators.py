@@ -149,5 +149,5 @@ def test_a_saved_one_opens_and_one_without_a_start_is_refused(tmp_path):
     pairs = [captured_parts(one, one.encode(TEXT[0], TEXT[1])) for one in (opened, checkpoint)]
     assert all(np.allclose(a.weights, b.weights, atol=1e-6) for a, b in zip(*pairs, strict=True))
     opened.model.config.decoder_start_token_id = None
-    with pytest.raises(CheckpointError, match="has no decoder_start_token_id: add it"):
+    with pytest.raises(CheckpointError, match=r"has no decoder_start_token_id\. Add it"):
         opened.encode(TEXT[0], TEXT[1])

@@ -57,7 +57,7 @@ def test_the_model_is_left_without_hooks(family):
 @pytest.mark.parametrize("family", ["xlnet"])
 def test_families_that_keep_their_values_say_so(family):
     checkpoint = tiny(family)
-    with pytest.raises(InputError, match=r"value vectors.*Choose a BERT"):
+    with pytest.raises(InputError, match=r"value vectors.*Choose a checkpoint like BERT"):
         maps_and_values(checkpoint, checkpoint.encode(SENTENCE))
 
 

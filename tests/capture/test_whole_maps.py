@@ -30,7 +30,9 @@ def test_whole_maps_that_do_not_fit_into_memory_are_refused_in_a_sentence(what, 
     encoding = checkpoint.encode(TEXT[0])
     NEEDING_MAPS[what](checkpoint, encoding)
     monkeypatch.setattr("core.models.memory.free_bytes", lambda device: 1000)
-    with pytest.raises(InputError, match=f"need whole maps, which must fit into memory; those of {len(encoding)} tok"):
+    with pytest.raises(
+        InputError, match=f"need full attention maps, which must fit into memory; maps of {len(encoding)} tok"
+    ):
         NEEDING_MAPS[what](checkpoint, encoding)
 
 
@@ -40,6 +42,6 @@ def test_only_families_that_keep_their_maps_must_have_room_for_them(name, refuse
     monkeypatch.setattr("core.capture.streaming.STREAMED_FROM", 4)
     monkeypatch.setattr("core.models.memory.free_bytes", lambda device: 1000)
     checkpoint = tiny(name)
-    asked = pytest.raises(InputError, match="need whole maps") if refused else nullcontext()
+    asked = pytest.raises(InputError, match="need full attention maps") if refused else nullcontext()
     with asked:
         run(checkpoint, [checkpoint.encode(TEXT[0])], [MeanPatterns(checkpoint.layers, checkpoint.heads)])

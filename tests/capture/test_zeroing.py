@@ -87,5 +87,5 @@ def test_rows_sum_to_one_and_decoders_see_nothing_ahead(family):
 @pytest.mark.parametrize("family", [*OTHERS, "bart", "t5"])
 def test_another_family_gets_one_sentence(family):
     checkpoint = translator(family) if family in ("bart", "t5") else any_tiny(family)
-    with pytest.raises(InputError, match=rf"the family {family} does not have. Choose a BERT"):
+    with pytest.raises(InputError, match=rf"which {family} models do not have. Choose a checkpoint like BERT"):
         value_zeroing(checkpoint, checkpoint.encode(SENTENCE))

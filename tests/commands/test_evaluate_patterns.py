@@ -91,7 +91,7 @@ def test_maps_of_up_to_three_tokens_are_too_small_to_have_a_pattern(files, capsy
     found = json.loads(capsys.readouterr().out)
     assert (found["maps"], found["provenance"]["small"]) == (20, 3)
     (files / "labels.jsonl").write_text(alone)
-    with pytest.raises(InputError, match="to have a pattern; all 3"):
+    with pytest.raises(InputError, match="to be classified; all 3"):
         called(files, classifier=str(files / "own.safetensors"))
 
 

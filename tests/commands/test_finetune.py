@@ -95,7 +95,9 @@ def test_what_is_refused(tmp_path, monkeypatch, name):
 
 def test_a_checkpoint_that_cannot_be_opened_fails_the_job_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    assert "No folder and no hub ID" in refused_at_the_terminal("finetune", "no such/one", "--task", "rte")
+    assert "must be a folder, a hub ID or a bundled name" in refused_at_the_terminal(
+        "finetune", "no such/one", "--task", "rte"
+    )
 
 
 def test_settings():

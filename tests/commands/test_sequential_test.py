@@ -49,7 +49,7 @@ def test_a_race_in_place_of_a_sweep(asked):
         (("disable", "--margin", 0.1), "Add --race"),
         (("disable", "--race", "--margin", 0), "above 0"),
         (("race", "--margin", -0.5), "above 0"),
-        (("race", "--limit", 50), "at most all examples; got 64 of 50"),
+        (("race", "--limit", 50), "at most all of them; got 64 of 50"),
         (("disable", "--race", "--what", "duplicates"), "heads, layers"),
     ],
 )

@@ -46,5 +46,5 @@ def test_a_missing_table_is_said_to_be_missing(tmp_path):
 @pytest.mark.parametrize("study", ["statistics", "disable", "features"])
 def test_a_checkpoint_that_is_not_there_is_said_before_there_are_units(tmp_path, study):
     task = {"task": "sst2"} if study == "disable" else {"tasks": ["sst2"]}
-    with pytest.raises(CheckpointError, match="No folder and no hub ID is called"):
+    with pytest.raises(CheckpointError, match="must be a folder, a hub ID or a bundled name"):
         worker.divide(study, {"checkpoint": str(tmp_path / "none" / "here" / "x")} | task)

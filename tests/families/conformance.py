@@ -96,7 +96,11 @@ def outcome_of(family: str) -> Outcome:
         return Outcome(family, maps=True, wrong=f"{type(error).__name__}: {_line(error)}")
     if reach == "outputs":
         refused = failed.pop(ABLATION, "")
-        wrong = "" if f"cannot be changed in {family}" in refused else f"not refused by name: {refused or 'nothing'}"
+        wrong = (
+            ""
+            if f"Heads of {family} models cannot be ablated" in refused
+            else f"not refused by name: {refused or 'nothing'}"
+        )
         wrong = wrong or "; ".join(f"{name}: {seen}" for name, seen in failed.items())
         return Outcome(family, maps=True, why=refused, wrong=wrong)
     if failed:

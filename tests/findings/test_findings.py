@@ -312,9 +312,9 @@ def test_the_terminal_writes_what_is_asked_for(pinned, db, tmp_path, monkeypatch
     assert len(json.loads(listed.stdout)["rows"]) == 2
     nothing = CliRunner().invoke(core.__main__.app, ["findings", "export"])
     assert isinstance(nothing.exception, InputError)
-    assert "give --html, --md or --bib" in str(nothing.exception)
+    assert "Add --html, --md or --bib" in str(nothing.exception)
     none = CliRunner().invoke(core.__main__.app, ["findings", "export", "--md", "x.md", "--only", "unknown"])
-    assert "no findings" in str(none.exception)
+    assert "No results are pinned" in str(none.exception)
 
 
 def test_a_stored_run_is_pinned_on_its_page_and_stands_among_the_findings(db, monkeypatch):

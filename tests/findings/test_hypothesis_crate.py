@@ -153,10 +153,10 @@ def test_an_altered_row_is_named_and_nothing_is_computed(copied, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "change", "why"),
     [
-        (crate.FILE, lambda body: body.update(version=9), "version 2 of crates"),
-        (crate.FILE, lambda body: body.update(format="x"), "no crate of hypotheses"),
-        (crate.FILE, lambda body: body["batches"][0].pop("level"), "not whole"),
-        (crate.FILE, lambda body: body["batches"][0]["rows"].update(judged="../../a.jsonl"), "lie in its folder"),
+        (crate.FILE, lambda body: body.update(version=9), "must have version 2"),
+        (crate.FILE, lambda body: body.update(format="x"), "must have the format"),
+        (crate.FILE, lambda body: body["batches"][0].pop("level"), "must be complete"),
+        (crate.FILE, lambda body: body["batches"][0]["rows"].update(judged="../../a.jsonl"), "must be in its folder"),
         (crate.FILE, lambda body: body["batches"][0].update(annotator="<script>alert(1)</script>"), "has markup"),
         (crate.METADATA, lambda body: body["@graph"].append({"@id": "/etc/passwd", "@type": "File"}), "in its folder"),
         (crate.METADATA, lambda body: body["@graph"].append({"@id": "x", "name": "<img src=x>"}), "has markup"),
@@ -174,7 +174,7 @@ def test_a_link_out_of_the_crate_is_refused(copied):
     outside = copied.parent / "outside.jsonl"
     file.rename(outside)
     file.symlink_to(outside)
-    with pytest.raises(InputError, match="lie in its folder"):
+    with pytest.raises(InputError, match="must be in its folder"):
         crate.read(copied)
 
 

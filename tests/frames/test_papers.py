@@ -73,7 +73,7 @@ def test_the_replication_keeps_its_own_links(shared_data):
 @pytest.mark.parametrize("text", ["{", '[{"sentence": "x"}]', '{"sentence": 1}'])
 def test_a_file_of_another_form_is_refused(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(InputError, match=r"JSON|must be texts"):
+    with pytest.raises(InputError, match=r"JSON|must be strings"):
         read_list(tmp_path / "x.json")
 
 

@@ -163,7 +163,7 @@ def test_bad_options_and_names_become_the_jobs_error_in_one_sentence(db):
         (TINY, {"cuont": 2}, "got 'cuont'"),
         ("no-such-study", {}, "'no-such-study' is not"),
         ("os; import sys", {}, "letters, digits and dashes"),
-        (TINY, {"count": 0}, "must select at least one unit of work for tiny"),
+        (TINY, {"count": 0}, "of tiny must select something to compute"),
     ]:
         done = api.wait(db, api.start(db, study, options), 60)
         assert done.state == "failed"
@@ -247,7 +247,7 @@ def test_a_job_at_work_is_neither_resumed_nor_deleted(db, folder):
     job = api.start(db, TINY, {"count": 1, "seconds": 600, "folder": str(folder)})
     until(lambda: api.status(db, job).state == "running")
     for act in (api.resume, api.delete):
-        with pytest.raises(JobError, match=r"^A job must have stopped to be (resumed|deleted); .* Cancel it first\.$"):
+        with pytest.raises(JobError, match=r"^Only a stopped job can be (resumed|deleted); .* Cancel it first\.$"):
             act(db, job)
     api.cancel(db, job)
     api.wait(db, job, 10)
@@ -290,7 +290,7 @@ def test_an_interrupted_job_is_found_by_its_options_and_goes_on(db, folder):
     assert done.state == "done"
     assert numbers(db, job) == [0, 1, 2]
     with pytest.raises(
-        JobError, match=r"^A job must have work left to be resumed; this one is done\. Start a new one\.$"
+        JobError, match=r"^Only a job with unfinished work can be resumed; this one is done\. Start a new one\.$"
     ):
         api.resume(db, job)
     assert api.finished_like(db, TINY, {"folder": str(folder), "count": 3}) == done.run
@@ -315,6 +315,6 @@ def test_work_on_earlier_weights_is_neither_taken_for_todays_nor_gone_on_with(
     assert api.unfinished_like(db, TINY, options) == (stopped if taken_up else None)
     if not taken_up:
         with pytest.raises(
-            JobError, match=r"^A job must be resumed with the weights .* has changed since\. Start a new job\.$"
+            JobError, match=r"^A job can only be resumed with the weights .* have changed\. Start a new job\.$"
         ):
             api.resume(db, stopped)

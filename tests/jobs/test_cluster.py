@@ -123,7 +123,7 @@ def test_a_scheduler_that_is_not_there_is_one_sentence_and_the_job_can_be_resume
 
 def test_a_worker_with_other_code_is_refused(monkeypatch):
     said = worker.perform("divide", "0.0+other", TINY, {})
-    assert "Workers must run the same code" in said["error"]
+    assert "Workers must run the same version of the code" in said["error"]
 
 
 def test_what_travels_to_a_cluster_names_nothing_of_this_repository_until_it_runs():
@@ -182,7 +182,7 @@ def test_a_real_cluster_that_goes_wrong_says_so_and_the_job_goes_on_elsewhere(db
             api.runner(db, JobPlacement(cluster=address))
             refused = api.wait(db, api.start(db, TINY, {}), 120)
         assert refused.state == "failed"
-        assert "Workers must run the same code" in refused.error
+        assert "Workers must run the same version of the code" in refused.error
         one_sentence(refused.error)
         api.runner(db, JobPlacement(cluster=address))
         job = api.start(db, TINY, {"count": 6, "seconds": 0.5})

@@ -91,7 +91,7 @@ def test_a_cancel_is_noticed_while_one_answer_is_waited_for():
 
 def test_a_step_that_ends_its_worker_each_time_is_given_up_after_three():
     pool = Pool({"asked": [BrokenExecutor("gone")] * 9})
-    with pytest.raises(JobError, match=r"^The worker died 3 times in this step"):
+    with pytest.raises(JobError, match=r"^The worker process died 3 times in this step"):
         Execution(pool, PLACE, lambda: False).ask("divide", "tiny", {"key": "asked"})
     assert pool.tasks == ["divide"] * 3
 

@@ -74,7 +74,7 @@ def test_a_machine_of_a_cluster_does_the_same_or_says_that_it_lacks_the_reposito
     asked = ("divide", code_version(), TINY, {"count": 2})
     assert perform_there(*asked)["units"] == worker.perform(*asked)["units"]
     assert ByValue(perform_there)(*asked)["units"] == worker.perform(*asked)["units"]
-    assert "Workers must run the same code" in perform_there("divide", "0.0+other", TINY, {})["error"]
+    assert "Workers must run the same version of the code" in perform_there("divide", "0.0+other", TINY, {})["error"]
     travelled = pickle.loads(pickle.dumps(ByValue(perform_there)))  # noqa: S301 - our own
     monkeypatch.setitem(sys.modules, "core.jobs.worker", None)
     for perform in (perform_there, travelled):

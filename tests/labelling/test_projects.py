@@ -194,7 +194,7 @@ def test_a_map_that_was_not_handed_out_takes_no_label_of_the_project(db):
     other = next(
         name for name in labels.stored_at(db) if name not in {m.map_id for m in projects.project_maps(db, project)}
     )
-    with pytest.raises(InputError, match=r"must have been assigned to its annotator; got .* by 'ada'"):
+    with pytest.raises(InputError, match=r"to whom it is assigned; .* is not assigned to 'ada'"):
         Hand(db, project, "ada").say(assignment_service.Choice(other))
     with pytest.raises(InputError, match="must be one listed on the Projects page"):
         Hand(db, "nothing", "ada").say(assignment_service.Choice(other))

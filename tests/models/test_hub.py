@@ -70,7 +70,7 @@ def test_a_revision_has_weights_of_its_own_and_an_unknown_one_is_named(hub):
     assert open_checkpoint(f"{NAME}@v2").weights_hash == second.weights_hash  # as studies are told one
     with pytest.raises(CheckpointError, match='no revision "v3"; leave the revision empty'):
         locate(NAME, revision="v3")
-    with pytest.raises(CheckpointError, match="No folder and no hub ID"):
+    with pytest.raises(CheckpointError, match="must be a folder, a hub ID or a bundled name"):
         locate(f"{NAME}@../main")
 
 
@@ -128,7 +128,7 @@ def test_weights_that_are_not_those_that_the_hub_names_are_thrown_away(hub, fold
     good = (folders["main"] / WEIGHTS).read_bytes()
     hub.other[WEIGHTS] = good[:-1] + bytes([good[-1] ^ 1])
     with pytest.raises(
-        CheckpointError, match=r"model\.safetensors .* must have the hash that the hub reports.* deleted"
+        CheckpointError, match=r"model\.safetensors .* does not have the hash that the hub reports.* deleted"
     ):
         locate(NAME)
     hub.other.clear()

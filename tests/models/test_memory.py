@@ -136,5 +136,5 @@ def test_without_torchao_eight_bits_are_refused_in_a_sentence(monkeypatch):
 
 
 def test_eight_bits_need_linear_layers():
-    with pytest.raises(CheckpointError, match=r"atlas-decoder has none \(GPT-2's are Conv1D\)"):
+    with pytest.raises(CheckpointError, match=r"atlas-decoder has none \(GPT-2 uses Conv1D layers\)"):
         open_checkpoint("atlas-decoder", dtype="int8", device="cpu")

@@ -56,7 +56,7 @@ def test_names_that_lead_nowhere(name):
 
 
 def test_a_folder_without_config(tmp_path):
-    with pytest.raises(CheckpointError, match=r"must hold config\.json"):
+    with pytest.raises(CheckpointError, match=r"must contain config\.json"):
         open_checkpoint(str(tmp_path))
 
 
@@ -75,7 +75,7 @@ def test_truncated_safetensors(folder):
 def test_pickled_weights_are_never_read(folder):
     (folder / "model.safetensors").unlink()
     torch.save({}, folder / "pytorch_model.bin")
-    with pytest.raises(CheckpointError, match="pickle can run code"):
+    with pytest.raises(CheckpointError, match="pickle file can run code"):
         open_checkpoint(str(folder))
 
 

@@ -218,9 +218,13 @@ def test_a_file_that_the_command_maps_writes_is_drawn(name, words, tmp_path):
         (random_maps(4, 4), list("abcd"), r"\(layer, head, query, key\).*got the shape \(4, 4\) and 4 tokens"),
         (random_maps(2, 2, 4, 4), list("abc"), r"got the shape \(2, 2, 4, 4\) and 3 tokens"),
         (random_maps(2, 2, 4, 5), list("abcd"), "key_tokens if keys are not the queries"),
-        (np.zeros((2, 2, 3, 3)), list("abc"), "Every row of an attention map must sum to 1; L1H1 query 0"),
+        (
+            np.zeros((2, 2, 3, 3)),
+            list("abc"),
+            "Every row of an attention map must sum to 1; the row of query 0 in L1H1",
+        ),
         ([object()], ["a"], "got object. Give numbers of NumPy or torch"),
-        ("nowhere.npz", None, "Maps are read from an NPZ file"),
+        ("nowhere.npz", None, "must be an NPZ file"),
     ],
 )
 def test_arrays_that_are_no_maps_are_one_sentence(weights, tokens, sentence):
@@ -260,10 +264,10 @@ def test_labels_of_a_database_are_those_that_hold(tmp_path):
     found = notebook.labels(tmp_path / "labels.duckdb")
     assert found["class"].tolist() == ["diagonal"]
     assert len(found["weights"][0]) == 2 * found["length"][0] ** 2
-    with pytest.raises(InputError, match="there is none at"):
+    with pytest.raises(InputError, match="does not exist"):
         notebook.labels(tmp_path / "none.duckdb")
 
 
 def test_a_map_of_few_tokens_has_no_class():
-    with pytest.raises(InputError, match="needs more than 3 tokens"):
+    with pytest.raises(InputError, match="must have more than 3 tokens"):
         notebook.open(config.ENCODER).classify("a")

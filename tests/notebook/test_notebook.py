@@ -147,7 +147,7 @@ def test_what_is_no_model_is_one_sentence(arguments, sentence):
 def test_what_is_no_text_is_one_sentence():
     with pytest.raises(InputError, match="it is empty"):
         notebook.open(config.ENCODER).show(" ")
-    with pytest.raises(InputError, match="text must be a sentence; got NoneType"):
+    with pytest.raises(InputError, match="text must be a string; got NoneType"):
         notebook.open(config.ENCODER).show(None)
 
 
@@ -173,7 +173,7 @@ def test_heads_are_means_over_texts_with_intervals_and_what_even_attention_gives
     single = notebook.open(model, tokenizer).scores(TEXT)
     assert single["low"].isna().all()
     assert (single["n"] == 1).all()
-    with pytest.raises(InputError, match="texts must be a sentence, a pair, or a list"):
+    with pytest.raises(InputError, match="texts must be a sentence, a pair of sentences, or a list"):
         notebook.open(model, tokenizer).scores([])
 
 
@@ -221,7 +221,7 @@ def test_a_hypothesis_is_registered_tested_and_kept_as_the_docs_say(tmp_path, mo
     assert len(runs["held out"]["row_ids"]) == 30
     assert not set(behind.values()) & set(scored)  # these do not replace the atlas's scores of more rows
     assert (one.hypothesis, kept) == (found["hypothesis"].iloc[0], found["state"].to_dict())
-    with pytest.raises(InputError, match="examples that it was not thought of on"):
+    with pytest.raises(InputError, match="examples than those from which it was formed"):
         notebook.open("atlas-encoder").hypothesis("L1H1", "offset", {"offset": "first"}, thought="sst2", judged="sst2")
 
 

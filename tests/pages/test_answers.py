@@ -40,7 +40,7 @@ def test_one_head_has_one_finding_a_line_and_no_share_that_reads_as_a_majority(d
     answer, others = said(app)[:2]
     assert answer == "**L1H1: vertical in 100% of 60 maps.**"
     assert all(line.startswith("- ") for line in others.splitlines())
-    assert "largest part of its score variance: token, 0.48" in others.lower()
+    assert "the contribution with the largest share of the variance of its scores is token, 0.48" in others.lower()
     assert "because of" not in others
 
 
@@ -62,7 +62,7 @@ def test_the_drawn_tree_is_of_the_probe_that_the_answer_names(db):
     assert not any("attention and embeddings" in text for text in texts if text.startswith("**"))
 
 
-@pytest.mark.parametrize(("low", "said_first"), [(0.4, "Not informative: "), (0.6, "Retrained, ")])
+@pytest.mark.parametrize(("low", "said_first"), [(0.4, "The result is not informative: "), (0.6, "After retraining, ")])
 def test_subnetworks_of_a_model_at_chance_are_not_informative(low, said_first):
     shared = {"metric": "accuracy", "n": 300}
     full = Subnetwork(kind="subnetwork", name="full", share=0.0, value=0.62, low=low, high=0.7, constant=0.5, **shared)
@@ -75,7 +75,10 @@ def test_subnetworks_of_a_model_at_chance_are_not_informative(low, said_first):
     ("view", "other"),
     [
         ("interventions/sequential", "Gates and pairs reports for this model: “The task needs 7 of 36 heads"),
-        ("interventions/together", "Sequential test reports for this model: “None of 36 heads matters"),
+        (
+            "interventions/together",
+            "Sequential test reports for this model: “Ablation changes the loss by more than the margin",
+        ),
         ("interventions/circuit", "Gates and pairs reports for this model: “The task needs 7 of 36 heads"),
     ],
 )

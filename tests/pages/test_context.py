@@ -191,7 +191,7 @@ def test_titles_have_short_names_that_differ_in_all_of_a_list():
 
 
 def test_the_maps_show_the_chosen_head_so_no_line_comes_and_moves_them():
-    assert "does not use" not in said(opened("maps", head="L2H3"))
+    assert "cannot be ablated" not in said(opened("maps", head="L2H3"))
 
 
 # ---------------------------------------------------------------- who only labels

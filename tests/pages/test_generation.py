@@ -61,7 +61,7 @@ def test_the_maps_grow_with_the_step(app, sent):
     assert len(sent[-1]["panes"][0]["tokens"]) == prompt + 3 < length
     assert "had probability" in said(page)
     page.number_input(key="new_tokens").set_value(500).run()
-    assert "must fit into the 128 tokens of the context" in said(page)
+    assert "must fit into the context" in said(page)
 
 
 def test_a_checkpoint_without_a_template_or_a_language_head_is_told_in_a_sentence(app):
@@ -97,7 +97,7 @@ def test_a_long_prompt_is_drawn_in_blocks_with_a_window_of_exact_weights(app, se
     assert blocks["block"] > 1
     assert (window["named"], len(window["tokens"]), len(window["keyTokens"])) == ("L1H1", 64, 64)
     page.text_input(key="text").set_value("the old dog ran " * 900).run()
-    assert "must fit into the 1024 tokens of the context" in said(page)
+    assert "must fit into the context" in said(page)
 
 
 def test_a_shelf_lets_go_of_what_was_not_asked_for_longest_when_bytes_run_out():

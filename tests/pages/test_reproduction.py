@@ -92,7 +92,7 @@ def test_a_stored_report_is_shown_in_order_with_its_claims(db):
     line = next(one for one in table.splitlines() if "last two layers" in one)
     assert "(#change)" in line
     assert ":green[holds] RTE" in line
-    assert "Known error: Two of 144 numbers always exceed their 99th percentile" in table
+    assert "Known error: Two of 144 numbers always exceed their own 99th percentile" in table
     values = next(one.value for one in page.dataframe if "verdict" in one.value and (one.value["item"] == "L1H2").any())
     row = values[values["item"] == "L1H2"].iloc[0]
     assert (row["ours"], row["published"], row["verdict"]) == (0.3, 0.201, "cannot be compared")
@@ -146,7 +146,7 @@ def test_a_claim_leads_to_its_figure_and_the_report_opens_alone(page, tmp_path):
         assert not len(jobs.jobs(db))
     with serving(tmp_path) as address:
         visit(page, f"{address}/reproduction")
-        page.get_by_role("link", name="The last two layers change most").first.click()
+        page.get_by_role("link", name="Fine-tuning changes attention most in the last two layers").first.click()
         page.wait_for_function("location.hash === '#change'")
         with page.expect_download(timeout=PATIENCE) as download:
             page.get_by_role("button", name="Report as HTML").click()

@@ -154,7 +154,7 @@ def test_a_tasks_rows_open_on_single_heads_and_say_where_the_model_is_at_chance(
     drawn = " ".join(one.proto.spec for one in app.get("vega_lite_chart"))
     assert "Score without each head" in drawn
     assert "unmodified model 50.0" in said(app)
-    assert any("is not shown to be above chance" in warning.value for warning in app.warning)
+    assert any("is not significantly above chance" in warning.value for warning in app.warning)
 
 
 def test_a_result_is_deleted_and_a_new_one_opens_by_itself(db):

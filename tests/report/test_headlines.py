@@ -113,7 +113,7 @@ def test_the_nearest_heads_are_named():
         for k in range(2)
     ]
     assert headline("redundancy", rows).sentence.startswith(
-        "L1H1 and L1H3 are the most similar heads (distance 0.100). The 2 heads form"
+        "L1H1 and L1H3 have the most similar attention (distance 0.100). By their mean patterns, the 2 heads form"
     )
 
 

@@ -197,5 +197,5 @@ def test_an_empty_record_is_said(monkeypatch, tmp_path):
     monkeypatch.setattr(config, "RECORD", tmp_path)
     done = CliRunner().invoke(core.__main__.app, ["reproduce", "--from-record", "--out", str(tmp_path / "out")])
     assert isinstance(done.exception, InputError)
-    assert "it has none" in str(done.exception)
+    assert "they contain none" in str(done.exception)
     assert not (tmp_path / "out").exists()

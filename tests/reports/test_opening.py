@@ -224,7 +224,7 @@ def test_an_adapter_whose_weights_fit_no_weight_is_refused(tmp_path):
 
 def test_an_adapter_beside_a_model_is_refused_because_it_may_be_merged_already(bert):
     (bert / "adapter_config.json").write_text("{}")
-    assert "merged already" in refused(lambda: open_checkpoint(str(bert)))
+    assert "has been merged" in refused(lambda: open_checkpoint(str(bert)))
 
 
 # ---------------------------------------------------------------- TOKCLS: transformers#45701, #45812, mellea#947

@@ -105,7 +105,10 @@ def test_a_table_is_the_same_rows_however_it_comes(tmp_path, content, expected):
     ("content", "said"),
     [
         # Safiullah-Rahu/CSV-AI#8: a comma that nothing quotes
-        (f"sentence,label\nI liked it, really,good\n{BODY}", "more columns than the first line; row 1 of {name} does"),
+        (
+            f"sentence,label\nI liked it, really,good\n{BODY}",
+            "more columns than the first line of the file; row 1 of {name} has more",
+        ),
         # lida#61: cp1252
         (f"sentence,label\nUn caf\xe9,good\n{BODY}".encode("cp1252"), "byte 22 (0xE9, line 2) is not UTF-8"),
         ("sentence,label\na,b\n".encode("utf-16") + b"\x00", "byte 41 (0x00, line 3) is not UTF-16"),

@@ -50,7 +50,7 @@ READERS = {
     "a task's rows": tsv("sst2"),
     "rows of pairs": tsv("mrpc"),
     "annotated sentences": frame_rows.read_rows,
-    "the papers' sentences": papers.read_list,
+    "published claims": papers.read_list,
     "gold trees": conllu.read_conllu,
     "a run": exchange.read_run,
 }

@@ -302,7 +302,7 @@ def test_rank_agreement_by_counting_pairs():
 def test_f1_is_0_where_nothing_is_of_the_class_and_other_names_are_refused():
     nothing = np.zeros(6, int)
     assert counted("f1", nothing, nothing[None], np.ones((2, 6))).tolist() == [[0.0], [0.0]]
-    with pytest.raises(InputError, match="accuracy, f1 or pearson"):
+    with pytest.raises(InputError, match="accuracy, f1 and pearson"):
         counted("recall", nothing, nothing[None], np.ones((1, 6)))
 
 

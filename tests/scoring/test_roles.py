@@ -195,9 +195,9 @@ def test_over_inputs_only_the_planted_roles_survive_the_correction():
 
 
 def test_impossible_places_and_missing_controls_get_one_sentence():
-    with pytest.raises(InputError, match=r"inside an input of 8 tokens; got 0, \(\), \(\) and \(1, 4\)"):
+    with pytest.raises(InputError, match=r"inside the input of 8 tokens; got 0, \(\), \(\) and \(1, 4\)"):
         RolePositions(8, repeat=(1, 4))
-    with pytest.raises(InputError, match="need maps of an equally long control"):
+    with pytest.raises(InputError, match="need the maps of a control input of the same length"):
         role_scores(np.full((1, 8, 8), 1 / 8), RolePositions(8, repeat=(0, 4)))
     with pytest.raises(InputError, match="a period of 5 and 9 words"):
         repeated_tokens(range(9), 5, seed=0)
@@ -260,7 +260,7 @@ def test_the_smallest_input_with_a_repeat_and_one_without():
         {"links": ((0, 5),)},
         {"separators": (5,)},
     ):
-        with pytest.raises(InputError, match="inside an input of 5 tokens"):
+        with pytest.raises(InputError, match="inside the input of 5 tokens"):
             RolePositions(5, **wrong)
 
 

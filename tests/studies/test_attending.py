@@ -227,7 +227,7 @@ def test_a_typed_line_is_a_sentence_or_a_pair():
         (relations, {"relations": ["coreference"]}, "Choose one"),
         (statistics, {"queries": 0}, "at least one row"),
         (features, {"texts": [], "tasks": []}, "At least one task"),
-        (features, {"texts": [], "tasks": ["sst2"], "limit": -1}, "At least one row"),
+        (features, {"texts": [], "tasks": ["sst2"], "limit": -1}, "number of inputs must be at least 1"),
         (dependencies, {"treebank": None}, "A treebank folder must have one file"),
     ],
 )

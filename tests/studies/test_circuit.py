@@ -96,7 +96,7 @@ def test_a_notebook_gets_the_circuit_as_a_graph_and_a_frame(rows, tmp_path):
     assert graph.number_of_edges() == of_kind(rows, "circuit")[0]["matter"]
     assert "" in graph[str(CARRIER)]["output"]
     assert circuit_graph(rows, most=5).number_of_edges() == 5
-    with pytest.raises(InputError, match="have no edge"):
+    with pytest.raises(InputError, match="rows without an edge"):
         circuit_edges([])
     with pytest.raises(InputError, match=r"output of `study circuit --json`; .*none\.json is not"):
         circuit_graph(tmp_path / "none.json")
@@ -173,7 +173,7 @@ def test_units_that_come_in_another_order_give_the_same_verdicts(options, rows):
 def test_more_edges_than_memory_are_refused_before_anything_is_measured(options, monkeypatch):
     monkeypatch.setattr(circuit.psutil, "virtual_memory", lambda: SimpleNamespace(available=1000))
     study, given = circuit.STUDY, circuit.STUDY.read(options)
-    with pytest.raises(InputError, match=r"edges on .* pairs must fit into memory; .* Take fewer examples"):
+    with pytest.raises(InputError, match=r"edges on .* pairs must fit into memory; .* Use fewer examples"):
         study.run(given, study.units(given)[0])
 
 

@@ -110,8 +110,8 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
         f"The task needs 1 of 4 heads ({needed}). 1 heads interfere with the task. 1 heads are irrelevant. For 1 heads "
         "the data do not decide."
     )
-    assert (said.n, said.of, said.interval) == (8, "examples", "each class holds in at least 95 % of 20 fits")
-    assert said.baseline == "margin 0.2000 in the task's loss"
+    assert (said.n, said.of, said.interval) == (8, "examples", "every class was assigned in at least 95 % of 20 fits")
+    assert said.baseline == "margin of 0.2000 for the change of the task's loss"
 
 
 def test_where_every_price_costs_too_much_the_smallest_is_taken():
@@ -179,8 +179,8 @@ def test_shapley_values_are_ranked_summed_and_set_beside_orders():
     assert contrast.verdict == "the order by Shapley value keeps more"
     said = SHAPLEY.headline([result.as_row() for result in results])
     assert said.sentence == (
-        "L2H1 contributes most to the correct prediction: +1.50 logits. 1 of 4 heads work against it. "
-        "When heads are pruned in order, the order by Shapley value keeps more."
+        "L2H1 contributes most to the logit difference of the correct prediction: +1.50 logits. 1 of 4 heads have a "
+        "significantly negative contribution. Comparing pruning orders: the order by Shapley value keeps more."
     )
     assert (said.n, said.of) == (8, "examples")
     low, high = student(whole.values[2]).expected
@@ -263,7 +263,7 @@ def test_named_edges_are_measured_where_the_answers_differ():
     for edge, values in zip(found, effects, strict=True):
         assert (edge.low, edge.high) == student(values[:8])
     said = EDGE_EFFECTS.headline([edge.as_row() for edge in found])
-    assert said.sentence == "L1H2>L2H2.q has the largest effect of 2 edges on the logit difference: -0.900."
+    assert said.sentence == "Among 2 edges, L1H2>L2H2.q has the largest effect on the logit difference: -0.900."
     low, high = student(effects[1, :8]).expected
     assert (said.n, said.of, said.interval) == (8, "pairs", f"95 % CI {low:+.3f} to {high:+.3f}")
     assert said.baseline == "whole difference 2.00"
@@ -271,7 +271,7 @@ def test_named_edges_are_measured_where_the_answers_differ():
     assert {(edge.effect, edge.low, edge.high, edge.difference, edge.n) for edge in alike} == {(None,) * 4 + (0,)}
     nothing = EDGE_EFFECTS.headline([edge.as_row() for edge in alike])
     assert (nothing.sentence, nothing.n, nothing.of) == (
-        "No pair has different answers, so no edge has an effect on them.",
+        "No pair of inputs has different answers, so no effect of an edge could be measured.",
         0,
         "pairs",
     )
@@ -457,10 +457,10 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
     )
     assert f"For {open_edges} edge{'' if open_edges == 1 else 's'} the data do not decide." in headline.sentence
     assert (headline.n, headline.of) == (200, "pairs")
-    assert headline.interval == "all verdicts hold jointly at 95%"
+    assert headline.interval == "all verdicts hold jointly with 95% confidence"
     assert headline.baseline == "a margin of 30% of the difference between the two inputs of a pair"
     assert said_of_stability(whole).startswith("2 are stable (different from 0 in 90% of half-samples)")
     assert said_of_stability(replace(whole, stable=0)) == (
         "no edge is stable: none differs from 0 in 90 % of half-samples."
     )
-    assert "run the study again" in said_of_stability(replace(whole, level=None))
+    assert "Run the study again" in said_of_stability(replace(whole, level=None))

@@ -12,7 +12,7 @@ from core.studies.circuits import circuit
 from tests.capture.conftest import byte_level, wordpiece
 from tests.studies.through_json import rows_of
 
-NAMES = "bfgkmp"  # of one token each, so that B is as long as A
+NAMES = "bfgkmp"  # of single tokens, so that B is as long as A
 SIZES = {"pairs": 12, "judging": 4, "control": 0, "first": 8, "margin": 0.3, "answers": "any"}
 
 
@@ -122,9 +122,9 @@ def test_m_is_the_word_less_its_foil_and_an_edge_is_what_hooks_say(options, monk
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("she saw the man\tshe saw the dog\tcan\ta", r"must have one \[MASK\]"),
-        ("the [MASK] [MASK]\tthe [MASK] dog\tcan\ta", r"must have one \[MASK\]"),
-        ("the [MASK] man\tthe [MASK] dog\tvillage can\ta", "one token each"),
+        ("she saw the man\tshe saw the dog\tcan\ta", r"must have exactly one \[MASK\]"),
+        ("the [MASK] [MASK]\tthe [MASK] dog\tcan\ta", r"must have exactly one \[MASK\]"),
+        ("the [MASK] man\tthe [MASK] dog\tvillage can\ta", "single tokens"),
         ("the [MASK] man\tthe [MASK] dog\tcan\tcan", "A foil must differ"),
         ("the [MASK] man\tthe [MASK] dog\tcan", "line 1 has 3 columns"),
     ],

@@ -149,7 +149,8 @@ def test_counterparts_have_their_similarity_its_interval_and_p_beside_random_wei
     undrawn = MATCH.results(options, CounterpartsPartial((compared(range(8), weights=("h", "h")),)))
     assert [(one.p, one.matched) for one in undrawn[:3]] == [(None, False)] * 3
     assert MATCH.headline([one.as_row() for one in undrawn]).sentence == (
-        "0 of 3 heads of a have a counterpart in b: both have the same weights, so every head is its own."
+        "0 of 3 heads of a have a counterpart in b: both checkpoints have the same weights, so every head is its own "
+        "counterpart."
     )
     fewer = MATCH.results(options, CounterpartsPartial((compared(range(8), apart=APART[:, :2]),), (drawn(),)))
     assert [(one.match_layer, one.match_head, one.similarity, one.low, one.p) for one in fewer[2:3]] == [(None,) * 5]
@@ -164,7 +165,7 @@ def test_heads_that_recur_are_counted_over_checkpoints():
     assert whole.share == pytest.approx(2 / 3)
     said = MATCH.headline([one.as_row() for one in results])
     assert said.sentence == (
-        "2 of 3 heads of a have a counterpart in all 2 other checkpoints, and 1 in none. On average, another "
-        f"checkpoint has 67 % of them (95 % CI {100 * whole.low:.0f} to {100 * whole.high:.0f})."
+        "2 of 3 heads of a have a counterpart in all 2 other checkpoints, and 1 have none in any. On average, another "
+        f"checkpoint has counterparts of 67 % of the heads (95 % CI {100 * whole.low:.0f} to {100 * whole.high:.0f})."
     )
     assert (said.n, said.of, said.baseline) == (8, "inputs", "random weights of the same shape and entropy")

@@ -155,7 +155,7 @@ def test_pruning_on_all_rows_takes_each_models_own_least_important_heads(crossin
             "must be one of pretrained, random, frozen, untrained; got 'guessed'",
         ),
         (cross_fitted_scores, {"seeds": []}, "one initialisation and one seed"),
-        (cross_fitted_scores, {"settings": SMALL | {"keep": "best"}}, "leave keep at last"),
+        (cross_fitted_scores, {"settings": SMALL | {"keep": "best"}}, "Set keep=last"),
         (cross_fitted_prune, {"orders": ["weight"]}, "got 'weight'"),
         (cross_fitted_prune, {"limit": 12, "folds": 20}, "fewer folds"),
     ],
@@ -211,7 +211,7 @@ def test_parts_in_any_order_give_the_same_table(crossing, swept):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"settings": SMALL | {"keep": "best"}}, "leave keep at last"),
+        ({"settings": SMALL | {"keep": "best"}}, "Set keep=last"),
         ({"operator": "mean"}, "must be one of disable"),
         ({"what": "groups"}, "must be heads or layers"),
         ({"limit": 12, "folds": 20}, "fewer folds"),
@@ -307,5 +307,5 @@ def test_sources_add_up_and_overlaps_stand_beside_chance(square):
 
 
 def test_a_sample_of_all_rows_is_refused(seeding):
-    with pytest.raises(AtlasError, match="training examples, so that a seed can draw it"):
+    with pytest.raises(AtlasError, match="training examples, so that samples differ between seeds"):
         seeds.STUDY.units(seeds.STUDY.read(seeding | {"train_rows": 2000}))

@@ -34,8 +34,8 @@ def test_the_two_relations_that_are_furthest_above_other_words_are_named():
         ("backward/modifier", 0.26, 0.2, 0.3, 0.2, 0.01),
     ]
     text = (
-        "attends along object backward 0.50 [0.40, 0.60] (other words at the same distance 0.10), subject forward 0.30 "
-        "[0.20, 0.40] (other words at the same distance 0.20)"
+        "attends along object backward 0.50 [0.40, 0.60] (baseline 0.10: other words at the same distance), subject "
+        "forward 0.30 [0.20, 0.40] (baseline 0.20: other words at the same distance)"
     )
     assert said(RELATIONS, *rows) == [("relations", text, "run 1")]
     assert said(RELATIONS, rows[2]) == []

@@ -39,7 +39,7 @@ def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without
     free, fixed = rows = [row for row in summary if row["kind"] == "run"]
     assert (free["held_heads"], fixed["held_heads"]) == (0, 9)
     dev = read_rows("sst2", "dev", folder=options["data"])
-    with pytest.raises(CheckpointError, match="held at fixed patterns"):
+    with pytest.raises(CheckpointError, match="heads fixed at patterns"):
         open_checkpoint(fixed["folder"], head="classifier")
     monkeypatch.setattr(opening, "refuse_held", lambda folder, name: None)  # to look at its weights all the same
     accuracies = []
@@ -97,7 +97,7 @@ def test_a_held_run_that_was_killed_is_taken_up(tmp_path, monkeypatch):
 
 
 def test_chosen_heads_are_checked():
-    with pytest.raises(InputError, match="named like L7H6"):
+    with pytest.raises(InputError, match="such as L7H6"):
         STUDY.units(FixedPatternOptions(heads="first"))
     chosen = FixedPatternOptions(heads="L1H2", operator="zero")
 

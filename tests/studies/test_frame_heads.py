@@ -183,7 +183,7 @@ def test_draws_travel_as_text():
         ({"direction": "sideways"}, "sideways"),
         ({"average": "tokens"}, "over"),
         ({"draws": 0}, "at least one draw"),
-        ({"longest_sentence": 2}, "relax it"),
+        ({"longest_sentence": 2}, "Relax the filter"),
         ({"sentences": "/no/such.jsonl"}, "must be a readable"),
         ({"core": "coreness"}, "The rule for core elements"),
     ],

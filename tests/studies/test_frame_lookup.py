@@ -175,8 +175,8 @@ def test_the_picture_is_the_relation_score_and_compares_with_every_other_place()
     first = by_difference[0]
     assert headline(found, "cook", "angry") == (
         f"{first['name']} attends from “cook” to “angry” (weight {first['score']:.2f}). At the same distance elsewhere "
-        f"in the sentence, the mean weight is {first['same_distance']:.2f}. This pair of tokens ranks "
-        f"{first['place_rank']:.0f} of 4 for that head."
+        f"in the sentence, the mean weight is {first['same_distance']:.2f}. Among all 4 pairs "
+        f"at this distance, this pair ranks {first['place_rank']:.0f} for the head."
     )
 
 
@@ -247,5 +247,5 @@ def test_a_place_that_was_cut_off_is_said():
     short = Encoding(
         TEXT, None, cut.ids[:4], cut.segments[:4], cut.tokens[:4], cut.offsets[:4], cut.sentence[:4], 0, (), 5
     )
-    with pytest.raises(InputError, match="cut off"):
+    with pytest.raises(InputError, match="was truncated"):
         links_for(short, SENTENCE)

@@ -50,11 +50,11 @@ def proposal(head="L1H1", predicate="offset", **parameters):
 @pytest.mark.parametrize(
     ("given", "rows", "why"),
     [
-        (proposal(), (JUDGED, JUDGED), "examples that it was not thought of on"),
+        (proposal(), (JUDGED, JUDGED), "examples than those from which it was formed"),
         (proposal(predicate="looks-at", control="verb"), (THOUGHT, JUDGED), "must have its parameter feature"),
         (proposal("L7H1"), (THOUGHT, JUDGED), "from L1H1 to L6H6; got L7H1"),
         (proposal(predicate="reads minds"), (THOUGHT, JUDGED), "A predicate must be one of"),
-        (proposal(offset="first", control="first"), (THOUGHT, JUDGED), "must be another one"),
+        (proposal(offset="first", control="first"), (THOUGHT, JUDGED), "must differ from what it controls"),
         (proposal(offset="last"), (THOUGHT, JUDGED), "previous, next, first"),
         (proposal(offset="first", charm="1"), (THOUGHT, JUDGED), 'got "charm"'),
         (proposal(predicate="needed-for", margin="0"), (THOUGHT, JUDGED), "above 0"),
@@ -147,7 +147,7 @@ def test_a_head_of_the_first_token_is_tested_through_json_and_its_states_are_sto
     assert true == ["met", "met", "met", "not tested", "met", "met", "met"]
     assert states[ids[1], "explained"] == "not met"
     assert [row["value"] for row in rows if row["kind"] == "criteria met"] == [6.0, 0.0]
-    assert "1 of 2 hypotheses held" in STUDY.headline(rows).sentence
+    assert "1 of 2 hypotheses were confirmed" in STUDY.headline(rows).sentence
     partials = [decode(STUDY.partial, part["partial"]) for part in parts]
     STUDY.keep(db, SimpleNamespace(options=options, rows=rows, run="r", partials=lambda: iter(partials)))
     tested = store.hypotheses(db)
@@ -194,7 +194,7 @@ def test_inputs_of_the_same_tokens_are_one_input(tmp_path):
 @pytest.mark.parametrize("changed", [str, str.lower, lambda text: f" {text}"], ids=["same", "case", "spaces"])
 def test_repeated_rows_are_refused_as_tests_take_inputs_for_independent(db, tmp_path, changed):
     judged = own_rows(tmp_path, "b", [*SENTENCES, *map(changed, SENTENCES)])
-    with pytest.raises(InputError, match="count each input once"):
+    with pytest.raises(InputError, match="must occur only once in a test"):
         register(db, "atlas-encoder", [proposal()], thought=THOUGHT, judged=judged)
 
 
@@ -309,7 +309,7 @@ def draws(world, claim, seed, inputs):
     ]
     study = "features" if predicate == "looks-at" else "relations"
     partials = {}
-    for rows, texts in zip(("thought of on", "judged on"), sides, strict=True):
+    for rows, texts in zip(("from which it was formed", "judged on"), sides, strict=True):
         if study == "features":
             measure = FeatureMeasure(checkpoint, [parameters["feature"], parameters["control"]], seed=seed)
         else:

@@ -166,13 +166,13 @@ def test_what_a_later_head_reads_is_told_from_what_it_reads_of_all_heads():
 
 @pytest.mark.parametrize("name", ["L1H1", "L1H1>L2H1", "L1H1>L2H1.x", "L2H1>L1H1.q", "L1H1>L1H2.q", "a>b.q"])
 def test_what_is_no_edge_is_refused_in_a_sentence(name):
-    with pytest.raises(InputError, match=r"[Cc]orrect it|later layer|must be named like"):
+    with pytest.raises(InputError, match=r"[Cc]orrect it|later layer|must be named by its layer"):
         ends_of(name)
 
 
 def criteria_met(hypothesis, judged):
     """The criteria that a hypothesis alone in its batch meets, thought of and judged on numbers like these."""
-    partials = {(hypothesis.measured_by, "c", rows): judged for rows in ("thought of on", "judged on")}
+    partials = {(hypothesis.measured_by, "c", rows): judged for rows in ("from which it was formed", "judged on")}
     found = criteria_of([hypothesis], Batch("c", batch_level(1), 1), [], partials)
     return {criterion.criterion for criterion in found if criterion.state == "met"}
 
@@ -263,7 +263,7 @@ FRAMES = (RowChoice("frames", "train", None), RowChoice("frames", "dev", None))
     ("predicate", "parameters", "rows", "why"),
     [
         ("class", {"class": "majority"}, SST2, "class of bert must be"),
-        ("class", {"class": "vertical", "control": "vertical"}, SST2, "must be another one"),
+        ("class", {"class": "vertical", "control": "vertical"}, SST2, "must differ from what it controls"),
         ("class", {"class": "zigzag"}, SST2, "must be one of"),
         ("class", {"class": "vertical", "least": "2"}, SST2, "between 0 and 1"),
         ("class", {}, SST2, "must have its parameter class"),
@@ -274,9 +274,9 @@ FRAMES = (RowChoice("frames", "train", None), RowChoice("frames", "dev", None))
         ("property", {"kind": "typed"}, SST2, "must be one of"),
         ("read-by", {"reader": "L2H1", "input": "v"}, SST2, "must have a classifier"),
         ("read-by", {"reader": "L2H1", "input": "w"}, SST2, "must be one of"),
-        ("read-by", {"reader": "nobody", "input": "q"}, SST2, "must be named like"),
+        ("read-by", {"reader": "nobody", "input": "q"}, SST2, "must be named by its layer"),
         ("counterpart", {"of": "L1H1"}, SST2, "a checkpoint and a head"),
-        ("counterpart", {"of": "atlas-encoder-sst2:L1H1", "control": "x"}, SST2, "must be named like"),
+        ("counterpart", {"of": "atlas-encoder-sst2:L1H1", "control": "x"}, SST2, "must be named by its layer"),
     ],
 )
 def test_what_cannot_be_tested_is_refused_in_a_sentence(tmp_path, predicate, parameters, rows, why):

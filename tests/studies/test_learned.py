@@ -31,10 +31,12 @@ def test_the_better_constant_of_two_labels_is_the_one_that_dev_rows_have_more_of
 
 def test_a_headline_says_where_the_model_is_not_above_a_constant():
     assert said(rows(0.84)) == ""
-    assert finetune.STUDY.headline(rows(0.84)).sentence == "SST-2: accuracy 84.0 after fine-tuning."
-    assert said(rows(0.54)).startswith("accuracy 54.0 (95 % 48.3 to 59.6, 300 rows) is not shown to be above chance")
+    assert finetune.STUDY.headline(rows(0.84)).sentence == "On SST-2, accuracy is 84.0 after fine-tuning."
+    assert said(rows(0.54)).startswith(
+        "accuracy 54.0 (95 % CI 48.3 to 59.6, n = 300) is not significantly above chance"
+    )
     assert finetune.STUDY.headline(rows(0.54)).sentence == (
-        "SST-2: accuracy 54.0 after fine-tuning, which is not shown to be above a constant predictor."
+        "On SST-2, accuracy is 54.0 after fine-tuning, which is not significantly above a constant prediction."
     )
 
 
@@ -42,8 +44,8 @@ def test_a_headline_says_where_the_model_is_not_above_a_constant():
     ("pearson", "begins"),
     [
         (0.3, ""),
-        (0.05, "pearson 5.0 (95 % -6.4 to 16.2, 300 rows)"),
-        (None, "its scores are all the same"),
+        (0.05, "correlation 5.0 (Pearson's r × 100, 95 % CI -6.4 to 16.2, n = 300)"),
+        (None, "all predicted scores are the same"),
     ],
 )
 def test_scores_are_held_against_no_correlation(pearson, begins):

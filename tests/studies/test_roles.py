@@ -122,5 +122,5 @@ def test_options_that_cannot_be_get_one_sentence(study, given, said):
 def test_a_vocabulary_without_words_is_refused():
     measure = roles.STUDY.measure(roles.STUDY.read({}), tiny("bert"))
     torch.manual_seed(0)
-    with pytest.raises(InputError, match=r"Repeated tokens|whole words"):
+    with pytest.raises(InputError, match=r"of repeated tokens|whole words"):
         measure.repeats(sequences=2, period=5000, seed=0)

@@ -16,7 +16,10 @@ def test_a_correlation_that_is_undefined_in_some_run_is_said():
     said = STUDY.headline([spread(least=None), SHARED])
     assert "pearson is undefined in some run over 9 runs. There is no spread to divide" in said.sentence
     assert "Two runs share 2.0 of their 5" in said.sentence
-    assert (said.interval, said.baseline) == ("95 % CI 1.0 to 3.0", "by chance 0.7")  # heads, as in the sentence
+    assert (said.interval, said.baseline) == (
+        "95 % CI 1.0 to 3.0",
+        "0.7 shared heads expected by chance",
+    )  # heads, as in the sentence
 
 
 def test_sources_without_a_share_are_no_source():

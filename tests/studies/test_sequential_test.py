@@ -49,7 +49,8 @@ def test_the_planted_head_matters_and_the_others_do_not(options):
     assert carrier["accuracy_high"] < 0
     assert all(row.get("accuracy_change") is None for row in body if row is not carrier)
     assert STUDY.headline(rows).sentence == (
-        f"1 of 12 heads matters by more than the margin ({CARRIER}). 11 do not matter. For 0 the data do not decide."
+        f"Ablation changes the loss by more than the margin for 1 of 12 heads ({CARRIER}). For 11 it does not, "
+        "and 0 are undecided."
     )
     looks = [row for row in rows if row["kind"] == "look"]
     assert [(row["rows"], row["open"], row["settled"]) for row in looks] == [(64, 12, 1), (150, 11, 11)]
@@ -185,9 +186,9 @@ def test_verdicts_of_earlier_versions_are_told_from_todays(options):
         ({"margin": 0.0}, "above 0"),
         ({"margin": -1.0}, "above 0"),
         ({"clip": 0.01}, r"above the margin, 0\.0346"),
-        ({"limit": 40}, "at most all examples; got 64 of 40"),
+        ({"limit": 40}, "at most all of them; got 64 of 40"),
         ({"what": "duplicates"}, "heads, layers"),
-        ({"heads": "L1H1,L2-attention", "operator": "zero"}, "sublayers or layers"),
+        ({"heads": "L1H1,L2-attention", "operator": "zero"}, "sublayers and layers"),
         ({"operator": "resample", "reference": 1}, "two reference examples; got 1"),
     ],
 )
@@ -197,7 +198,7 @@ def test_what_cannot_be_is_refused_before_anything_runs(options, change, said):
 
 
 def test_heads_beside_something_else_to_race_are_refused(options):
-    with pytest.raises(InputError, match="Leave one of the two out"):
+    with pytest.raises(InputError, match="Remove one of the two"):
         STUDY.read(options | {"what": "layers", "heads": "L1H1"})
 
 

@@ -227,7 +227,7 @@ def test_maps_of_up_to_three_tokens_are_not_trained_on(db):
 
 def test_a_training_on_maps_of_up_to_three_tokens_alone_is_refused_in_a_sentence(db):
     small_maps(db)
-    with pytest.raises(InputError, match="to have a pattern; all 3 labelled maps"):
+    with pytest.raises(InputError, match="to be classified; all 3 labelled maps"):
         label_snapshot.snapshot(db, "bert")
 
 

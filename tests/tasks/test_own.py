@@ -66,7 +66,10 @@ def test_a_changed_file_is_read_again_and_an_edited_row_is_another_row(written):
         ("sentence,label\na,x\n,y\n", "row 2 of mail.csv has no sentence"),
         ("sentence,label\na,x\nb,\n", "row 2 of mail.csv has no label"),
         ("sentence,label\na,x\nb\n", "row 2 of mail.csv has no label"),
-        ("sentence,label\na,x\nb,y,z\n", "must not have more columns than the first line; row 2 of mail.csv does"),
+        (
+            "sentence,label\na,x\nb,y,z\n",
+            "must not have more columns than the first line of the file; row 2 of mail.csv has more",
+        ),
         ("sentence,label\na,x\nb,x\n", 'mail.csv has 1 ("x")'),
         ("sentence,label\n" + "".join(f"a,{k}\n" for k in range(101)), "mail.csv has 101"),
         ("sentence,label\na,not ok\nb,Not-OK\n", "Labels must differ in more than case"),

@@ -66,7 +66,12 @@ def test_one_sentence_only_typed_and_the_same():
     ("kind", "text", "choice", "said"),
     [
         ("name-gender", "the dog barks", PerturbationChoice(), "it has none"),
-        ("name-gender", "Alex came home", PerturbationChoice(), "partner by gender in the lists; Alex has none"),
+        (
+            "name-gender",
+            "Alex came home",
+            PerturbationChoice(),
+            "counterpart by gender in the bundled lists; Alex has none",
+        ),
         ("name-origin", "Karen came", PerturbationChoice("Daniel"), '"Daniel" is not one of them'),
         ("negate", "birds sing", PerturbationChoice(), "has none. Type the second input"),
         ("scramble", "one", PerturbationChoice(), "has too few"),

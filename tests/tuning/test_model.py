@@ -144,7 +144,7 @@ def test_outputs_and_losses():
 @pytest.mark.parametrize(
     ("family", "pooling", "message"),
     [
-        ("gpt2", "cls", "sees nothing of the sentence"),
+        ("gpt2", "cls", "does not attend to the rest of the sentence"),
         ("gpt2", "sep", "needs a separator"),
     ],
 )

@@ -35,7 +35,7 @@ def known() -> tuple[Migration, ...]:
     for file in sorted(FOLDER.glob("*.sql")):
         match = re.fullmatch(r"(\d{3})_(\w+)", file.stem)
         if not match:
-            raise StoreError(f"A migration must be named NNN_name.sql; got {file.name}. Rename it.")
+            raise StoreError(f"A migration file must be named NNN_name.sql; got {file.name}. Rename it.")
         steps.append(Migration(int(match[1]), match[2], file.read_text(encoding="utf-8")))
     return tuple(steps)
 

@@ -83,7 +83,8 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
             )
         if options.what not in TARGETS:
             raise InputError(
-                f'What is ablated must be {" or ".join(TARGETS)}; got "{options.what}". Choose one of them.'
+                f"Only {' or '.join(TARGETS)} can be ablated in a cross-fitted ablation; got "
+                f'"{options.what}". Choose one of them.'
             )
         cross_fitting.cut_rows(options)
         return _units(options, ())

@@ -75,9 +75,7 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
     def units(self, options: CrossFittedScoresOptions) -> list[Unit]:
         """One unit a model; what cannot be is refused before anything is trained."""
         if not options.initialisations or not options.seeds:
-            raise InputError(
-                "Cross-fitted scores must have at least one initialisation and one seed; got none. Choose them."
-            )
+            raise InputError("Cross-fitting needs at least one initialisation and one seed; got none. Choose them.")
         for initialisation in options.initialisations:
             check_initialisation(initialisation)
         cross_fitting.recipe_of(options)
@@ -126,11 +124,14 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
         spread = best.spread(tuned.metric)
         floor = None if tuned.constant is None else tuned.constant.of_metric(tuned.metric)
         return Headline(
-            f"{task_of(best.task).name}, cross-fitted over all training examples: {tuned.metric} {'; '.join(scores)}.",
+            (
+                f"On {task_of(best.task).name}, cross-fitted over all training examples, the mean {tuned.metric} "
+                f"by initialisation is: {'; '.join(scores)}."
+            ),
             tuned.rows,
             "train examples",
             f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
-            "" if floor is None else f"constant label {100 * floor:.1f}",
+            "" if floor is None else f"{100 * floor:.1f}: a constant prediction",
         )
 
 

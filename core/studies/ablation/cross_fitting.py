@@ -56,7 +56,8 @@ def recipe_of(options: CrossFitting) -> Recipe:
     recipe = Recipe.of(options.preset, options.settings)
     if recipe.keep == "best":
         raise InputError(
-            "The part left out must not choose the epoch that it is tested on, but keep=best does: leave keep at last."
+            'With cross-fitting, keep must be "last"; got "best", which would choose the epoch on the same '
+            "fold on which the model is evaluated. Set keep=last."
         )
     return recipe
 
@@ -92,15 +93,14 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
     least = len(rows) if task.is_score else min(labels.count(label) for label in set(labels))
     if least < options.folds:
         raise InputError(
-            f"Every fold must have an example of each label; the rarest label has {least} "
-            f"examples for {options.folds} folds. Take fewer folds or more examples."
+            f"Every fold must have an example of each label; the rarest label has only {least} examples for "
+            f"{options.folds} folds. Use fewer folds or more examples."
         )
     together = groups_by_text(rows)
     if len(set(together.tolist())) < options.folds:
         raise InputError(
-            "Every fold must have its own sentences; these examples have "
-            f"{len(set(together.tolist()))} groups without shared sentences for {options.folds} "
-            "folds. Take fewer folds or more examples."
+            f"No sentence may occur in two folds; these examples form only {len(set(together.tolist()))} "
+            f"groups without shared sentences, for {options.folds} folds. Use fewer folds or more examples."
         )
     cut = (GroupKFold if task.is_score else StratifiedGroupKFold)(
         options.folds, shuffle=True, random_state=options.seed
@@ -136,10 +136,9 @@ def _must_have_all_labels(labels: Sequence[object], folds: np.ndarray, *, is_sco
         missing = set(labels) - {label for label, of in zip(labels, folds, strict=True) if of == fold}
         if missing and not is_score:
             raise InputError(
-                "Every fold must have an example of each label, with shared sentences in one "
-                f"fold; fold {fold + 1} has none of "
-                f"{', '.join(map(str, sorted(missing, key=str)))}. Take fewer folds or more "
-                "examples."
+                "Every fold must have an example of each label, and examples that share a sentence must be "
+                f"in one fold; fold {fold + 1} has no example of "
+                f"{', '.join(map(str, sorted(missing, key=str)))}. Use fewer folds or more examples."
             )
 
 

@@ -260,8 +260,8 @@ def group_targets(opened: Opened, data: str | None, *, seed: int, within: float)
     groups = _groups(opened, data, seed, within)
     if not groups:
         raise InputError(
-            f"At least two heads must be nearer than {within:g} of the mean distance between "
-            "heads; none are. Raise within."
+            f"At least two heads must be near-duplicates, with a distance below {within:g} of the mean "
+            "distance between heads; none are. Raise within."
         )
     found_variants = []
     for number, group in enumerate(groups):

@@ -114,12 +114,14 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
             (result, result.score) for result in FixedPatternChange.among(rows) if result.score is not None
         )
         return Headline(
-            f"{task_of(change.task).name}: with {change.held_heads} heads fixed at patterns, {change.metric} "
-            f"changes by {100 * score:+.1f} points.",
+            (
+                f"Fixing {change.held_heads} heads at patterns changes {change.metric} on "
+                f"{task_of(change.task).name} by {100 * score:+.1f} points."
+            ),
             change.n,
             "examples",
             percent(change.low, change.high),
-            "the same training with all heads free",
+            "the same fine-tuning without fixed patterns",
         )
 
 

@@ -100,7 +100,8 @@ class Importance(Study[ImportanceOptions, Weighed]):
         """Slices of the task's rows."""
         if options.reading not in READINGS:
             raise InputError(
-                f'Importance must be per {" or per ".join(READINGS)}; got "{options.reading}". Choose one of them.'
+                f'Importance must be averaged per {" or per ".join(READINGS)}; got "{options.reading}". '
+                "Choose one of them."
             )
         return units_of(options)
 
@@ -157,15 +158,19 @@ class Importance(Study[ImportanceOptions, Weighed]):
         for row in each(scores.own[scores.own["score"] == self.name]):
             every = scores.every.loc[scores.every["score"] == self.name, "value"].dropna()
             rank = int((every > row["value"]).sum()) + 1
-            told.append(Fact(self.name, f"importance {number(row)}, rank {rank} of {len(every)}", row["source"]))
+            told.append(
+                Fact(self.name, f"gradient importance {number(row)}, rank {rank} of {len(every)} heads", row["source"])
+            )
         return told
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads = ImportantHead.among(rows)
         first, last = max(heads, key=lambda head: head.gradient), min(heads, key=lambda head: head.gradient)
         return Headline(
-            f"By its gradient, the loss depends most on {first.name} ({first.gradient:.2g}) and least on {last.name} "
-            f"({last.gradient:.2g}).",
+            (
+                f"According to its gradient, the loss depends most on {first.name} (importance "
+                f"{first.gradient:.2g}) and least on {last.name} ({last.gradient:.2g})."
+            ),
             first.n,
             "examples",
         )

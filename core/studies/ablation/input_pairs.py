@@ -83,7 +83,7 @@ class LogitDifference:
         """m(A) - m(B). Raises InputError where it is too small to be brought back."""
         if abs(self.first - self.second) < 1e-3:
             raise InputError(
-                "The logit differences of the two inputs must differ; here they differ by "
+                "The logit differences of the two inputs must differ; those of these inputs differ by only "
                 f"{abs(self.first - self.second):.1e}. Choose inputs with different predictions."
             )
         return self.first - self.second

@@ -217,7 +217,7 @@ def is_of_words(kind: str) -> bool:
     if not dash:
         return False
     if unknown := [name for name in (first, other) if name not in SORTS]:
-        raise InputError(f'A kind of words must be one of {", ".join(SORTS)}; got "{unknown[0]}". Choose one of them.')
+        raise InputError(f'A word class must be one of {", ".join(SORTS)}; got "{unknown[0]}". Choose one of them.')
     return True
 
 

@@ -154,8 +154,10 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         most = max(effects, key=lambda effect: abs(effect.value))
         sure = sum(effect.p < SIGNIFICANT for effect in effects)
         return Headline(
-            f"The largest change of the loss is {most.value:+.3f}, by ablating {most.name} with {most.operator}. "
-            f"{plural(sure, len(effects), 'effects')} are significant after correction.",
+            (
+                f"Ablating {most.name} by the method {most.operator} changes the loss most, by "
+                f"{most.value:+.3f}. {plural(sure, len(effects), 'effects')} are significant after correction."
+            ),
             untouched.n,
             "examples",
             percent(most.low, most.high, "{:+.3f}", 1),

@@ -101,7 +101,8 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
             )
         if options.kind not in DEFAULT:
             raise InputError(
-                f'The kind of pair must be one of {", ".join(DEFAULT)}; got "{options.kind}". Choose one of them.'
+                f"The perturbation that makes the second input must be one of {', '.join(DEFAULT)}; got "
+                f'"{options.kind}". Choose one of them.'
             )
         return units_of(options)
 
@@ -136,8 +137,8 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
         made = merged.made.astype(bool)
         if not made.any():
             raise InputError(
-                f'At least one example must be changed by "{options.kind}"; it changes none of '
-                f"the {len(made)}. Choose another kind of pair."
+                f'The perturbation "{options.kind}" must change at least one example; it changes none of the '
+                f"{len(made)} examples. Choose another perturbation."
             )
         shares = recovered_share(
             merged.first[made], merged.second[made], merged.patched[:, made], floor=options.floor, seed=options.seed
@@ -164,12 +165,15 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
         best = max(components, key=lambda component: component.recovered)
         sure = sum(component.p is not None and component.p < SIGNIFICANT for component in components)
         return Headline(
-            f"Patching {best.name} alone recovers {best.recovered:.0%} of the logit difference, more than any other. "
-            f"{plural(sure, len(components), 'components')} are significant after correction.",
+            (
+                f"Patching {best.name} alone recovers {best.recovered:.0%} of the logit difference, more than "
+                f"patching any other component. {plural(sure, len(components), 'components')} are significant "
+                "after correction."
+            ),
             best.n,
             "pairs",
             percent(best.low, best.high, "{:.0f}"),
-            "0 %: nothing is recovered",
+            "0 %, if nothing is patched",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

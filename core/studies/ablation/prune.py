@@ -93,8 +93,8 @@ class Prune(Study[PruneOptions, Curves]):
         names = order_names(options)
         if options.split == SPLIT:
             raise InputError(
-                "The split must not contain training examples, which determine the pruning "
-                "order; the split unseen contains some. Take the split dev."
+                "The pruning order is determined on training examples, so the evaluation split must not "
+                'contain any; the split "unseen" contains some. Choose the split dev.'
             )
         length = sum(len(row.text) + len(row.pair or "") for row in setup.rows_of(options)) // 4
         setup.rows_of(options, "train", options.order_rows)
@@ -124,7 +124,7 @@ def order_names(options: PruneOptions) -> list[str]:
         raise InputError(f"A pruning order must be one of {', '.join(ORDERS)}; got {unknown[0]!r}. Choose one of them.")
     if not options.orders or options.steps < 1 or options.random_orders < 1:
         raise InputError(
-            "A pruning curve must have at least one order, one step and one random order; got "
+            "A pruning curve needs at least one order, one step and one random order; got "
             f"{len(options.orders)}, {options.steps} and {options.random_orders}. Raise them."
         )
     names = [name for name in options.orders if name != "random"]
@@ -139,14 +139,16 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
     order = steps[0].order
     half = min(picked(steps, order=order), key=lambda step: abs(step.share - 0.5))
     chance = [defined(step.score) for step in steps if step.order.startswith("random") and step.share == half.share]
-    beside = f", {100 * sum(chance) / len(chance):.1f} in random order" if chance else ""
+    beside = f", compared with {100 * sum(chance) / len(chance):.1f} in random order" if chance else ""
     return Headline(
-        f"With {half.share:.0%} of the heads removed by {order}, {half.metric} is "
-        f"{100 * defined(half.score):.1f}{beside}.",
+        (
+            f'With {half.share:.0%} of the heads pruned in the order "{order}", {half.metric} is '
+            f"{100 * defined(half.score):.1f}{beside}."
+        ),
         half.n,
         "examples",
         percent(half.low, half.high, "{:.1f}"),
-        f"all heads {100 * half.baseline:.1f}",
+        f"{100 * half.baseline:.1f} with all heads",
     )
 
 

@@ -109,7 +109,7 @@ class SeedSpread(Result):
         """The lowest and the highest score, in points."""
         if self.least is None or self.most is None:
             return "is undefined in some run"
-        return f"{100 * self.least:.1f} to {100 * self.most:.1f}"
+        return f"ranges from {100 * self.least:.1f} to {100 * self.most:.1f}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,15 +38,18 @@ def check(operator: str, options: ReferenceOptions) -> None:
     """Raises InputError where an operator would have nothing to take from."""
     if operator in ("mean", "resample", "constant") and options.reference < 2:
         raise InputError(
-            f'The ablation method "{operator}" must have at least two reference examples; got '
-            f"{max(0, options.reference)}. Raise the number."
+            f'The ablation method "{operator}" needs at least two reference examples; got '
+            f"{max(0, options.reference)}. Raise their number."
         )
     if operator == "mean" and options.mean_by not in MEANS:
         raise InputError(
-            f'A mean must be taken by one of {", ".join(MEANS)}; got "{options.mean_by}". Choose one of them.'
+            f'Mean ablation can average by {", ".join(MEANS)}; got "{options.mean_by}". Choose one of them.'
         )
     if operator == "resample" and options.draws < 1:
-        raise InputError(f"Resampling must draw at least one example for each input; got {options.draws}. Raise it.")
+        raise InputError(
+            f"Resample ablation must draw at least one example for each input; got {options.draws}. Raise the "
+            "number of draws."
+        )
 
 
 def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[StandInSource | None]":

@@ -130,13 +130,15 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         """Which seed has most of the spread, and how many of the most important heads two runs share."""
         spread, shared = SeedSpread.among(rows)[0], HeadOverlap.among(rows)[0]
         return Headline(
-            f"{task_of(spread.task).name}: {spread.metric} {spread.ends} over {spread.n} runs. "
-            f"{_largest_source(SeedSource.among(rows))} "
-            f"Two runs share {shared.value * shared.top:.1f} of their {shared.top} most important heads.",
+            (
+                f"On {task_of(spread.task).name}, {spread.metric} {spread.ends} over {spread.n} runs. "
+                f"{_largest_source(SeedSource.among(rows))} Two runs share {shared.value * shared.top:.1f} of "
+                f"their {shared.top} most important heads on average."
+            ),
             spread.n,
             "runs",
             percent(shared.low, shared.high, "{:.1f}", shared.top),
-            f"by chance {shared.by_chance * shared.top:.1f}",
+            f"{shared.by_chance * shared.top:.1f} shared heads expected by chance",
         )
 
 
@@ -159,8 +161,8 @@ def _sampled(options: SeedsOptions) -> int:
     wanted = there // 2 if options.train_rows is None else options.train_rows
     if not 2 <= wanted < there:
         raise InputError(
-            f"A sample must have from 2 to {there - 1} of the {there} training examples, so that "
-            f"a seed can draw it; got {wanted}. Change the number of training examples."
+            f"A sample must have from 2 to {there - 1} of the {there} training examples, so that samples "
+            f"differ between seeds; got {wanted}. Change the number of training examples."
         )
     return wanted
 

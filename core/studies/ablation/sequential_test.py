@@ -147,12 +147,11 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         """The first interim analysis: all ablations, exactly and to first order. Invalid options are refused here."""
         references.check(capture.interventions.known_operator(options.operator), options)
         if options.what not in TARGETS:
-            raise InputError(f'What is tested must be {", ".join(TARGETS)}; got "{options.what}". Choose one of these.')
+            raise InputError(f'Only {", ".join(TARGETS)} can be tested; got "{options.what}". Choose one of them.')
         if has_parts(options.what, options.heads):
             raise InputError(
-                "A sequential test must be of heads, alone or in groups; got "
-                f'"{options.heads[:60]}". Name heads, or test sublayers or layers with `study '
-                "disable`."
+                f'A sequential test can only ablate heads, alone or in groups; got "{options.heads[:60]}". '
+                "Name heads, or ablate sublayers and layers with `study disable`."
             )
         if options.what == "groups":
             groups_of(options.heads)
@@ -244,16 +243,16 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         summary, verdicts = SequentialTestSummary.among(rows)[0], SequentialTestVerdict.among(rows)
-        named = [verdict.name for verdict in verdicts if verdict.verdict == "matters"][:5]
+        names = ", ".join([verdict.name for verdict in verdicts if verdict.verdict == "matters"][:5])
+        named = f" ({names})" if names else ""
         return Headline(
-            f"{summary.matters or 'None'} of {len(verdicts)} {SWEPT_SAID.get(summary.what, 'ablations')} "
-            f"{'matters' if summary.matters < 2 else 'matter'} by more than the margin"
-            + (f" ({', '.join(named)})" if named else "")
-            + f". {summary.does_not_matter} do not matter. For {summary.open} the data do not decide.",
+            f"Ablation changes the loss by more than the margin for {summary.matters} of {len(verdicts)} "
+            f"{SWEPT_SAID.get(summary.what, 'targets')}{named}. For {summary.does_not_matter} it does not, and "
+            f"{summary.open} are undecided.",
             summary.n,
             "examples",
-            f"all verdicts hold jointly at {100 * (1 - summary.alpha):.0f} %",
-            f"margin of {summary.margin:.4f} in the task's loss",
+            f"all verdicts hold jointly with {100 * (1 - summary.alpha):.0f} % confidence",
+            f"margin of {summary.margin:.4f} for the change of the task's loss",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -297,8 +296,8 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
     if not spread > 0:
         kind = "score" if task.is_score else "class"
         raise InputError(
-            f"A sequential test must have examples with more than one {kind}; all {len(gold)} "
-            f"examples of {task.name} have {gold[0]}. Take more examples, or others."
+            f"A sequential test needs examples with more than one {kind}; all {len(gold)} examples of "
+            f"{task.name} have {gold[0]}. Use more examples, or others."
         )
     return spread
 
@@ -376,9 +375,9 @@ class SequentialTestState:
         analysis."""
         if self.has_begun and (np.abs(self.exact[:, : self.rules.first]) < LEAST).all():
             raise InterventionError(
-                "The ablation method must change the loss of some example; "
-                f"{self.options.operator} changed none of the first {self.rules.first}, for any "
-                f"head. Check the checkpoint ({command_line('check')}), or choose another."
+                f"Ablating a head must change the loss of at least one example; {self.options.operator} "
+                f"changed none of the first {self.rules.first} examples for any head. Check the checkpoint "
+                f"({command_line('check')}), or choose another."
             )
         return next_step(self.exact, self.rules)
 

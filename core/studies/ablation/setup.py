@@ -45,9 +45,9 @@ def _every(folder: str, task: str, data: str | None) -> tuple[TaskRow, ...]:
     learned = drawn(train, recipe.get("train_limit"), seeds.get("rows", 0))
     if facts.get("train_rows_hash") != fingerprint(learned):
         raise InputError(
-            f"The examples must be those that the checkpoint was fine-tuned on; {folder} was not "
-            f"fine-tuned on these training examples of {task}. Give the task and the data of its "
-            "fine-tuning, or take the split dev."
+            f"The examples must be those on which the checkpoint was fine-tuned; {folder} was not fine-tuned "
+            f"on these training examples of {task}. Give the task and the data of its fine-tuning, or choose "
+            "the split dev."
         )
     return tuple(unseen(read_rows(task, "dev", folder=data), train, learned))
 
@@ -111,7 +111,7 @@ def rows_of(options: ExampleOptions, split: str | None = None, limit: int | None
     """The task's rows that the options name."""
     limit = options.limit if limit is None else limit
     if limit is not None and limit < 2:
-        raise InputError(f"The limit must be at least two examples; got {limit}. Raise it.")
+        raise InputError(f"The number of examples must be at least two; got {limit}. Raise the limit.")
     split = split or options.split
     if split == SPLIT:
         return rows_unseen_by(options.checkpoint, options.task, options.data, limit, options.seed)
@@ -187,7 +187,7 @@ def groups_of(text: str) -> list[tuple[Component, ...]]:
     """Read "L1H2,L7H6; L4H1,L2-attention": groups between semicolons, heads and blocks between commas."""
     groups = [tuple(dict.fromkeys(parse_components(part))) for part in text.split(";") if part.strip()]
     if not groups or not all(groups):
-        raise InputError(f'Groups must be written like "L1H2,L7H6; L4H1"; got "{text[:60]}". Name heads.')
+        raise InputError(f'Groups of heads must be written like "L1H2,L7H6; L4H1"; got "{text[:60]}". Correct them.')
     return groups
 
 
@@ -201,7 +201,7 @@ def head_groups_of(text: str) -> list[tuple[Head, ...]]:
     """Read groups of heads as `groups_of` does. Raises InputError for a block or layer."""
     groups = groups_of(text)
     if parts := [component for group in groups for component in group if isinstance(component, LayerBlock)]:
-        raise InputError(f"Only heads can have a fixed pattern; {parts[0]} is a sublayer or layer. Leave it out.")
+        raise InputError(f"Only heads can have a fixed pattern; {parts[0]} is a sublayer or a layer. Remove it.")
     return [tuple(component for component in group if isinstance(component, Head)) for group in groups]
 
 
@@ -218,7 +218,10 @@ def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
     if not given.get("heads"):
         return given
     if what not in ("heads", "groups"):
-        raise InputError(f"Named heads must be groups; got what = {what!r} with named heads. Leave one of the two out.")
+        raise InputError(
+            f"Heads can only be named if groups are ablated (what = groups); got what = {what!r} together with "
+            "named heads. Remove one of the two."
+        )
     return {**given, "what": "groups"}
 
 
@@ -247,4 +250,4 @@ def targets_of(what: str, heads: str, layers: int, width: int, attending: Sequen
     if what in WHOLE:
         parts = every_part(layers, [WHOLE[what]])
         return [AblationTarget(str(part), part.layer, None, (), parts=(part,)) for part in parts]
-    raise InputError(f'What is ablated must be one of {", ".join(TARGETS)}; got "{what}". Choose one of them.')
+    raise InputError(f'Only {", ".join(TARGETS)} can be ablated; got "{what}". Choose one of them.')

@@ -258,8 +258,8 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         rows, train = _rows(options), _train_rows(options)
         if "align" in options.what and not (any(row.links for row in rows) and any(row.links for row in train)):
             raise InputError(
-                "An alignment must have known pairs of words in the third column (0-0 1-2 ...); "
-                "these examples have none. Add them, or leave align out."
+                "Measuring word alignment needs gold alignments in the third column (such as 0-0 1-2); "
+                "these examples have none. Add them, or omit the measurement align."
             )
         return [Unit(name, NamedUnit(name), size=len(rows)) for name in options.what]
 
@@ -283,12 +283,14 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         untouched, zeroed = UnmodifiedTranslation.among(rows)[0], ZeroedHead.among(rows)
         worst = min(zeroed, key=lambda head: head.value)
         return Headline(
-            f"The largest fall of exact translations is {100 * worst.value:+.1f} points, without {worst.name} "
-            f"({worst.part}).",
+            (
+                f"Ablating {worst.name} ({worst.part}) changes the share of exact translations most, by "
+                f"{100 * worst.value:+.1f} points."
+            ),
             worst.n,
             "examples",
             percent(worst.low, worst.high),
-            f"unmodified model: {100 * untouched.exact:.1f} % exact",
+            f"{100 * untouched.exact:.1f} % exact translations with the unmodified model",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -321,7 +323,7 @@ STUDY = TranslationStudy()
 def _rows(options: TranslationOptions) -> list[Translation]:
     rows = read_translations(options.data, limit=options.limit)
     if len(rows) < 2:
-        raise InputError(f"At least two examples must be given; got {len(rows)}. Add examples.")
+        raise InputError(f"A translation study needs at least two examples; got {len(rows)}. Add examples.")
     return rows
 
 

@@ -126,11 +126,20 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         best = max(sure or chosen, key=lambda score: defined(score.value) - defined(score.baseline))
         judged = any(score.q is not None for score in chosen)
         finds = "finds" if sure else "is most often right about"
-        along = f"{plural(len(sure), len(chosen), 'relations')} have a head that attends along them"
-        along = along if judged else "The results do not show whether a head attends along a relation"
+        along = (
+            f"{plural(len(sure), len(chosen), 'relations')} have a head that attends along them more than "
+            "distance and word classes predict"
+        )
+        along = (
+            along
+            if judged
+            else "The results do not show whether heads attend along relations more than distance predicts"
+        )
         return Headline(
-            f"{best.name} {finds} {best.feature} with accuracy {best.value:.2f}; a fixed distance has accuracy "
-            f"{best.baseline:.2f}. {along} more than distance and kinds of words explain.",
+            (
+                f"{best.name} {finds} {best.feature} with accuracy {best.value:.2f}, compared with "
+                f"{best.baseline:.2f} for a fixed distance. {along}."
+            ),
             best.n,
             "links",
             percent(best.estimate.low, best.estimate.high, "{:.2f}", 1),

@@ -83,7 +83,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
     def units(self, options: FeaturesOptions) -> list[Unit]:
         """Chunks of rows; wrong features are refused before anything runs."""
         if not options.features:
-            raise InputError("At least one feature must be looked for; none was given: name one, such as noun.")
+            raise InputError("At least one feature must be given; got none. Name one, such as noun.")
         for name in options.features:
             feature_of(name)
         return super().units(options)

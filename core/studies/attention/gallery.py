@@ -37,7 +37,8 @@ class InputScores:
     def __init__(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore):
         if score.of is None:
             raise InputError(
-                f"A gallery must be of a score of single maps; {score.label} needs several. Choose another score."
+                f"A gallery can only show scores of single maps; {score.label} is computed from several "
+                "maps. Choose another score."
             )
         self.of, self.causal = score.of, checkpoint.causal
         self.places = [

@@ -89,7 +89,7 @@ def sources(options: AttendingOptions, task: str) -> list[SourceText]:
 def chunks(options: AttendingOptions) -> list[tuple[ChunkUnit, int]]:
     """Chunks of rows of every checkpoint and task, with their sizes in about tokens. Raises InputError."""
     if options.limit is not None and options.limit < 1:
-        raise InputError(f"At least one row must be looked at; a limit of {options.limit} was given: raise it.")
+        raise InputError(f"The number of inputs must be at least 1; got a limit of {options.limit}. Raise the limit.")
     all_chunks = []
     for checkpoint in dict.fromkeys(name for name in (options.checkpoint, options.compare) if name):
         for task in _tasks(options):
@@ -107,5 +107,5 @@ def _tasks(options: AttendingOptions) -> list[str]:
     if options.texts:
         return [PASTED]
     if not options.tasks:
-        raise InputError("At least one task or text must be given; there is none: choose a task.")
+        raise InputError("At least one task or text must be given; got none. Choose a task.")
     return list(dict.fromkeys(task if is_text_file(task) else task_of(task).key for task in options.tasks))

@@ -66,8 +66,8 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
         """Chunks of rows."""
         if options.queries < 1 or options.groups < 2:
             raise InputError(
-                "Redundancy must compare at least one row of each input and make at least 2 "
-                f"groups; got {options.queries} and {options.groups}. Raise them."
+                "Redundancy needs at least one row of each input and at least 2 groups; got "
+                f"{options.queries} and {options.groups}. Raise them."
             )
         return super().units(options)
 
@@ -87,9 +87,10 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
         heads = AlikeHead.among(rows)
         near, groups = min(heads, key=lambda head: head.value), len({head.group for head in heads})
         return Headline(
-            f"{near.name} and {near.other} are the most similar heads (distance {near.value:.3f}). The "
-            f"{len(heads)} heads form "
-            f"{groups} group{'' if groups == 1 else 's'}.",
+            (
+                f"{near.name} and {near.other} have the most similar attention (distance {near.value:.3f}). By "
+                f"their mean patterns, the {len(heads)} heads form {groups} group{'' if groups == 1 else 's'}."
+            ),
             near.n,
             "inputs",
         )

@@ -68,9 +68,7 @@ class Relations(Attending[RelationsOptions, RelationSums]):
     def units(self, options: RelationsOptions) -> list[Unit]:
         """Chunks of rows; wrong relations are refused before anything runs."""
         if not options.relations:
-            raise InputError(
-                "At least one relation must be looked for; none was given: name one, such as verb-subject."
-            )
+            raise InputError("At least one relation must be given; got none. Name one, such as verb-subject.")
         for name in options.relations:
             relation_of(name)
         return super().units(options)
@@ -119,7 +117,7 @@ class Relations(Attending[RelationsOptions, RelationSums]):
         some, told = scores.above(), []
         for row in each(some):
             direction, _, relation = row["score"].partition("/")
-            beside = f"(other words at the same distance {row['baseline']:.2f})"
+            beside = f"(baseline {row['baseline']:.2f}: other words at the same distance)"
             told.append(f"{relation} {direction} {number(row)} {beside}")
         return [Fact(self.name, f"attends along {', '.join(told)}", source) for source in some["source"].head(1)]
 

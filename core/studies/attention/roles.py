@@ -104,9 +104,9 @@ class Roles(Attending[RolesOptions, RoleSums]):
         """Chunks of rows; the first of each task has the random sequences too."""
         if options.sequences < 2 or options.period < 2 or options.times < 1:
             raise InputError(
-                "Roles must have at least 2 sequences, a period of at least 2 and at least 1 "
-                f"times the baseline; got {options.sequences}, {options.period} and "
-                f"{options.times:g}. Raise them."
+                "Roles need at least 2 sequences, a period of at least 2 words, and a threshold of at least "
+                f"1 times the baseline; got {options.sequences}, {options.period} and {options.times:g}. "
+                "Raise them."
             )
         return super().units(options)
 
@@ -149,7 +149,7 @@ class Roles(Attending[RolesOptions, RoleSums]):
         for row in each(roles[roles["q"] < SIGNIFICANT].sort_values("value", ascending=False)):
             label = OWN_LABELS[row["score"]]
             told.append(Fact(self.name, f"{label} {number(row)} (baseline {row['baseline']:.2f})", row["source"]))
-        none = f"none of {len(roles)} roles above three times its baseline"
+        none = f"no role: in none of {len(roles)} roles is the weight significantly above three times its baseline"
         return told or [Fact(self.name, none, source) for source in roles["source"].head(1)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -326,8 +326,8 @@ def whole_words(checkpoint: "Checkpoint") -> list[int]:
     ]
     if not words:
         raise InputError(
-            f"Repeated tokens must be whole words; the vocabulary of {checkpoint.name} has none. "
-            "Choose another checkpoint."
+            f"Sequences of repeated tokens must consist of whole words; the vocabulary of {checkpoint.name} "
+            "has none. Choose another checkpoint."
         )
     return sorted(words)
 

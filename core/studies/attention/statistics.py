@@ -59,7 +59,8 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         """Chunks of rows."""
         if options.queries is not None and options.queries < 1:
             raise InputError(
-                f"Distances between heads must compare at least one row of each input; got {options.queries}. Raise it."
+                f"Distances between heads need at least one row of each input; got {options.queries}. Raise "
+                "the number of rows."
             )
         return super().units(options)
 
@@ -83,7 +84,7 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         others = picked(Score.of_heads(rows), checkpoint=places[0].checkpoint, task=places[0].task)
         inputs = max((int(score.n or 0) for score in others if score.statistic != "place"), default=mine[0].n)
         where = task_name(places[0].task)
-        return Headline(f"What {len(mine)} heads mostly do on {where}: {counted}.", inputs, "inputs")
+        return Headline(f"Most frequent behaviour of {len(mine)} heads on {where}: {counted}.", inputs, "inputs")
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
         return outstanding(rows, "value")

@@ -150,14 +150,14 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         """First which pairs there are."""
         if not 0 < options.margin < 1:
             raise InputError(
-                "The margin must be above 0 and below 1, as a share of the difference; got "
-                f"{options.margin:g}. Change it."
+                "The margin must be above 0 and below 1, as a fraction of the difference between the two "
+                f"inputs; got {options.margin:g}. Change it."
             )
         if not options.clip > 1:
             raise InputError(f"The clip must be above 1, as a multiple of the margin; got {options.clip:g}. Raise it.")
         if not 0 < options.alpha < 1:
             raise InputError(
-                f"The chance of a wrong verdict must be between 0 and 1; got {options.alpha:g}. Change it."
+                f"The probability of a wrong verdict (alpha) must be between 0 and 1; got {options.alpha:g}. Change it."
             )
         check(options)
         texts_of(options)
@@ -250,7 +250,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             f"{found} For {circuit.open} {undecided} the data do not decide.",
             circuit.n,
             "pairs",
-            f"all verdicts hold jointly at {1 - circuit.alpha:.0%}",
+            f"all verdicts hold jointly with {1 - circuit.alpha:.0%} confidence",
             f"a margin of {circuit.margin_share:.0%} of the difference between the two inputs of a pair",
         )
 
@@ -614,7 +614,7 @@ def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
     places = [k for k, piece in enumerate(encoding.ids) if piece == checkpoint.tokenizer.mask_token_id]
     if len(places) != 1:
         raise InputError(
-            f'A sentence with a word to fill in must have one {MASK}; "{encoding.text[:60]}" has '
+            f'A sentence with a masked word must have exactly one {MASK}; "{encoding.text[:60]}" has '
             f"{len(places)}. Correct it."
         )
     return places[0]
@@ -626,8 +626,8 @@ def piece_of(checkpoint: "Checkpoint", word: str) -> int:
     pieces = tokenizer.encode(f" {word}", add_special_tokens=False)
     if len(pieces) != 1 or pieces[0] == tokenizer.unk_token_id:
         raise InputError(
-            f'A word and its foil must be one token each; "{word[:40]}" is {len(pieces)} tokens '
-            "or unknown. Take another word."
+            f'A word and its foil must be single tokens; "{word[:40]}" is {len(pieces)} tokens or unknown. '
+            "Choose another word."
         )
     return int(pieces[0])
 
@@ -699,9 +699,11 @@ def check(options: "CircuitOptions") -> None:
     if options.answers not in ANSWERS:
         raise InputError(f'Answers must be one of {", ".join(ANSWERS)}; got "{options.answers}". Choose one of them.')
     if options.pairs < 12:
-        raise InputError(f"At least 12 pairs must decide about edges; got {options.pairs}. Raise --pairs.")
+        raise InputError(f"At least 12 pairs are needed to test edges; got {options.pairs}. Raise --pairs.")
     if options.judging < 4:
-        raise InputError(f"At least 4 held-out pairs must evaluate circuits; got {options.judging}. Raise --judging.")
+        raise InputError(
+            f"At least 4 held-out pairs are needed to evaluate circuits; got {options.judging}. Raise --judging."
+        )
 
 
 def texts_of(options: "CircuitOptions") -> list[tuple[Texts, Texts | None]]:
@@ -730,8 +732,8 @@ def made_pairs(options: "CircuitOptions", opened: setup.Opened) -> PairSet:
         others = capture.running.predict(opened.checkpoint, made).double().numpy() if made else logits[:0]
     if not len(firsts):
         raise InputError(
-            f'At least one pair must be made by "{options.kind}"; none could be made from '
-            f"{len(every)} examples. Choose another kind, or more examples."
+            f'At least one pair must be found with "{options.kind}"; none could be made from {len(every)} '
+            "examples. Choose another kind of pair, or more examples."
         )
     return _measured(opened, (firsts, seconds), (logits[firsts], others), encodings, not_made)
 
@@ -826,10 +828,10 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
     chosen = order[wanted[order]]
     if len(chosen) < 18:
         raise InputError(
-            f"A circuit must have at least 18 pairs with {options.answers} answers; {len(chosen)} "
-            f"of {len(same)} pairs have them, {pairs.not_made} more could not be made, and "
-            f"{pairs.under_floor} differ by less than {FLOOR:g}. Take more examples, another kind "
-            "of pair, or other answers."
+            f"A circuit needs at least 18 pairs with {options.answers} answers; only {len(chosen)} of "
+            f"{len(same)} pairs have them, {pairs.not_made} others could not be made, and "
+            f"{pairs.under_floor} have logit differences that differ by less than {FLOOR:g}. Use more "
+            "examples, another kind of pair, or other answers."
         )
     deciding = options.pairs
     if len(chosen) < options.pairs + options.judging:
@@ -851,8 +853,8 @@ def run_inputs(
         made = every[other][0] if other >= 0 else other_text(options, opened, every[first], first)
         if made is None:
             raise InputError(
-                f"Every pair must be made the same way in all units; the pair of row {first + 1} "
-                "cannot be made again. Start the job again."
+                f"Pairs must be the same in all units of the job; the pair of example {first + 1} could not "
+                "be made again. Start the job again."
             )
         seconds.append(made)
     batches: dict[tuple[int, int], list[int]] = {}
@@ -894,9 +896,8 @@ def _fits_in_memory(pairs: PairSet) -> None:
     needed, free = count * len(pairs.firsts) * BYTES_AN_EDGE, psutil.virtual_memory().available
     if needed > free:
         raise InputError(
-            f"{count:,} edges on {len(pairs.firsts)} pairs must fit into memory; they take "
-            f"{needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free. Take "
-            "fewer examples."
+            f"The effects of {count:,} edges on {len(pairs.firsts)} pairs must fit into memory; they take "
+            f"{needed / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free. Use fewer examples."
         )
 
 

@@ -115,10 +115,15 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         edges = [edge for edge in EdgeEffect.among(rows) if edge.effect is not None]
         if not edges:
-            return Headline("No pair has different answers, so no edge has an effect on them.", 0, "pairs")
+            return Headline(
+                "No pair of inputs has different answers, so no effect of an edge could be measured.", 0, "pairs"
+            )
         most = max(edges, key=lambda edge: abs(edge.effect or 0))
         return Headline(
-            f"{most.name} has the largest effect of {len(edges)} edges on the logit difference: {most.effect:+.3f}.",
+            (
+                f"Among {len(edges)} edges, {most.name} has the largest effect on the logit difference: "
+                f"{most.effect:+.3f}."
+            ),
             most.n,
             "pairs",
             percent(most.low, most.high, "{:+.3f}", 1),

@@ -100,7 +100,7 @@ class Gates(Study[GatesOptions, GatePartial]):
         """First the path of prices."""
         if options.margin is not None and not 0 < options.margin < float("inf"):
             raise InputError(
-                f"A margin must be above 0, in units of the task's loss; seen {options.margin:g}: raise it."
+                f"The margin must be above 0, in units of the task's loss; got {options.margin:g}. Raise it."
             )
         gold = np.array([row.label for row in setup.rows_of(options)])
         constant_loss(task_of(options.task), gold)
@@ -198,8 +198,8 @@ class Gates(Study[GatesOptions, GatePartial]):
             f"irrelevant. For {counts['undecided']} heads the data do not decide.",
             heads[0].n,
             "examples",
-            f"each class holds in at least 95 % of {heads[0].fits} fits",
-            f"margin {together.margin:.4f} in the task's loss",
+            f"every class was assigned in at least 95 % of {heads[0].fits} fits",
+            f"margin of {together.margin:.4f} for the change of the task's loss",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -177,8 +177,8 @@ class Pairs(Study[PairsOptions, PairPartial]):
             f"cooperate. The largest interaction is {most.name}: {most.interaction:+.2f} logits.",
             most.n,
             "examples",
-            "significant after correction for all pairs (max-T)",
-            "0, the sum of both single effects",
+            "significant after correction over all pairs (max-T)",
+            "0, if the effects of two heads add up",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

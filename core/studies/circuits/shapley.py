@@ -150,12 +150,15 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads, contrasts = ShapleyHead.among(rows), OrderContrast.among(rows)
         most = heads[0]
-        beside = f" When heads are pruned in order, {contrasts[0].verdict}." if contrasts else ""
+        beside = f" Comparing pruning orders: {contrasts[0].verdict}." if contrasts else ""
         ends = f"{most.name}: 95 % CI {most.low:.2f} to {most.high:.2f}" if most.low is not None else ""
         against = sum(head.high is not None and head.high < 0 for head in heads)
         return Headline(
-            f"{most.name} contributes most to the correct prediction: {most.value:+.2f} logits. "
-            f"{against} of {len(heads)} heads work against it.{beside}",
+            (
+                f"{most.name} contributes most to the logit difference of the correct prediction: "
+                f"{most.value:+.2f} logits. {against} of {len(heads)} heads have a significantly negative "
+                f"contribution.{beside}"
+            ),
             most.n,
             "examples",
             ends,

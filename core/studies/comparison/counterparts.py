@@ -138,16 +138,19 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
         """Inputs, then draws."""
         if not options.compare:
             raise InputError(
-                "A second checkpoint must be given; got none. Name the checkpoint where heads are looked for."
+                "A second checkpoint must be given; got none. Name the checkpoint in which counterparts are searched."
             )
         if options.draws < LEAST_DRAWS:
             raise InputError(
-                f"A p compared with random weights must have at least {LEAST_DRAWS} draws; got "
-                f"{options.draws}. Raise it."
+                f"The p-value needs at least {LEAST_DRAWS} draws of random weights; got {options.draws}. "
+                "Raise the number of draws."
             )
         inputs = inputs_of(options)
         if len(inputs) < 2:
-            raise InputError("A match is one in both halves of the inputs, so there must be at least 2: give more.")
+            raise InputError(
+                "Counterparts must agree in both halves of the inputs, so at least 2 inputs are needed; got "
+                "fewer. Add inputs."
+            )
         pieces = [
             ChunkUnit(other, what, start, min(start + step, count))
             for other in options.others
@@ -209,9 +212,12 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
     def headline(self, rows: Sequence[Row]) -> Headline | None:
         for several in RecurrenceSummary.among(rows):
             return Headline(
-                f"{several.everywhere} of {several.heads} heads of {several.checkpoint} have a counterpart in all "
-                f"{several.runs} other checkpoints, and {several.nowhere} in none. On average, another checkpoint has "
-                f"{100 * several.share:.0f} % of them (95 % CI {100 * several.low:.0f} to {100 * several.high:.0f}).",
+                (
+                    f"{several.everywhere} of {several.heads} heads of {several.checkpoint} have a counterpart "
+                    f"in all {several.runs} other checkpoints, and {several.nowhere} have none in any. On "
+                    f"average, another checkpoint has counterparts of {100 * several.share:.0f} % of the heads "
+                    f"(95 % CI {100 * several.low:.0f} to {100 * several.high:.0f})."
+                ),
                 several.n,
                 "inputs",
                 "",
@@ -221,8 +227,12 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
             names = f"heads of {record.checkpoint} have a counterpart in {record.compare}"
             matched = f"{record.matched} of {record.heads} {names}"
             if record.identical:
-                return Headline(f"{matched}: both have the same weights, so every head is its own.", record.n, "inputs")
-            where = f", {record.same_place} of them at the same place" if record.same_place else ""
+                return Headline(
+                    f"{matched}: both checkpoints have the same weights, so every head is its own counterpart.",
+                    record.n,
+                    "inputs",
+                )
+            where = f", {record.same_place} of them in the same position" if record.same_place else ""
             words = f", on {record.keys}" if record.keys != "tokens" else ""
             cells = ", over cells that both see" if record.visible != "all" else ""
             return Headline(

@@ -191,8 +191,8 @@ def class_shares(
     large = [encoding for encoding in encodings if len(encoding) > patterns.suggestions.TOO_SMALL]
     if not large:
         raise InputError(
-            f"Inputs must have more than {patterns.suggestions.TOO_SMALL} tokens to have a "
-            f"pattern; all {len(encodings)} inputs are shorter. Take longer ones."
+            f"An input must have more than {patterns.suggestions.TOO_SMALL} tokens for its maps to be "
+            f"classified; all {len(encodings)} inputs are shorter. Choose longer inputs."
         )
     weights = patterns.classifier_registry.bundled_weights(class_set)
     maps = studies.patterns.map_classification.classified(checkpoint, large, weights, dtype="float32")

@@ -113,9 +113,8 @@ def _refuse_unknown(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> No
     share = float(np.mean([encoding.unknown for encoding in encodings]))
     if share > MOST_UNKNOWN:
         raise InputError(
-            "Both checkpoints must be able to read the texts; the vocabulary of "
-            f"{checkpoint.name} lacks {share:.0%} of these. Choose inputs in its language, with "
-            "--task or --text."
+            f"Both checkpoints must be able to read the texts; the vocabulary of {checkpoint.name} lacks "
+            f"{share:.0%} of their tokens. Choose inputs in its language, with --task or --text."
         )
 
 

@@ -66,9 +66,9 @@ def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: st
     capture.contributions.take_head_inputs(checkpoint, encodings, means.take, part=part, norms=True)
     if not means.has_positions:
         raise InputError(
-            "Positions must be embeddings for contributions to be replaced by their mean; "
-            f"{checkpoint.family.model_type} puts positions into the scores. Set --removal to 0; "
-            "the score shares do not depend on this check."
+            f"The check with --removal needs position embeddings; {checkpoint.family.model_type} models add "
+            "positions to the attention scores instead. Set --removal to 0; the shares of the scores do not "
+            "depend on this check."
         )
     sums = _RemovalSums(means)
     capture.contributions.take_head_inputs(checkpoint, encodings, sums.take, part=part, norms=True)
@@ -185,11 +185,21 @@ class Why(Study[WhyOptions, WhyPartial]):
         for row in each(own[own["score"].str.startswith("score share/")].head(1)):
             chance = "" if row["baseline"] != row["baseline"] else f" (random weights: {row['baseline']:.2f})"
             told.append(
-                (f"largest part of its score variance: {row['score'].rpartition('/')[2]}, {number(row)}{chance}", row)
+                (
+                    "the contribution with the largest share of the variance of its scores is "
+                    f"{row['score'].rpartition('/')[2]}, {number(row)}{chance}",
+                    row,
+                )
             )
         for row in each(own[own["score"].str.startswith("composition/") & (own["value"] >= WORTH) & (own["low"] > 0)]):
             earlier, _, side = row["score"].rpartition("/")[2].partition(" in the ")
-            told.append((f"{earlier}'s output is {number(row)} of the score variance on the {side} side", row))
+            told.append(
+                (
+                    f"the output of {earlier} contributes {number(row)} of the variance of its scores on the {side} "
+                    "side",
+                    row,
+                )
+            )
         return [Fact(self.name, text, row["source"]) for text, row in told]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -202,9 +212,11 @@ class Why(Study[WhyOptions, WhyPartial]):
         counts = {sort: sum(score.feature == sort for score in by_head.values()) for sort in ATLAS_SORTS}
         counted = ", ".join(f"{sort} {count}" for sort, count in counts.items() if count)
         return Headline(
-            f"Largest contribution to the scores of {len(by_head)} heads: {counted}. The largest share is "
-            f"{largest.feature} in "
-            f"L{largest.layer + 1}H{largest.head + 1}, {largest.value:.2f}.{_said_of_removal(rows)}",
+            (
+                f"Largest contribution to the attention scores of {len(by_head)} heads, by number of heads: "
+                f"{counted}. The largest share is that of {largest.feature} in "
+                f"L{largest.layer + 1}H{largest.head + 1}: {largest.value:.2f}.{_said_of_removal(rows)}"
+            ),
             largest.n,
             "inputs",
         )

@@ -265,7 +265,8 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
             )
         if options.draws is not None and options.draws < 1:
             raise InputError(
-                f"A null must have at least one draw; got {options.draws}. Leave it empty for enough draws."
+                f"A permutation null needs at least one draw; got {options.draws}. Leave the option empty to "
+                "use enough draws."
             )
         pairs_of((), direction=options.direction, pairing=options.pairing)
         links = chosen(options)[0].kept
@@ -325,19 +326,25 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         baseline = f"{best.baseline:.2f} at the same distance elsewhere"
         if summary.n < FEWEST:
             return Headline(
-                f"{summary.n} {summary.average} are too few for a test, which needs {FEWEST}. The head with the "
-                f"largest mean weight is {best.name}.",
+                (
+                    f"{summary.n} {summary.average} are too few for a significance test, which needs at least "
+                    f"{FEWEST}. The head with the largest mean weight is {best.name}."
+                ),
                 summary.n,
                 summary.average,
                 interval,
                 baseline,
             )
         return Headline(
-            f"{len(survivors)} of {len(heads)} heads attend to frame elements more than all four baselines: "
-            f"{', '.join(survivors[:6])}."
+            (
+                f"{len(survivors)} of {len(heads)} heads attend to frame elements significantly more than each "
+                f"of four baselines predicts: {', '.join(survivors[:6])}."
+            )
             if survivors
-            else f"None of {len(heads)} heads attends to frame elements more than all four baselines. The head with "
-            f"the largest mean weight is {best.name}.",
+            else (
+                f"None of {len(heads)} heads attends to frame elements significantly more than each of four "
+                f"baselines predicts. The head with the largest mean weight is {best.name}."
+            ),
             summary.n,
             summary.average,
             interval,
@@ -388,7 +395,8 @@ def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
     if not selection.kept:
         reasons = ", ".join(f"{number} {reason}" for reason, number in selection.dropped.items())
         raise InputError(
-            f"At least one sentence must pass the filter; of {len(reading.sentences)} none does ({reasons}): relax it."
+            f"At least one sentence must pass the filter; none of the {len(reading.sentences)} sentences "
+            f"does ({reasons}). Relax the filter."
         )
     return selection, reading
 

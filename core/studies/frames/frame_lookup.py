@@ -171,7 +171,8 @@ def picture(
     """
     if not links:
         raise InputError(
-            "A link must have a target and an element with tokens of the text. Mark both, apart from each other."
+            "The target and the element of a frame must be different words of the text; the marked words give no "
+            "pair of tokens. Mark both again."
         )
     weights = without_key(maps.weights, 0) if reading.without_first else maps.weights
     how: dict[str, Any] = {"direction": reading.direction, "pairing": reading.pairing, "causal": maps.causal}
@@ -221,15 +222,16 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
     sentence = f"{row['name']} attends from “{ends[0]}” to “{ends[1]}” (weight {row['score']:.2f})"
     if links.borrowed:
         return (
-            f"{sentence}. At the same distance in the bundled sentences ({links.borrowed:,} pairs of tokens), the mean "
-            f"weight is {row['same_distance']:.2f}; this sentence has no other pair at that distance. The head is the "
-            f"first of {len(rows)}."
+            f"{sentence}. At the same distance in the bundled sentences ({links.borrowed:,} pairs of "
+            f"tokens), the mean weight is {row['same_distance']:.2f}; this sentence has no other pair of "
+            f"tokens at that distance. The head ranks first of {len(rows)} heads."
         )
     if links.places == 1:
         return f"{sentence}. The sentence has no other pair of tokens at the same distance for comparison."
     return (
-        f"{sentence}. At the same distance elsewhere in the sentence, the mean weight is {row['same_distance']:.2f}. "
-        f"This pair of tokens ranks {row['place_rank']:.0f} of {row['places']} for that head."
+        f"{sentence}. At the same distance elsewhere in the sentence, the mean weight is "
+        f"{row['same_distance']:.2f}. Among all {row['places']} pairs at this distance, this pair ranks "
+        f"{row['place_rank']:.0f} for the head."
     )
 
 
@@ -237,11 +239,12 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
     """The links of a sentence that a person marked, checked. Raises InputError."""
     check_apart(sentence)
     if not sentence.elements:
-        raise InputError("A link must have an element. Mark the words that belong to the target.")
+        raise InputError("A frame must have an element; none is marked. Mark the words of an element.")
     for name, spans in (("target", sentence.target), *((element.name, element.spans) for element in sentence.elements)):
         if not positions(encoding, spans):
             raise InputError(
-                f"The {name} must have pieces; its words were cut off with the end of the text: shorten it."
+                f"The {name} must have tokens; its words are in the part of the text that was truncated. "
+                "Shorten the text."
             )
     return links_in_pieces(encoding, sentence, core="any")
 

@@ -221,12 +221,14 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         n = max((criterion.n or 0 for criterion in criteria), default=0)
         count = f"{len(ids)} hypothes{'is' if len(ids) == 1 else 'es'}"
         return Headline(
-            f"{met['held out']} of {count} held on examples that were fixed before, and {met['causal']} are also "
-            "causal.",
+            (
+                f"{met['held out']} of {count} were confirmed on held-out examples that were registered in "
+                f"advance, and {met['causal']} were also confirmed by ablation."
+            ),
             n,
             "inputs",
             "",
-            f"level {max((c.level or 0 for c in criteria), default=0):.3g}",
+            f"significance level {max((c.level or 0 for c in criteria), default=0):.3g}",
         )
 
     def keep(self, db: Database, run: Finished[HypothesisOptions, HypothesisPartial]) -> None:
@@ -316,9 +318,9 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
             marks = input_marks(row, checkpoint)
             if twin := next((own[mark] for mark in marks if mark in own), None):
                 raise InputError(
-                    f"A test must count each input once; rows {twin} and {row.id} of {choice} are "
-                    "the same input (their letters or tokens are equal). Remove repeated "
-                    "examples, or draw others."
+                    f"Each input must occur only once in a test; rows {twin} and {row.id} of {choice} are "
+                    "the same input (their letters or tokens are equal). Remove repeated examples, or "
+                    "choose others."
                 )
             own |= dict.fromkeys(marks, row.id)
             if choice is judged and before.intersection(marks):
@@ -326,9 +328,9 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
         second, before = own, before | set(own)
     if both:
         raise InputError(
-            f"A hypothesis must be judged on examples that it was not thought of on; {len(both)} "
-            f"of the {len(set(second.values()))} examples of {judged} are among those of "
-            f"{thought} (the first is {both[0]}). Choose another task or split."
+            f"A hypothesis must be tested on other examples than those from which it was formed; {len(both)} "
+            f"of the {len(set(second.values()))} examples of {judged} are also in {thought} (the first is "
+            f"{both[0]}). Choose another task or split."
         )
 
 

@@ -123,8 +123,8 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         for number, planned in enumerate(options.studies):
             if planned.does.in_rounds or planned.study == self.name:
                 raise InputError(
-                    f"A study in a joint job must have a single round; {planned.study} has "
-                    "several. Leave it out and start it alone."
+                    "A study that shares a job with others must have a single round of computation; "
+                    f"{planned.study} has several. Remove it, and start it as a job of its own."
                 )
             try:
                 units = planned.does.units(planned.options)

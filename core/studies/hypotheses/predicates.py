@@ -204,7 +204,10 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
                 )
     named = ("feature", "offset", "relation", "component", "class")
     if parameters.get("control") and parameters["control"] in (parameters.get(name) for name in named):
-        raise InputError(f'The control of {key} must be another one; both are "{parameters["control"]}": change one.')
+        raise InputError(
+            f'The control of {key} must differ from what it controls; both are "{parameters["control"]}". Change '
+            "one of them."
+        )
     return tuple(whole)
 
 

@@ -71,8 +71,8 @@ class Proposal:
         """The hypothesis that is proposed, checked, without an id. Raises InputError."""
         if self.head.part:
             raise InputError(
-                f"A hypothesis must be about a model with one kind of heads; {self.head} is of "
-                "one of three. Choose another head."
+                f"Hypotheses can only be registered for models with one set of heads; {self.head} belongs to "
+                "a model with three. Choose a head of another checkpoint."
             )
         return Hypothesis("", *self.head, self.predicate, checked(self.predicate, self.parameters))
 
@@ -203,9 +203,9 @@ def _check_rows(hypotheses: Sequence[Hypothesis], thought: RowChoice, judged: Ro
         for choice in (thought, judged):
             if (choice.task == FRAMES) != (hypothesis.predicate == "frame-link"):
                 raise InputError(
-                    f'"{hypothesis.sentence}" cannot be judged on {choice}: frame links must have '
-                    f"examples of {FRAMES} ({FRAMES}:train and {FRAMES}:dev), and other "
-                    "hypotheses examples of a task. Choose other examples."
+                    f'"{hypothesis.sentence}" cannot be tested on {choice}. Hypotheses about frame links '
+                    f"need examples of {FRAMES} ({FRAMES}:train and {FRAMES}:dev), and other hypotheses need "
+                    "examples of a task. Choose other examples."
                 )
 
 
@@ -246,13 +246,14 @@ def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> Hypot
         changed = changed_row(choice, before)
         if changed:
             raise InputError(
-                f"The examples of {choice} must be those that were registered; {changed} has "
-                "changed. Restore the file, or register the hypotheses again."
+                f"The examples of {choice} must be those that were registered; {changed} has changed since. "
+                "Restore the file, or register the hypotheses again."
             )
     standing = tuple(hypothesis_of(member) for member in members if member.withdrawn is None)
     if not standing:
         raise InputError(
-            f"A batch must have a hypothesis that was not withdrawn; all of {batch.batch} were. Register others."
+            "A batch must have at least one hypothesis that was not withdrawn; all hypotheses of "
+            f"{batch.batch} were withdrawn. Register others."
         )
     return HypothesisOptions(
         checkpoint=batch.checkpoint, hypotheses=standing, thought=thought, judged=judged, batch=batch.batch,

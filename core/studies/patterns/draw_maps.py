@@ -91,8 +91,8 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
         """Rounds of inputs, the tasks taken in turn, so that early maps cover every task."""
         if options.count < 1 or options.per_input < 1:
             raise InputError(
-                f"At least one map of at least one input must be drawn; {options.count} maps with "
-                f"{options.per_input} an input were asked for."
+                "The number of maps and the number of maps per input must be at least 1; got "
+                f"{options.count} and {options.per_input}. Raise them."
             )
         by_task: dict[str, list[int]] = {}
         for number, source in enumerate(sources(options)):

@@ -169,9 +169,9 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         for piece in merged.pieces:
             if not len(piece.classes):
                 raise InputError(
-                    f"Inputs must have more than {patterns.suggestions.TOO_SMALL} tokens to have "
-                    f"a pattern; all {piece.small} inputs of {options.task} are shorter. Take "
-                    "longer ones."
+                    f"An input must have more than {patterns.suggestions.TOO_SMALL} tokens for its maps to "
+                    f"be classified; all {piece.small} inputs of {options.task} are shorter. Choose longer "
+                    "inputs."
                 )
             about = _about(options, piece)
             results += _shares(options, piece, about)
@@ -188,7 +188,11 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         best = scores.own[scores.own["score"].str.startswith(SHARE) & scores.own["value"].notna()]
         best = best.sort_values("value", ascending=False, kind="stable").head(1)
         return [
-            Fact("class", f"{row['score'].removeprefix(SHARE)} in {row['value']:.0%} of {row['n']} maps", row["source"])
+            Fact(
+                "class",
+                f"{row['score'].removeprefix(SHARE)} is the class of {row['value']:.0%} of {row['n']} maps",
+                row["source"],
+            )
             for row in each(best)
         ]
 
@@ -228,7 +232,7 @@ def _bytes(file: str) -> bytes:
         return config.inside(file).read_bytes()
     except OSError as error:
         raise InputError(
-            f"The classifier {Path(file).name} must be readable; it is gone. Start the job again."
+            f"The classifier {Path(file).name} must be readable; it no longer exists. Start the job again."
         ) from error
 
 

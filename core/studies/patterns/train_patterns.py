@@ -174,9 +174,9 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         patterns.training.check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
         if not any(kept.column("headline")):
             raise InputError(
-                "Scores must have maps that were drawn at random and labelled without a "
-                f"suggestion; none of the {len(kept.maps)} labelled maps was. Label some with "
-                "suggestions off, in random order."
+                "Evaluation needs maps that were drawn at random and labelled without a suggestion; none of "
+                f"the {len(kept.maps)} labelled maps was. Label some maps in random order with suggestions "
+                "off."
             )
         maps = len(kept.maps)
         units = [

@@ -26,7 +26,7 @@ def keep_classifier(
     final = FinalClassifier.among(rows)
     if not final:
         raise InputError(
-            "A classifier must be trained on all labels before it is stored; this training stopped earlier. Resume it."
+            "Training must be finished before the classifier is stored; this training was stopped earlier. Resume it."
         )
     best, answers = headline(rows), HeldOutAnswers.among(rows)
     scores: Row = {

@@ -285,9 +285,11 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         layers = [layer for layer in ProbedLayer.defined(rows) if layer.selectivity is not None]
         best = max(layers, key=lambda layer: defined(layer.selectivity))
         return Headline(
-            f"{best.property.capitalize()} in layer {best.layer} exceeds its control task most, of {len(layers)} "
-            "properties "
-            f"and layers: accuracy {best.value:.2f} against {best.control:.2f}.",
+            (
+                f"{best.property.capitalize()} in layer {best.layer} exceeds its control task most, with "
+                f"accuracy {best.value:.2f} compared with {best.control:.2f}. The probes cover {len(layers)} "
+                "combinations of property and layer."
+            ),
             best.n,
             "words",
             percent(best.low, best.high, "{:.2f}", 1),
@@ -416,8 +418,8 @@ def _asked(
     for (some, _), own in zip(parts, seen, strict=True):
         if len(own) < 2:
             raise InputError(
-                f"A probe must have at least two classes; all words of {some.part} have the "
-                f"{name} {next(iter(own), 'none')!r}. Raise the limit or give other sentences."
+                f"A probe needs at least two classes; all words of {some.part} have the {name} "
+                f"{next(iter(own), 'none')!r}. Raise the limit, or give other sentences."
             )
     classes = tuple(sorted(seen[0], key=lambda label: (len(label), label) if name == ORDER else (0, label)))
     examples = [_examples(checkpoint, some, labels, classes) for some, labels in parts]

@@ -101,8 +101,10 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
         pairs = picked(LayerSimilarity.among(rows), similarity="random pairs")
         first, last = pairs[0], pairs[-1]
         return Headline(
-            f"Words of different inputs have a mean cosine of {first.value:.2f} in the embeddings and {last.value:.2f} "
-            f"in layer {last.layer}.",
+            (
+                f"The vectors of words from different inputs have a mean cosine of {first.value:.2f} in the "
+                f"embeddings and {last.value:.2f} in layer {last.layer}."
+            ),
             last.n,
             "inputs",
             percent(last.low, last.high, "{:.2f}", 1),

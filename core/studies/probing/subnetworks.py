@@ -235,23 +235,25 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         full = next(network for network in networks if network.name == "full")
         if full.constant is not None and full.low is not None and full.low <= full.constant:
             return Headline(
-                f"Not informative: the unpruned model scores {100 * defined(full.value):.1f}, which is not "
-                f"significantly above a constant prediction ({100 * full.constant:.1f}).",
+                (
+                    f"The result is not informative: the unpruned model scores {100 * defined(full.value):.1f}, "
+                    f"which is not significantly above a constant prediction ({100 * full.constant:.1f})."
+                ),
                 full.n,
                 "dev examples",
                 percent(full.low, full.high),
-                f"constant prediction {100 * full.constant:.1f}",
+                f"{100 * full.constant:.1f} with a constant prediction",
             )
         what = "the weights that were removed"
         difference = points_more(defined(less.value), what)
         sure = less.low is not None and less.high is not None and (less.low > 0 or less.high < 0)
         return Headline(
-            f"Retrained, the important weights score {difference}"
+            f"After retraining, the important weights score {difference}"
             + (" (significant)." if sure else " (not significant)."),
             less.n,
             "dev examples",
             percent(less.low, less.high),
-            f"nothing removed {100 * defined(full.value):.1f}",
+            f"{100 * defined(full.value):.1f} without pruning",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

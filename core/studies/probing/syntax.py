@@ -209,7 +209,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
             f"The probe on {probe.name} predicts the syntactic head of {defined(probe.value):.0%} of words. The best "
             f"simple baseline ({simple.name}) predicts {defined(simple.value):.0%}.",
             probe.n, "words", percent(probe.low, probe.high, "{:.0f}"),
-            f"{simple.name} {100 * defined(simple.value):.0f} %",
+            f"{simple.name}, {100 * defined(simple.value):.0f} %",
         )  # fmt: skip
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

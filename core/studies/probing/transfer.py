@@ -161,13 +161,14 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         best = max(BestLayer.defined(rows), key=lambda layer: layer.n)
         floor = picked(Transferred.defined(rows), kind="baseline")[0]
         return Headline(
-            f"{best.reading.capitalize()}: layer {best.layer} is best on half of the dev examples. On the other "
-            "half it scores "
-            f"{points_more(defined(best.value), 'the last layer')}.",
+            (
+                f"{best.reading.capitalize()}: layer {best.layer} is best on half of the dev examples. On the "
+                f"other half, this layer scores {points_more(defined(best.value), 'the last layer')}."
+            ),
             best.n,
             "dev examples",
             percent(best.low, best.high),
-            f"constant label {100 * defined(floor.value):.1f}",
+            f"{100 * defined(floor.value):.1f} with a constant prediction",
         )
 
 

@@ -99,7 +99,9 @@ class Change(Study[ChangeOptions, ChangePartial]):
     def units(self, options: ChangeOptions) -> list[Unit]:
         """Chunks of rows for every fine-tuned checkpoint."""
         if not options.after:
-            raise InputError("A change must have a checkpoint after fine-tuning; got none. Choose one or more.")
+            raise InputError(
+                "Measuring a change needs at least one checkpoint after fine-tuning; got none. Choose one or more."
+            )
         every = []
         for after in dict.fromkeys(options.after):
             task = task_of(options.task).key if options.task else task_tuned_on(after)
@@ -147,7 +149,11 @@ class Change(Study[ChangeOptions, ChangePartial]):
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         return [
-            Fact(self.name, f"cosine {number(row)} with before fine-tuning", row["source"])
+            Fact(
+                self.name,
+                f"cosine similarity {number(row)} between attention before and after fine-tuning",
+                row["source"],
+            )
             for row in each(scores.own[scores.own["score"] == "cosine"])
         ]
 
@@ -179,7 +185,7 @@ def task_tuned_on(checkpoint: str) -> str:
         if task := training_log(folder).get("task"):
             return task_of(task).key
     raise InputError(
-        f"The task must be in the fine-tuned checkpoint's training.json; that of {checkpoint} has none. Choose a task."
+        f"training.json of the fine-tuned checkpoint must name its task; that of {checkpoint} does not. Choose a task."
     )
 
 
@@ -236,9 +242,9 @@ def compared(
     for name, mine, its in zip(names, encodings, others, strict=True):
         if mine.ids != its.ids:
             raise CheckpointError(
-                f"Both checkpoints must split a text into the same tokens; row {name} becomes "
-                f"{len(mine)} and {len(its)} tokens, or different ones. Choose a checkpoint "
-                f"fine-tuned from {before.name}."
+                f"Both checkpoints must split a text into the same tokens; example {name} has {len(mine)} "
+                f"tokens for one and {len(its)} for the other, or different ones. Choose a checkpoint that "
+                f"was fine-tuned from {before.name}."
             )
     change = scoring.change.Change(before.layers, before.heads, causal=before.causal)
     for chosen in capture.running.batches(encodings, BATCH_TOKENS):

@@ -139,7 +139,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         recipe = Recipe.of(options.preset, options.settings)
         for name in ("tasks", "initialisations", "seeds"):
             if not getattr(options, name):
-                raise InputError(f"A fine-tuning job must have at least one of its {name}; got none. Choose one.")
+                raise InputError(f"Fine-tuning needs at least one of its {name}; got none. Choose one.")
         for initialisation in options.initialisations:
             check_initialisation(initialisation)
         every = []
@@ -202,13 +202,13 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         others = [f"{initialisation} {100 * score:.1f}" for initialisation, score in beside if score is not None]
         floor, spread = constant_score(rows, task, metric), best.spread(metric)
         return Headline(
-            f"{task_of(task).name}: {metric} {100 * defined(best.of_metric(metric)):.1f} after fine-tuning"
+            (f"On {task_of(task).name}, {metric} is {100 * defined(best.of_metric(metric)):.1f} after fine-tuning")
             + (f" ({'; '.join(others)})" if others else "")
-            + (", which is not shown to be above a constant predictor." if not_shown(scores, best) else "."),
+            + (", which is not significantly above a constant prediction." if not_shown(scores, best) else "."),
             tuned.runs[0].dev_rows,
             "dev examples",
             f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
-            "" if floor is None else f"constant label {100 * floor:.1f}",
+            "" if floor is None else f"{100 * floor:.1f} with a constant prediction",
         )
 
 
@@ -496,5 +496,5 @@ def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
 
 def _uncorrelated(score: TunedScore, rows: int) -> str:
     if score.pearson is None:
-        return "its scores are all the same, as a constant's are"
+        return "all predicted scores are the same, as in a constant prediction"
     return above_zero(score.pearson, rows).sentence if rows > LEAST else ""
