@@ -53,7 +53,8 @@ def test_every_part_of_the_sentence_is_a_row_with_its_source():
     assert sentence(known) == (
         "Diagonal is the class of 97% of 300 maps; previous token 0.99 [0.98, 0.99] (baseline 0.10); attends to noun "
         "0.30 (baseline 0.12); attends along verb-object forward 0.40 (baseline 0.10: other words at the same "
-        "distance); frame score 0.40, not above all four baselines; accuracy -0.2 [-1.1, 0.6] points when ablated (disable), not significant; "
+        "distance); frame score 0.40, not above all four baselines; accuracy -0.2 [-1.1, 0.6] points when ablated "
+        "(disable), not significant; "
         "gradient importance 0.50, rank 2 of 2 heads; cosine similarity 0.93 between attention before and after "
         "fine-tuning."
     )

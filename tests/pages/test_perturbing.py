@@ -45,7 +45,7 @@ def test_the_carrying_head_brings_the_first_answer_back(page):
     assert "n = 1 pair, so there is no interval" in said(page)
     page.segmented_control(key="patched").set_value("parts")
     fine(page.run())
-    assert "words of the second input that have a counterpart" in said(page)
+    assert "words of the second input that have a partner" in said(page)
 
 
 def test_a_pair_that_does_not_differ_is_said_in_a_sentence(page):
