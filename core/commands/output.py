@@ -45,7 +45,7 @@ Checkpoint = Annotated[str, typer.Argument(help="checkpoint: bundled name, local
 Data = Annotated[
     str | None, typer.Option(help='folder with GLUE\'s TSV files, or "hub" to download them (default: bundled samples)')
 ]
-Split = Annotated[str, typer.Option(help="dev or train")]
+Split = Annotated[str, typer.Option(help="split of the task: dev or train")]
 Limit = Annotated[
     int | None, typer.Option(min=0, help="number of examples per task, sampled with the seed; 0 uses all")
 ]

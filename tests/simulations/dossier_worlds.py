@@ -30,9 +30,9 @@ from tests.simulations import planted_attention as planting
 from tests.simulations.registry import Case, Planted, known
 
 FEATURES = ("noun", "verb", "pronoun", "punctuation")
-INPUTS = 60  # that judge, and as many that hypotheses are from which it was formed
+INPUTS = 60  # that judge, and as many that hypotheses are thought of on
 LEAST = float(LEAST_WEIGHT)
-STUDY, JUDGED, THOUGHT = "features", "judged on", "from which it was formed"
+STUDY, JUDGED, THOUGHT = "features", "judged on", "thought of on"
 
 
 def _measured(checkpoint: Checkpoint, texts: Sequence[str], seed: int) -> Any:
@@ -45,7 +45,7 @@ def _measured(checkpoint: Checkpoint, texts: Sequence[str], seed: int) -> Any:
 
 @cache
 def _texts() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Rows that hypotheses are from which it was formed, and rows that judge."""
+    """Rows that hypotheses are thought of on, and rows that judge."""
     texts = [text for text in planting.pool("sst2") if isinstance(text, str)]
     return tuple(texts[:INPUTS]), tuple(texts[INPUTS : 2 * INPUTS])
 

@@ -188,7 +188,7 @@ def test_wrong_options_are_said_before_anything_runs(options):
         planned(STUDY, options | {"what": "layers", "heads": "L1H1"})
     with pytest.raises(InterventionError, match="An ablation method must be one of"):
         planned(STUDY, options | {"operator": "median"})
-    with pytest.raises(InputError, match="two examples"):
+    with pytest.raises(InputError, match="at least two"):
         planned(STUDY, options | {"limit": 1})
     with pytest.raises(InputError, match="The option limit of disable cannot be 'many'"):
         planned(STUDY, options | {"limit": "many"})

@@ -309,7 +309,7 @@ def draws(world, claim, seed, inputs):
     ]
     study = "features" if predicate == "looks-at" else "relations"
     partials = {}
-    for rows, texts in zip(("from which it was formed", "judged on"), sides, strict=True):
+    for rows, texts in zip(("thought of on", "judged on"), sides, strict=True):
         if study == "features":
             measure = FeatureMeasure(checkpoint, [parameters["feature"], parameters["control"]], seed=seed)
         else:

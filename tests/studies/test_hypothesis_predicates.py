@@ -172,7 +172,7 @@ def test_what_is_no_edge_is_refused_in_a_sentence(name):
 
 def criteria_met(hypothesis, judged):
     """The criteria that a hypothesis alone in its batch meets, thought of and judged on numbers like these."""
-    partials = {(hypothesis.measured_by, "c", rows): judged for rows in ("from which it was formed", "judged on")}
+    partials = {(hypothesis.measured_by, "c", rows): judged for rows in ("thought of on", "judged on")}
     found = criteria_of([hypothesis], Batch("c", batch_level(1), 1), [], partials)
     return {criterion.criterion for criterion in found if criterion.state == "met"}
 
@@ -267,7 +267,7 @@ FRAMES = (RowChoice("frames", "train", None), RowChoice("frames", "dev", None))
         ("class", {"class": "zigzag"}, SST2, "must be one of"),
         ("class", {"class": "vertical", "least": "2"}, SST2, "between 0 and 1"),
         ("class", {}, SST2, "must have its parameter class"),
-        ("frame-link", {"direction": "element_to_target"}, SST2, "must have examples of frames"),
+        ("frame-link", {"direction": "element_to_target"}, SST2, "need examples of frames"),
         ("frame-link", {"direction": "sideways"}, FRAMES, "must be one of"),
         ("offset", {"offset": "first"}, FRAMES, "examples of a task"),
         ("property", {"kind": "drop"}, SST2, "must have a classifier"),

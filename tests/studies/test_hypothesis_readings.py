@@ -133,7 +133,7 @@ def test_criteria_keep_what_was_read_and_where():
     chance = np.random.default_rng(0)
     numbers = chance.choice(5, p=(0.8, 0.05, 0.05, 0.05, 0.05), size=(200, 1, 2))
     partials = {
-        ("pattern-shares:bert", "c", "from which it was formed"): classed(numbers[:100]),
+        ("pattern-shares:bert", "c", "thought of on"): classed(numbers[:100]),
         ("pattern-shares:bert", "c", "judged on"): classed(numbers),
         ("pattern-shares:bert", "d", "judged on"): classed(numbers[:, :, ::-1]),
         ("operators", "c", "judged on"): without([0.1, 0.3]),
@@ -197,27 +197,27 @@ def test_each_study_is_asked_for_what_the_hypotheses_are_about():
                                                       "relations", "roles"]  # fmt: skip
     assert all("(random weights" in str(run.options) for run in runs if run.is_random)
     assert [run.key for run in runs if not run.is_random] == [
-        ("features", "c", "from which it was formed"),
+        ("features", "c", "thought of on"),
         ("features", "c", "judged on"),
         ("operators", "c", "judged on"),
-        ("relations", "c", "from which it was formed"),
+        ("relations", "c", "thought of on"),
         ("relations", "c", "judged on"),
-        ("pattern-shares:bert", "c", "from which it was formed"),
+        ("pattern-shares:bert", "c", "thought of on"),
         ("pattern-shares:bert", "c", "judged on"),
         ("pattern-shares:bert", "d", "judged on"),
-        ("edge-effects", "c", "from which it was formed"),
+        ("edge-effects", "c", "thought of on"),
         ("edge-effects", "c", "judged on"),
-        ("patch:drop", "c", "from which it was formed"),
+        ("patch:drop", "c", "thought of on"),
         ("patch:drop", "c", "judged on"),
-        ("roles", "c", "from which it was formed"),
+        ("roles", "c", "thought of on"),
         ("roles", "c", "judged on"),
-        ("counterparts:d", "c", "from which it was formed"),
+        ("counterparts:d", "c", "thought of on"),
         ("counterparts:d", "c", "judged on"),
     ]
     assert len({run.source for run in runs}) == len(runs)
     by_key = {run.key: run for run in runs}
     for run in runs:
-        choice = ROWS[run.rows != "from which it was formed"]
+        choice = ROWS[run.rows != "thought of on"]
         assert (run.options.split, run.options.limit, run.options.seed) == (choice.split, 30, 0)
         fresh = f" ({run.rows})" if run.is_random else ""
         assert run.source == f"{run.study} on {choice}, {run.checkpoint}{fresh}"

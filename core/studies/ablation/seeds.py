@@ -329,7 +329,8 @@ def square(side: int) -> list[tuple[int, int, int]]:
     """Return the levels of the three factors in each run. Raises ValueError for a side below 3, without a residual."""
     if side < 3:
         raise ValueError(
-            f"The side of a Latin square must be at least 3 to have a residual; got {side}. Choose a larger side."
+            f"A Latin square must have at least 3 rows, so that a residual can be estimated; got {side}. "
+            "Choose a larger side."
         )
     return [(i, j, (i + j) % side) for i in range(side) for j in range(side)]
 
@@ -342,8 +343,8 @@ def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource
     levels, scores = np.array(square(side)), np.asarray(scores, float)
     if scores.shape != (side * side,):
         raise ValueError(
-            f"A Latin square of side {side} must have {side * side} scores; got the shape "
-            f"{scores.shape}. Give one score for each run."
+            f"A Latin square with {side} rows must have {side * side} scores; got an array of shape "
+            f"{scores.shape}. Give one score per run."
         )
     freedom, left = side - 1, (side - 1) * (side - 2)
     chance = [freedom / (side**2 - 1)] * 3 + [left / (side**2 - 1)]

@@ -115,7 +115,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
             least.n,
             "inputs",
             f"{least.name}: {interval}" if interval else "",
-            "r = 1, no difference",
+            "r = 1, if effective attention equals raw attention",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
