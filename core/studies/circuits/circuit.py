@@ -546,7 +546,7 @@ def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | 
 def said_of_stability(circuit: CircuitSummary) -> str:
     """Which edges are stable, in one sentence."""
     if circuit.level is None:
-        return "Stable edges are not shown, because an earlier version chose them by an invalid rule. Run the study again."
+        return "an earlier version chose stable edges by an invalid rule. Run the study again."
     if not circuit.stable:
         return "no edge is stable: none differs from 0 in 90 % of half-samples."
     return (
