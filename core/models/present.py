@@ -27,7 +27,7 @@ def bundled_names() -> list[str]:
 # ----------------------------------------------------------------
 
 
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?")
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w./-]+)?")
 
 
 def present_weights(name: str) -> str | None:
@@ -37,7 +37,7 @@ def present_weights(name: str) -> str | None:
     name: bundled, of a package, a folder, or a downloaded hub ID (with @revision).
     """
     try:
-        folder = _folder(name)
+        folder = located(name)
         if folder is None or not config.within(folder):
             return None
         adapter = adapter_in(folder, name)
@@ -72,11 +72,12 @@ def model_folder(folder: Path, name: str) -> Path | None:
     """
     if (adapter := adapter_in(folder, name)) is None:
         return folder
-    base = adapter.base_beside() or _folder(adapter.base)
+    base = adapter.base_beside() or located(adapter.base)
     return base if base is not None and config.within(base) else None
 
 
-def _folder(name: str) -> Path | None:
+def located(name: str) -> Path | None:
+    """Return the folder of a checkpoint on this machine: bundled, of a package, a folder or a download; or None."""
     return _local(name) or (_downloaded(name) if _HUB_ID.fullmatch(name) else None)
 
 
@@ -90,11 +91,35 @@ def _local(name: str) -> Path | None:
 
 
 def _downloaded(name: str) -> Path | None:
-    import huggingface_hub  # half a second that bundled names and folders need not wait for
-
+    """The folder of a hub ID in the hub's cache, found without the hub's library, which takes half a second."""
     repository, _, revision = name.partition("@")
+    stored = config.hub_cache() / f"models--{repository.replace('/', '--')}"
     try:
-        file = huggingface_hub.try_to_load_from_cache(repository, "config.json", revision=revision or None)
-    except (ValueError, OSError):  # no hub id
+        reference = stored / "refs" / (revision or "main")
+        commit = reference.read_text(encoding="utf-8").strip() if reference.is_file() else revision
+        folder = stored / "snapshots" / commit
+        return folder if commit and ".." not in commit and (folder / "config.json").is_file() else None
+    except (OSError, ValueError):  # no hub ID, or a file that is no reference
         return None
-    return Path(file).parent if isinstance(file, str) else None
+
+
+def is_here(name: str) -> bool:
+    """Return whether a checkpoint can be opened without a download: bundled, of a package, a folder, or a complete
+    download of a hub ID.
+    """
+    try:
+        if _local(name) is not None:
+            return True
+        folder = _downloaded(name) if _HUB_ID.fullmatch(name) else None
+        return folder is not None and bool(weight_files(folder, name))
+    except (OSError, ValueError, RuntimeError, CheckpointError):  # no such folder, user or weights
+        return False
+
+
+def downloaded_names() -> list[str]:
+    """Return the hub IDs whose weights are complete in the hub's cache, sorted."""
+    try:
+        stored = [folder.name for folder in config.hub_cache().glob("models--*") if folder.is_dir()]
+    except OSError:
+        return []
+    return sorted(filter(is_here, (name.removeprefix("models--").replace("--", "/") for name in stored)))

@@ -10,7 +10,7 @@ import re
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,8 +27,8 @@ class Hub:
 
     repositories: {id: {revision: folder}}. status: {a part of the path: the answer's status}. cut: {file: bytes after
     which the connection breaks}, once each. other: {file: bytes that are sent in its place}. says: {file: the length
-    that is said}. stalls: files that are begun and never go on. missing: files that are listed and not there. asked:
-    every request as (method, path, range).
+    that is said}. stalls: files that are begun and never go on. missing: files that are listed and not there. slow:
+    {file: seconds before each hundredth part}. asked: every request as (method, path, range).
     """
 
     repositories: dict[str, dict[str, Path]]
@@ -39,6 +39,7 @@ class Hub:
     says: dict[str, int] = field(default_factory=dict)
     stalls: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
+    slow: dict[str, float] = field(default_factory=dict)
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -154,6 +155,9 @@ class _Routes(BaseHTTPRequestHandler):
         if name in self.hub.stalls:
             stop = 0 if first else len(data) // 2
         whole = stop is None
+        if pause := self.hub.slow.get(name):
+            self._send_slowly(data, pause)
+            return
         self.wfile.write(data if whole else data[:stop])
         self.wfile.flush()
         if name in self.hub.stalls:
@@ -161,6 +165,15 @@ class _Routes(BaseHTTPRequestHandler):
         if not whole or name in self.hub.says:
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _send_slowly(self, data: bytes, pause: float) -> None:
+        part = len(data) // 100 + 1
+        with suppress(OSError):  # whoever asked has gone
+            for start in range(0, len(data), part):
+                self.wfile.write(data[start : start + part])
+                self.wfile.flush()
+                if self.hub.over.wait(pause):
+                    return
 
 
 def _etag(file: Path) -> str:

@@ -1,10 +1,15 @@
 """Checkpoints from a hub, on loopback: progress, resuming, revisions, and one sentence for each way it fails."""
 
+import errno
+import hashlib
+import re
+import shutil
 from contextlib import contextmanager
 
 import pytest
 
 from core.errors import CheckpointError
+from core.models.hub import StoppedError, said_of
 from core.models.opening import locate, open_checkpoint
 from tests.capture.conftest import tiny
 from tests.models.loopback_hub import serving_hub
@@ -92,7 +97,9 @@ def test_what_was_downloaded_opens_when_the_hub_is_gone(hub, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert (locate(NAME) / WEIGHTS).is_file()
-    with pytest.raises(CheckpointError, match="the hub cannot be reached from here; connect to a network"):
+    with pytest.raises(
+        CheckpointError, match=r"not on this machine, and the hub cannot be reached .* Connect to a net"
+    ):
         locate("someone/other")
 
 
@@ -143,6 +150,57 @@ def test_a_length_that_is_not_true_is_said(hub, folders):
     hub.says[WEIGHTS] = true - 1000  # ends before the end, and the hash says so
     with pytest.raises(CheckpointError, match=r"another length|hash that the hub reports"):
         locate(NAME)
+
+
+def partial(tmp_path):
+    """How many bytes of the weights are kept for the next time."""
+    return sum(file.stat().st_size for file in tmp_path.rglob("*.partial"))
+
+
+def test_a_download_that_was_stopped_goes_on_where_it_stopped(hub, folders, tmp_path, monkeypatch):
+    import huggingface_hub.constants as constants
+
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1000)
+    whole = (folders["main"] / WEIGHTS).read_bytes()
+
+    def stop_at_half(share, doing):
+        if share > 0.5:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        locate(NAME, on_progress=stop_at_half)
+    kept = partial(tmp_path)
+    assert 0.3 * len(whole) < kept < len(whole)
+    seen = []
+    assert (locate(NAME, on_progress=lambda share, doing: seen.append(share)) / WEIGHTS).read_bytes() == whole
+    assert hub.ranges(WEIGHTS) == [None, f"bytes={kept}-"]
+    assert seen[0] > 0.3, "the bar begins with what is there"
+    assert partial(tmp_path) == 0
+
+
+def test_what_was_kept_of_other_weights_is_thrown_away_when_the_rest_has_come(hub, folders, tmp_path):
+    """Two programs that wrote into one file, or a disk that lost blocks: the hash says so; the next try is whole."""
+    name = hashlib.sha256((folders["main"] / WEIGHTS).read_bytes()).hexdigest()
+    kept = tmp_path / "cache" / f"models--{NAME.replace('/', '--')}" / "blobs" / f"{name}.partial"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(b"x" * 5000)
+    with pytest.raises(CheckpointError, match="hash that the hub reports"):
+        locate(NAME)
+    assert (locate(NAME) / WEIGHTS).read_bytes() == (folders["main"] / WEIGHTS).read_bytes()
+
+
+def test_a_disk_without_room_is_said_before_anything_arrives(hub, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda place: shutil._ntuple_diskusage(10**9, 10**9 - 1000, 1000))
+    with pytest.raises(CheckpointError, match=r"has 0 MB free\. Delete files there, or set HF_HOME"):
+        locate(NAME)
+    assert hub.ranges(WEIGHTS) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(errno.ENOSPC, "is full.* continues where it stopped"), (errno.EROFS, "may not write to")]
+)
+def test_what_the_disk_refuses_is_one_sentence(number, said):
+    assert re.search(said, said_of(OSError(number, "no"), NAME, None))
 
 
 def test_a_hub_that_stalls_is_left_after_its_time(hub, folders, monkeypatch):
