@@ -1,0 +1,203 @@
+"""Which checkpoints can be chosen, and downloads of those that are not on this machine, in the background.
+
+Text from an address never starts a download: a page asks first and then calls `start`.
+"""
+
+import re
+import threading
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from .. import config
+from ..errors import AtlasError
+from .config_files import heads_in, layers_in, read_config
+from .present import bundled_names, downloaded_names, is_here, located
+
+HUB_ID = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?")
+
+
+# ---------------------------------------------------------------- real models that are offered by name
+
+
+@dataclass(frozen=True)
+class RealModel:
+    """A published model. name: what it is called; hub: its hub ID; size: of the download in bytes."""
+
+    name: str
+    hub: str
+    layers: int
+    heads: int
+    size: int
+    licence: str
+
+    @property
+    def chosen(self) -> str:
+        """The name that opens it: of a package, of an earlier download under its short name, otherwise the hub ID."""
+        return self.name if self.name in config.PACKAGED or is_here(self.name) else self.hub
+
+
+REAL_MODELS = (
+    RealModel("bert-base-uncased", "google-bert/bert-base-uncased", 12, 12, 441_000_000, "Apache-2.0"),
+    RealModel("distilbert-base-uncased", "distilbert/distilbert-base-uncased", 6, 12, 269_000_000, "Apache-2.0"),
+    RealModel("roberta-base", "FacebookAI/roberta-base", 12, 12, 502_000_000, "MIT"),
+    RealModel("gpt2", "openai-community/gpt2", 12, 12, 551_000_000, "MIT"),
+    RealModel("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2", 6, 12, 92_000_000, "Apache-2.0"),
+)
+
+
+def real_model(name: str) -> RealModel | None:
+    """Return the published model that a name means, short or as a hub ID."""
+    return next((model for model in REAL_MODELS if name in (model.name, model.hub)), None)
+
+
+def resolved(name: str) -> str:
+    """Return the name that opens what somebody typed: a short name of a published model becomes its hub ID."""
+    model = real_model(name)
+    return model.chosen if model is not None and not is_here(name) else name
+
+
+# ---------------------------------------------------------------- what a list of checkpoints shows
+
+
+BUNDLED, HERE, REAL = "bundled", "on this machine", "real model"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One entry of a list of checkpoints. detail: layers and heads, and for real models licence and download."""
+
+    name: str
+    kind: str
+    detail: str
+
+
+def choices(own: tuple[str, ...] = ()) -> list[Choice]:
+    """Return the checkpoints to choose from: bundled ones, those on this machine, and published models.
+
+    own: folders of fine-tuned checkpoints.
+    """
+    packaged = config.packaged_checkpoints()
+    real = {model.chosen: model for model in REAL_MODELS}
+    found = [Choice(name, BUNDLED, _sizes(name)) for name in bundled_names() if name not in packaged]
+    here = dict.fromkeys([*own, *packaged, *downloaded_names()])
+    hub_ids = {config.ON_HUB[name] for name in packaged if name in config.ON_HUB}
+    found += [Choice(name, HERE, _sizes(name)) for name in here if name not in real and name not in hub_ids]
+    return found + [Choice(name, REAL, _told(model, name)) for name, model in real.items()]
+
+
+def _told(model: RealModel, name: str) -> str:
+    there = "downloaded" if is_here(name) else f"download {megabytes(model.size)}"
+    return f"{model.layers} x {model.heads} · {model.licence} · {there}"
+
+
+def megabytes(size: int) -> str:
+    """Return a size to two digits as text: "440 MB"."""
+    return f"{round(size / 1e6, -1 if size >= 1e8 else 0):.0f} MB"
+
+
+def _sizes(name: str) -> str:
+    """Layers x heads of a checkpoint on this machine; "" if its config cannot be read."""
+    try:
+        file = (located(name) or Path(name)) / "config.json"
+        return _sizes_in(file, file.stat().st_mtime_ns)
+    except (OSError, ValueError, RuntimeError, AtlasError):
+        return ""
+
+
+@lru_cache(maxsize=256)
+def _sizes_in(file: Path, modified: int) -> str:
+    told = read_config(file.parent, file.parent.name)
+    return f"{layers_in(told)} x {heads_in(told)}" if layers_in(told) and heads_in(told) else ""
+
+
+# ---------------------------------------------------------------- downloads in the background
+
+
+@dataclass
+class Fetch:
+    """A download of this process. share: fraction done; doing: how much has arrived; error: why it failed.
+
+    state: "running", "stopping", "stopped", "failed" or "done".
+    """
+
+    name: str
+    state: str = "running"
+    share: float = 0.0
+    doing: str = ""
+    error: str = ""
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def active(self) -> bool:
+        """Whether bytes may still arrive."""
+        return self.state in ("running", "stopping")
+
+
+_FETCHES: dict[str, Fetch] = {}
+_GUARD = threading.Lock()
+
+
+def can_download(name: str) -> bool:
+    """Return whether a name has the form of a hub ID and is not on this machine."""
+    return HUB_ID.fullmatch(name) is not None and ".." not in name and not is_here(name)
+
+
+def fetch_of(name: str) -> Fetch | None:
+    """Return the newest download of a name in this process, or None."""
+    return _FETCHES.get(name)
+
+
+def start(name: str) -> Fetch:
+    """Download a hub ID (or the checkpoint of a package) in a thread; return its state, which the thread updates.
+
+    A download that is running is returned; one that was stopped continues where it stopped.
+    """
+    with _GUARD:
+        before = _FETCHES.get(name)
+        if before is not None and before.state == "running":
+            return before
+        state = _FETCHES[name] = Fetch(name)
+    threading.Thread(target=_work, args=(state, before), name=f"download {name}", daemon=True).start()
+    return state
+
+
+def stop(name: str) -> None:
+    """Stop a download; what has arrived is kept."""
+    state = _FETCHES.get(name)
+    if state is not None and state.state == "running":
+        state.state = "stopping"
+
+
+def forget(name: str) -> None:
+    """Forget a download that has ended, so that a page asks again."""
+    state = _FETCHES.get(name)
+    if state is not None and not state.active:
+        _FETCHES.pop(name, None)
+
+
+def _work(state: Fetch, before: Fetch | None) -> None:
+    from . import hub, weights  # the hub's library takes half a second
+
+    def tell(share: float, doing: str) -> None:
+        state.share, state.doing = share, doing
+        if state.state == "stopping":
+            raise hub.StoppedError
+
+    try:
+        if before is not None:
+            before.ended.wait()
+        found = HUB_ID.fullmatch(config.ON_HUB.get(state.name, state.name))
+        assert found is not None  # noqa: S101 - can_download was asked
+        folder = hub.download(found["name"], found["revision"], tell)
+        weights.weight_files(folder, state.name)
+        config.packaged_checkpoints.cache_clear()
+        state.state = "done"
+    except hub.StoppedError:
+        state.state = "stopped"
+    except AtlasError as error:
+        state.error, state.state = str(error), "failed"
+    except Exception as error:  # an unexpected error is shown as well
+        state.error, state.state = f"The download failed ({type(error).__name__}: {error}). Try again.", "failed"
+    finally:
+        state.ended.set()
