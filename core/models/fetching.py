@@ -54,7 +54,7 @@ def real_model(name: str) -> RealModel | None:
 def resolved(name: str) -> str:
     """Return the name that opens what somebody typed: a short name of a published model becomes its hub ID."""
     model = real_model(name)
-    return model.chosen if model is not None and not is_here(name) else name
+    return model.chosen if model is not None and (model.name in config.PACKAGED or not is_here(name)) else name
 
 
 # ---------------------------------------------------------------- what a list of checkpoints shows

@@ -23,6 +23,7 @@ WANTED = ("*.json", "*.safetensors", "*.txt", "*.model", "tokenizer*")
 BROKEN_OFF = {"ReadTimeout", "RemoteProtocolError", "ReadError"}  # of the library's transport, in the middle of a file
 PARTIAL = ".partial"  # suffix of a file that has not arrived completely
 SPARE = 100_000_000  # bytes that a download leaves free
+constants.DOWNLOAD_CHUNK_SIZE = 1 << 20  # 10 MB: so much is lost by stopping, and a slow line shows no progress
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 

@@ -574,6 +574,6 @@ SELECTED = {
     ),
     "takes no key": ("stCaptionContainer", "stColumn", "stElementContainer", "stMetricValue", "stPageLink-NavLink"),
     "one in every page, whatever its key": ("stBidiComponent", "stSkeleton", "stSliderThumbValue"),
-    "drawn above the page, outside its containers": ("stDialog", "stPopoverBody"),
+    "drawn above the page, outside its containers": ("stDialog", "stPopoverBody", "stSelectboxVirtualDropdown"),
     "state of the page and the sidebar": ("data-collapsed", "data-test-script-state"),
 }  # fmt: skip

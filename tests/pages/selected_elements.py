@@ -33,6 +33,7 @@ def show() -> None:
         with st.container(key="tools"):
             st.button("A tool")
     with st.container(key="context", horizontal=True):
+        st.selectbox("Checkpoint", ["a", "b"], key="checkpoint")
         st.text_input("Text", key="text")
         st.text_input("Pair", "not empty", placeholder="a hint", key="pair")
         remembered_choices.remember({"name": "somebody"}, key="remember_name")

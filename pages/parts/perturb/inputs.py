@@ -91,6 +91,7 @@ def _say(perturbed: Perturbed) -> None:
 
 def opened(name: str) -> Any:
     """The checkpoint with the head it was saved with: classes, words, or none."""
+    resources.refuse_missing(name)
     plain_name, revision = resources.split_revision(name)
     return resources.checkpoint(name, models.opening.saved_head(plain_name, revision=revision))
 

@@ -16,6 +16,8 @@ from core.atlas import example
 from core.attention import AttentionMaps
 from core.capture.words import special_positions_of, word_maps
 from core.drawing.payload import as_bytes
+from core.errors import CheckpointError
+from core.models import fetching
 from core.models.parts import parts_of
 from core.models.present import stamp_of
 from core.scoring.registry import map_scores
@@ -25,7 +27,6 @@ from core.studies import tagging
 from core.studies.ablation import references
 from core.studies.ablation.setup import Opened
 from core.tasks.glue import label_order, read_rows, task_of
-from pages.parts import streamlit_internals
 from pages.parts.shell import loading, people
 from pages.parts.shell.messages import plain
 from pages.parts.shell.sized_cache import SizedCache
@@ -53,10 +54,11 @@ _REVISION = re.compile(r"^(?P<name>[\w.-]+(?:/[\w.-]+)?)@(?P<revision>[\w./-]+)$
 def checkpoint(name: str, head: "HeadKind" = "none") -> "Checkpoint":
     """An opened checkpoint; `name` is a bundled name, a folder, or a hub id with an optional "@revision".
 
-    Raises CheckpointError. A download shows a progress bar.
+    Raises CheckpointError, also for one that must be downloaded first: nothing that an address names is downloaded
+    before somebody agrees (`pages.parts.widgets.checkpoint_chooser`).
     """
+    refuse_missing(name)
     plain_name, revision = split_revision(name)
-    _download_first(plain_name, revision)
     with st.spinner("Opening the checkpoint ..."):
         loading.wait()
         placeholder = st.empty()
@@ -228,6 +230,17 @@ def _stand_in(name: str, weights: str, operator: str, task: str, by: str, _check
     return capture.outputs.Donors(_checkpoint, tuple(encodings))
 
 
+def refuse_missing(name: str) -> None:
+    """Raise CheckpointError for a hub name whose weights are not on this machine."""
+    if fetching.can_download(name):
+        raise CheckpointError(
+            models.hub.without_network(name)
+            if config.settings().offline
+            else f'"{name}" is not on this machine. Choose it in the list of checkpoints at the top of the page to '
+            "download it."
+        )
+
+
 def split_revision(name: str) -> tuple[str, str | None]:
     """Split "owner/model@v2" into the hub id and its revision; a folder keeps its name."""
     match = _REVISION.match(name.strip())
@@ -241,27 +254,6 @@ def _exists(name: str) -> bool:
         return Path(name).expanduser().exists()
     except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of somebody unknown
         return False
-
-
-@st.cache_resource(show_spinner=False)
-def _downloaded() -> set[tuple[str, str | None]]:
-    return set()
-
-
-def _download_first(name: str, revision: str | None) -> None:
-    loading.wait()
-    if (name, revision) in _downloaded() or _exists(str(config.BUNDLED_MODELS / name)):
-        return
-    with st.spinner(f"Looking for {plain(name[:80])} ..."):
-        placeholder, follow = st.empty(), streamlit_internals.followed_thread()
-
-        def show(share: float, doing: str) -> None:
-            follow()  # files arrive in threads of the hub's library
-            placeholder.progress(min(max(share, 0), 1), plain(doing))
-
-        models.opening.locate(name, revision=revision, on_progress=show)
-        placeholder.empty()
-    _downloaded().add((name, revision))
 
 
 @st.cache_resource(show_spinner="Opening the database ...")

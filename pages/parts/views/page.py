@@ -17,10 +17,10 @@ def show_page(name: str) -> None:
         st.title(page.title, width="content", anchor=False)
         navigation.pick_view(page)
         tools = st.container(horizontal=True, vertical_alignment="center", key="tools")
-    if view.uses:
-        context_bar.show_bar(view)
-    else:
+    if not view.uses:
         context.set_now(context.chosen())
+    elif not context_bar.show_bar(view):
+        return
     if loading.busy() and not view.ready:
         with st.spinner("Loading the models ..."):
             loading.wait()

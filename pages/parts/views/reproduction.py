@@ -30,7 +30,7 @@ from core.tasks.glue import TASKS, task_name
 from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
-from pages.parts.widgets import job_progress, pickers
+from pages.parts.widgets import checkpoint_chooser, job_progress, pickers
 from pages.parts.widgets.files import zipped
 from pages.parts.widgets.tables import show_table
 
@@ -166,7 +166,7 @@ def chosen_options() -> dict[str, Any] | None:
     left, right = st.columns([3, 2])
     checkpoints = url.pick_many(
         left.multiselect, "Checkpoints", pickers.checkpoint_names(), key="checkpoints", default=DEFAULTS.checkpoints,
-        accept_new_options=True, help=pickers.CHECKPOINT_HELP,
+        accept_new_options=True, help=checkpoint_chooser.HELP,
     )  # fmt: skip
     glue = settings().glue
     data_folder = right.text_input(
@@ -216,6 +216,8 @@ def start() -> None:
         return
     with clear_errors():
         db = resources.database()
+        for name in options["checkpoints"]:
+            resources.refuse_missing(name)
         with st.spinner("Looking at data and checkpoints ..."):
             plan = report.prepared(db, ReportOptions.read(options))
         if asks:

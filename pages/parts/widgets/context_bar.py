@@ -16,8 +16,7 @@ from pages.parts.shell import context, history, resources, url
 from pages.parts.shell.context import CUT, FIELDS
 from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import View
-from pages.parts.shell.short_names import short_names
-from pages.parts.widgets import own_rows, pickers
+from pages.parts.widgets import checkpoint_chooser, own_rows, pickers
 
 NO_SECOND = "compare with: nothing"
 FIELDS_OF = {
@@ -29,14 +28,24 @@ USUAL = {"checkpoint": config.ENCODER, "beside": NO_SECOND, "rows": "sst2", "tex
 _DEMO = "context_demo_pair"  # whether the second sentence is the one that came with the view's own first
 
 
-def show_bar(view: View) -> None:
-    """One line with the fields that this view reads; what was chosen stands in the URL, also what it does not read."""
+def show_bar(view: View) -> bool:
+    """One line with the fields that this view reads; what was chosen stands in the URL, also what it does not read.
+
+    Returns whether the view can be drawn: not while its checkpoint has to be downloaded and none was shown before.
+    """
     shown = [name for use in view.uses for name in FIELDS_OF.get(use, (use,))]
     usual: dict[str, Any] = USUAL | dict(view.starts)
     if "[MASK]" in (context.chosen().text or "") and usual["checkpoint"] == config.CLASSIFIER:
         usual["checkpoint"] = config.ENCODER  # it asks for a word
     with st.container(horizontal=True, vertical_alignment="center", key="context", gap="small"):
         picked = {name: _FIELDS[name](usual) for name in shown}
+    computes = bool({"input", "sentence"} & set(view.uses))
+    with st.container(key="fetch_line"):  # always there, so that what stands below it stays where it is
+        reads = {name: checkpoint_chooser.held(picked, name, needs_weights=computes, none=none)
+                 for name, none in (("checkpoint", None), ("beside", NO_SECOND)) if name in picked}  # fmt: skip
+    for name, read in reads.items():
+        if picked[name] == checkpoint_chooser.OTHER:
+            picked[name] = read or usual[name]
     st.session_state[resources.NOTES] = {
         picked[name]: st.empty() for name in ("checkpoint", "beside") if picked.get(name, NO_SECOND) != NO_SECOND
     }
@@ -47,10 +56,11 @@ def show_bar(view: View) -> None:
         chosen["text"] = picked["text"]
     context.choose(**chosen)
     starts = {name: value for name, value in usual.items() if name != "beside"}
-    context.set_now(context.with_starts(replace(context.chosen(), **_named(picked)), starts))
+    context.set_now(context.with_starts(replace(context.chosen(), **_named(picked | reads)), starts))
     if not history.went_back():
         history.keep(dict.fromkeys((*shown, CUT)) | _kept_cut(picked) | context.parameters())
     _say_unread(view, shown)
+    return None not in reads.values()
 
 
 def _named(picked: dict[str, Any]) -> dict[str, Any]:
@@ -81,24 +91,19 @@ def _begin(key: str, usual: Any) -> None:
         st.session_state[key] = usual if chosen is None else chosen
 
 
-def _checkpoint_field(label: str, key: str, usual: str, names: list[str], help: str) -> str:
-    _begin(key, usual)
-    names = list(dict.fromkeys([*names, st.session_state[key] or usual]))
-    shorts = short_names(names)
-    return st.selectbox(label, names, key=key, help=help, accept_new_options=True, label_visibility="collapsed",
-                        format_func=lambda name: shorts.get(name, name),
-                        width=_width(shorts.get(st.session_state[key], usual))) or usual  # fmt: skip
-
-
 def _checkpoint(usual: dict[str, Any]) -> str:
-    return _checkpoint_field(
-        "Checkpoint", "checkpoint", usual["checkpoint"], pickers.checkpoint_names(), pickers.CHECKPOINT_HELP
-    )
+    checkpoint_chooser.take_typed("checkpoint")
+    _begin("checkpoint", usual["checkpoint"])
+    return checkpoint_chooser.pick("Checkpoint", "checkpoint", usual["checkpoint"],
+                                   list(dict.fromkeys([usual["checkpoint"], *pickers.checkpoint_names()])),
+                                   width=_width)  # fmt: skip
 
 
 def _beside(usual: dict[str, Any]) -> str:
-    names = [NO_SECOND, *pickers.checkpoint_names()]
-    return _checkpoint_field("Compare with", "beside", NO_SECOND, names, "A second checkpoint beside the first")
+    checkpoint_chooser.take_typed("beside")
+    _begin("beside", NO_SECOND)
+    return checkpoint_chooser.pick("Compare with", "beside", NO_SECOND, [NO_SECOND, *pickers.checkpoint_names()],
+                                   help="A second checkpoint beside the first", width=_width)  # fmt: skip
 
 
 def _rows(usual: dict[str, Any]) -> str:

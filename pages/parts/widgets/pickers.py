@@ -10,16 +10,13 @@ import streamlit as st
 from core import config
 from core.errors import CheckpointError, InputError
 from core.models.config_files import read_config
+from core.models.present import downloaded_names
 from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, sampled, task_of
 from core.tuning.saved_checkpoints import shown_folder
 from pages.parts.shell import context, history, resources, url
-from pages.parts.widgets import own_rows
+from pages.parts.widgets import checkpoint_chooser, own_rows
 
-CHECKPOINT_HELP = (
-    "A bundled checkpoint, a folder that holds config.json and safetensors, or a hub id with an optional "
-    "revision (owner/name@revision). Type a new one and press Enter."
-)
 TASK_HELP = (
     "A task of GLUE (rows of the bundled samples are only like it), or a file of your own: type the path of a CSV or "
     "TSV file and press Enter. Its first line names the columns sentence (and sentence2 for pairs) and label, or score "
@@ -29,15 +26,24 @@ TASK_HELP = (
 
 
 def checkpoint_names() -> list[str]:
-    """Bundled checkpoints and those of installed packages by name, then the folders that jobs left by the database."""
+    """Checkpoints on this machine: bundled ones and those of installed packages by name, then the folders that jobs
+    left by the database, and the hub's cache."""
     bundled = [folder.name for folder in _checkpoints_under(config.BUNDLED_MODELS)]
-    bundled += config.packaged_checkpoints()
-    return bundled + [shown_folder(folder) for folder in _checkpoints_under(config.settings().runs)]
+    packaged = list(config.packaged_checkpoints())
+    aliases = {config.ON_HUB[name] for name in packaged if name in config.ON_HUB}
+    return [*bundled, *packaged, *tuned_folders(), *(name for name in downloaded_names() if name not in aliases)]
+
+
+def tuned_folders() -> list[str]:
+    """Folders of checkpoints that jobs left by the database."""
+    return [shown_folder(folder) for folder in _checkpoints_under(config.settings().runs)]
 
 
 def pick_checkpoint(label: str = "Checkpoint", *, key: str, usual: str | None = None) -> str | None:
-    """A select box over the known checkpoints that takes any other. usual: what it starts with; None for the usual
-    encoder."""
+    """A select box over the known checkpoints that takes any other; None while one is not on this machine.
+
+    usual: what it starts with; None for the usual encoder.
+    """
     names = checkpoint_names()
     for name in (usual, st.query_params.get(key) or st.session_state.get(key)):
         if name and name not in names:
@@ -51,9 +57,12 @@ def pick_checkpoint(label: str = "Checkpoint", *, key: str, usual: str | None = 
         key=key,
         default=usual or (config.ENCODER if config.ENCODER in names or not names else names[0]),
         accept_new_options=True,
-        help=CHECKPOINT_HELP,
+        help=checkpoint_chooser.HELP,
         placeholder="a folder or a hub id",
     )
+    if names and checkpoint_chooser.is_wanted(chosen):
+        checkpoint_chooser.offer(chosen, key, None)
+        return None
     return chosen if names else None
 
 
