@@ -25,6 +25,7 @@ if (__name__ == "__main__" or Path(sys.argv[0]).stem == "attention-atlas") and s
 import typer
 
 from . import __version__
+from .commands.analyse import analyse
 from .commands.app import app as app_of_pages
 from .commands.atlas import atlas
 from .commands.check import check
@@ -86,6 +87,7 @@ for experiment in map(find_study, sorted(study_modules())):
         for former in (former for former, name in CURRENT_NAMES.items() if name == experiment.name):
             group.command(former, hidden=True)(run)
 app.command("reproduce")(reproduce)
+app.command("analyse")(analyse)
 
 
 @app.callback()

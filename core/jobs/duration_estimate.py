@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from .. import config
 from ..errors import AtlasError, JobError
 from ..models.config_files import heads_in, layers_in, read_config
-from ..models.present import model_folder
+from ..models.present import located, model_folder
 from ..store import jobs as store
 from ..store import runs
 from ..store.database import Database
@@ -283,9 +283,9 @@ def _size(name: str | None) -> ModelSize | None:
     if not name:
         return None
     bundled = next((model for model in (config.ENCODER, config.DECODER) if Path(name).name.startswith(model)), name)
-    packaged = config.packaged_checkpoints().get(name)
-    for folder in (packaged, Path(name).expanduser(), config.PROJECT / name, config.BUNDLED_MODELS / bundled):
+    for place in (lambda: located(name), lambda: config.PROJECT / name, lambda: config.BUNDLED_MODELS / bundled):
         try:
+            folder = place()
             if folder is None or not config.within(folder):
                 continue
             base = model_folder(folder, name) or folder

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from .. import config
 from ..codebook.registry import shipped_set
-from ..errors import InputError
+from ..errors import AtlasError, InputError
 from ..patterns.classifier_registry import classifying_options, keep_best_known
 from ..store.database import Database
 from ..store.rows import Row
@@ -27,12 +27,14 @@ from ..studies.ablation import (
 )
 from ..studies.attention import dependencies, effective, features, redundancy, relations, statistics
 from ..studies.attention.inputs import AttendingOptions
-from ..studies.circuits import gates, pairs, shapley
+from ..studies.circuits import circuit, gates, pairs, shapley
 from ..studies.comparison import counterparts
 from ..studies.contract import Study, as_json
 from ..studies.explanation import why
 from ..studies.frames import frame_heads
+from ..studies.lookup import find_study
 from ..studies.patterns import pattern_shares
+from ..studies.preflight import check_runnable
 from ..studies.probing import probe, subnetworks, syntax, transfer
 from ..studies.tuning import change, finetune
 from ..studies.tuning.finetune import runs_folder
@@ -174,6 +176,43 @@ D = TypeVar(
 # ---------------------------------------------------------------- the steps
 
 
+def analyses(
+    db: Database, checkpoint: str, task: str, data: Data, facts: Facts, options: ReportOptions
+) -> list[tuple[str, Row]]:
+    """Return every study of one checkpoint as it is and one task, with options; each study once, in the report's order.
+
+    Fine-tuning and what compares with fine-tuned checkpoints are left out. Studies that this checkpoint or the task's
+    examples do not support are left out as far as that is known without opening the weights.
+    """
+    planned = _Planned(options, data, checkpoint, facts, (task,), classifier=checkpoint)
+    steps = [*planned._frames()[:1], *planned._untuned(), *planned._features(task, False)]
+    steps += [planned._shares(db, task, False), *planned._probed(), *planned._disabled(task)]
+    asked: dict[str, Row] = {}
+    for step in steps:
+        asked.setdefault(step.study, step.asked)
+    few = {"checkpoint": checkpoint, "data": data.glue, "limit": options.limit, "seed": options.seed}
+    for name in ("budget", "roles", "norms"):
+        asked[name] = few | {"tasks": [task]}
+    asked["representation"] = few | {"task": task}
+    asked.setdefault("dependencies", {"checkpoint": checkpoint, "limit": options.tree_limit, "seed": options.seed})
+    on_task = few | {"task": task, "limit": options.sweep_limit}
+    for name in ("operators", "perturb", "patch", "knockout", "sequential-test"):
+        asked.setdefault(name, on_task)
+    if not task_of(task).is_score:
+        asked["circuit"] = on_task | {"limit": circuit.CircuitOptions.limit}
+    return [(name, given) for name, given in asked.items() if _runs(name, given)]
+
+
+def _runs(name: str, given: Row) -> bool:
+    try:
+        study = find_study(name)
+        study.read(given)
+        check_runnable(study, given)
+    except AtlasError:
+        return False
+    return True
+
+
 def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Facts]) -> list[ReportStep]:
     """Return every step of the report. facts: of each checkpoint. Raises InputError."""
     tasks = tuple(task for task in options.tasks or data.dev if task in data.dev)
@@ -200,6 +239,7 @@ class _Planned:
     checkpoint: str
     facts: Facts
     tasks: tuple[str, ...]
+    classifier: str | None = None  # a fine-tuned checkpoint that is there already
 
     def steps(self, db: Database, parts: set[Part]) -> list[ReportStep]:
         tuned = [task for task in self.tasks if task in self.data.train and Part.TUNING in parts]
@@ -333,6 +373,8 @@ class _Planned:
         return settings if self.options.precision == "float32" else settings | {"precision": self.options.precision}
 
     def _folder(self, task: str, seed: int = 0) -> str:
+        if self.classifier is not None:
+            return self.classifier
         options = self.tuning(task)
         name = finetune.run_name(options, task, "pretrained", seed)
         return shown_folder(runs_folder(options.out).resolve() / name)

@@ -7,6 +7,7 @@ from typing import Any
 from .. import config
 from ..errors import CheckpointError, InputError
 from ..models.config_files import classifies, read_config
+from ..models.present import located
 from ..tasks import own
 from ..tasks.glue import HUB, label_order, must_have_labels, task_of
 from ..tuning.saved_checkpoints import shown_folder, training_log
@@ -68,11 +69,14 @@ def _must_be_there(name: str) -> None:
 
 
 def _folder(name: str) -> Path | None:
-    places = (config.BUNDLED_MODELS / name, config.PROJECT / name, Path(name).expanduser())
-    try:
-        return next((place for place in places if config.within(place) and (place / "config.json").is_file()), None)
-    except (OSError, ValueError, RuntimeError):
-        return None
+    for place in (lambda: located(name), lambda: config.PROJECT / name):
+        try:
+            folder = place()
+            if folder is not None and config.within(folder) and (folder / "config.json").is_file():
+                return folder
+        except (OSError, ValueError, RuntimeError):
+            continue
+    return None
 
 
 def _tuned_on(folder: Path) -> str | None:

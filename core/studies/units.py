@@ -49,12 +49,15 @@ class NamedUnit:
         source: which weights are measured.
         label: what the results call it.
         number: its position among the others, from 0.
+        order, packed: of a unit of another study in a joint job: its position there, and its arguments as JSON.
     """
 
     name: str
     source: str = ""
     label: str = ""
     number: int = 0
+    order: int = 0
+    packed: str = ""
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,9 @@ def test_a_view_opens_with_its_title_and_something_to_do(name, opened, own_datab
 def test_the_start_of_the_app_is_the_first_page_and_leads_to_the_others(own_database):
     app = AppTest.from_file(shell.__file__, default_timeout=60).run()
     assert app.title[0].value == shell.PAGES[0].title
-    assert SENTENCE in app.markdown[0].value
-    assert [one.label for one in app.text_input] == ["A sentence of your own"]
+    assert SENTENCE in [one.value.removeprefix("##### ") for one in app.markdown]
+    assert [one.label for one in app.text_input] == ["Sentence"]
+    assert [one.label for one in app.selectbox] == ["Checkpoint"]
     doors = {link.proto.label.strip("*"): link.proto.page for link in app.main.get("page_link")}
     wanted = {label: target for target, label, _ in DOORS}
     assert len(wanted) == 4

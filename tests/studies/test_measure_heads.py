@@ -41,9 +41,17 @@ def test_each_study_is_kept_as_a_run_with_the_rows_that_it_has_alone(tmp_path):
     assert "Measured statistics, norms" in STUDY.headline(rows).sentence
 
 
+def test_a_study_that_goes_in_rounds_has_the_rows_that_it_has_alone():
+    own = {"checkpoint": "atlas-encoder-sst2", "limit": 16, "what": "layers"}
+    options = as_json(MeasureHeadsOptions("atlas-encoder-sst2", (Asked("disable", json.dumps(own)),)))
+    (measured,) = MeasuredStudy.among(rows_of("measure-heads", options))
+    alone = rows_of("disable", as_json(find_study("disable").read(own)))
+    np.testing.assert_equal(list(measured.kept), json.loads(json.dumps(plain(alone))))
+
+
 def test_what_cannot_be_one_job_is_refused_in_a_sentence():
-    with pytest.raises(InputError, match="must have a single round"):
-        STUDY.units(MeasureHeadsOptions(NAME, (Asked("disable", json.dumps({"checkpoint": NAME})),)))
+    with pytest.raises(InputError, match="must consist of other studies"):
+        STUDY.units(MeasureHeadsOptions(NAME, (Asked(STUDY.name),)))
     with pytest.raises(InputError, match="must be one of"):
         STUDY.units(MeasureHeadsOptions(NAME, (Asked("statistics", '{"rows": 3}'),)))
 

@@ -24,7 +24,7 @@ SENTENCE = "He was becoming agitated about the noise."
 
 def previous_token_head(hands: Hands) -> None:
     page = hands.page
-    hands.fill(page.get_by_label("A sentence of your own"), SENTENCE)
+    hands.fill(page.get_by_label("Sentence", exact=True), SENTENCE)
     page.wait_for_url("**/maps?**")
     root = painted(page)
     assert page.get_by_label("Second sentence").input_value() == ""

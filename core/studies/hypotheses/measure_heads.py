@@ -119,33 +119,47 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
 
     def units(self, options: MeasureHeadsOptions) -> list[Unit]:
         """Those of every study that this checkpoint can have."""
-        divided, refused = [], None
+        divided: list[Unit] = []
+        refused = None
         for number, planned in enumerate(options.studies):
-            if planned.does.in_rounds or planned.study == self.name:
-                raise InputError(
-                    "A study that shares a job with others must have a single round of computation; "
-                    f"{planned.study} has several. Remove it, and start it as a job of its own."
-                )
+            if planned.study == self.name:
+                raise InputError(f"A joint job must consist of other studies; got {self.name}. Remove it.")
             try:
                 units = planned.does.units(planned.options)
             except AtlasError as error:
                 refused = refused or error
                 continue
-            divided += [
-                Unit(f"{planned.study} {unit.key}", NamedUnit(unit.key, number=number), unit.size) for unit in units
-            ]
+            divided += _units_of(number, planned, units, 0)
         if refused and not divided:
             raise refused
         return divided
 
+    def more(self, options: MeasureHeadsOptions, partials: Sequence[Parts]) -> list[Unit]:
+        """The next round of every study that goes in rounds and had no error."""
+        merged, added = self.merge(options, partials), []
+        for number, planned in enumerate(options.studies):
+            parts = [part for part in merged.parts if part.number == number]
+            if not planned.does.in_rounds or not parts or any(part.error for part in parts):
+                continue
+            try:
+                units = planned.does.more(planned.options, [_partial(planned, part) for part in parts])
+            except AtlasError:  # `results` names it
+                continue
+            added += _units_of(number, planned, units, max(part.order for part in parts) + 1)
+        return added
+
     def run(self, options: MeasureHeadsOptions, unit: Unit) -> Done[Parts]:
         """One unit of one study; why it cannot be, where it cannot."""
         piece: NamedUnit = unit.arguments
-        planned = options.studies[piece.number]
-        divided = planned.does.units(planned.options)
-        order = next(k for k, unit_number in enumerate(divided) if unit_number.key == piece.name)
+        planned, order = options.studies[piece.number], piece.order
+        if piece.packed:
+            own = Unit(piece.name, decode(planned.does.arguments, json.loads(piece.packed)), unit.size)
+        else:  # divided by an earlier version
+            divided = planned.does.units(planned.options)
+            order = next(k for k, unit_number in enumerate(divided) if unit_number.key == piece.name)
+            own = divided[order]
         try:
-            done = planned.does.run(planned.options, divided[order])
+            done = planned.does.run(planned.options, own)
         except AtlasError as error:
             return Done(Parts((UnitPart(piece.number, order, "", "{}", str(error)),)))
         part = UnitPart(piece.number, order, json.dumps(encode(done.partial)), said_of(done.provenance))
@@ -180,13 +194,29 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
 STUDY = MeasureHeads()
 
 
+def _units_of(number: int, planned: Asked, units: Sequence[Unit], first: int) -> list[Unit]:
+    """Units of a study as units of the joint job. first: the order of the first one."""
+    return [
+        Unit(
+            f"{planned.study} {unit.key}",
+            NamedUnit(unit.key, number=number, order=order, packed=json.dumps(encode(unit.arguments))),
+            unit.size,
+        )
+        for order, unit in enumerate(units, first)
+    ]
+
+
+def _partial(planned: Asked, part: UnitPart) -> Any:
+    return decode(planned.does.partial, json.loads(part.packed))
+
+
 def _measured(planned: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
     complaint = next((part.error for part in parts if part.error), "")
     if complaint:
         return MeasuredStudy(study=planned.study, says=f"left out: {complaint}")
     study = planned.does
     try:
-        rows = study.summarize(planned.options, [decode(study.partial, json.loads(part.packed)) for part in parts])
+        rows = study.summarize(planned.options, [_partial(planned, part) for part in parts])
     except AtlasError as error:
         return MeasuredStudy(study=planned.study, says=f"left out: {error}")
     headline = study.headline(rows)

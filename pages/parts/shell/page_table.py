@@ -49,7 +49,7 @@ _PAIR = (("text", config.EXAMPLE_TEXT), ("pair", config.EXAMPLE_PAIR))
 
 PAGES = (
     Page("start", "Start", ":material/home:", (
-        View("start", "Start", "start", ready=True),
+        View("start", "Start", "start", ("checkpoint", "sentence"), ready=True),
         View("path", "Guided path", "guided_path", ready=True),
     )),
     Page("maps", "Attention maps", ":material/grid_on:", (

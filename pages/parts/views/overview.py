@@ -6,7 +6,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.store.rows import Row
 from core.studies.score_records import label_of
-from pages.parts.atlas import choices, head_neighbours, likeness
+from pages.parts.atlas import analysing, choices, head_neighbours, likeness
 from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_atlas
 from pages.parts.atlas.measuring import offer_to_measure
 from pages.parts.charts.budget import budget_grid, budget_parts
@@ -205,6 +205,8 @@ def show(tools: DeltaGenerator) -> None:
     """Every head of the context's checkpoint."""
     with clear_errors():
         checkpoint = str(context.now().checkpoint)
+        analysing.offer_button(tools)
+        analysing.show_analysis(checkpoint)
         scores = choices.scores_of(checkpoint)
         if len(scores):
             show_place(scores, checkpoint, choices.task_here(scores))

@@ -1,16 +1,19 @@
-"""Start: what this is, all heads of a sentence at once, a field for one's own, four doors, what was done last."""
+"""Start: the model and a sentence, all heads at once, four ways in, and what was done last."""
+
+from pathlib import Path
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core import config
 from core.atlas import example
 from core.drawing.panes import telling_head
 from core.errors import AtlasError
 from core.store import runs
+from pages.parts.atlas import analysing
 from pages.parts.maps import maps_grid
-from pages.parts.shell import links, resources
+from pages.parts.shell import context, links, resources
 from pages.parts.shell.messages import plain
+from pages.parts.widgets import context_bar
 
 SENTENCE = (
     "See what every attention head of a BERT- or GPT-2-like model looks at, what it does there, and whether the model "
@@ -26,50 +29,40 @@ LAST = 4  # results of one's own
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The picture at the left; the ways in at the right."""
+    """The maps of the chosen model; below them the ways in and what was done last."""
+    now = context.now()
+    if context_bar.was_typed("start") and (now.text or "").strip():
+        links.go("maps", text=now.text)
+    analysing.offer_button(tools)
     st.markdown(f"##### {SENTENCE}")
-    left, right = st.columns([3, 2], gap="medium")
-    with right:
-        _ask()
-        _doors()
-        links.link("start/path", "New here? Four steps", icon=":material/route:")
-        _last()
-    with left:
-        _picture()
-
-
-def _ask() -> None:
-    text = st.text_input(
-        "A sentence of your own",
-        key="start_text",
-        placeholder="Type a sentence and press Enter",
-        icon=":material/edit:",
-    )
-    if text.strip():
-        del st.session_state["start_text"]
-        links.go("maps", text=text)
-
-
-def _doors() -> None:
-    for target, label, description in DOORS:
-        with st.container(border=True, gap=None, key=f"door_{target}"):
+    analysing.show_analysis(str(now.checkpoint))
+    _picture(str(now.checkpoint), (now.text or "").strip(), now.pair_or_none)
+    for column, (target, label, description) in zip(st.columns(len(DOORS)), DOORS, strict=True):
+        with column, st.container(border=True, gap=None, key=f"door_{target}", height="stretch"):
             links.link(target, label, bold=True)
             st.caption(description)
+    links.link("start/path", "New here? Four steps", icon=":material/route:")
+    _last()
 
 
-def _picture() -> None:
-    """All heads of the bundled encoder on the example pair, captured beforehand: nothing is computed for it."""
+def _picture(checkpoint: str, text: str, pair: str | None) -> None:
+    """All heads of the chosen model on the chosen sentence, or on the example pair.
+
+    Those of the bundled encoder on the example were captured beforehand: nothing is computed for them.
+    """
+    text, pair = (text, pair) if text else (example.TEXT, example.PAIR)
     try:
-        shown = resources.shown(config.ENCODER, example.TEXT, example.PAIR)
+        shown = resources.shown(checkpoint, text, pair)
     except AtlasError as error:
         st.info(plain(error))
         return
-    pane = maps_grid.pane_of(shown, config.ENCODER)
-    maps_grid.show_grid([pane], caption=f"{example.TEXT} | {example.PAIR}", key="start_grid", opened={"head": "none"},
+    pane = maps_grid.pane_of(shown, checkpoint)
+    said = f"“{plain(text)}”" + (f" and “{plain(pair)}”" if pair else "")
+    maps_grid.show_grid([pane], caption=f"{text} | {pair}" if pair else text, key="start_grid",
                         head=telling_head(shown.scores, shown.maps.part))  # fmt: skip
     st.caption(
-        f"The {shown.maps.layers} x {shown.maps.heads} heads of the bundled encoder on “{example.TEXT}” and "
-        f"“{example.PAIR}”: rows are tokens that look, columns tokens that are looked at. Click one."
+        f"The {shown.maps.layers} x {shown.maps.heads} heads of {plain(Path(checkpoint).name)} on {said}. Rows are the "
+        "tokens that attend, columns the tokens that are attended to. Click a head to enlarge it."
     )
 
 

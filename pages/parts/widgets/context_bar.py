@@ -25,6 +25,7 @@ FIELDS_OF = {
     "head in its picture": (),
 }  # what a view reads, where it is not one field
 USUAL = {"checkpoint": config.ENCODER, "beside": NO_SECOND, "rows": "sst2", "text": "", "pair": "", "head": None}
+_TYPED_ON = "_context_typed_on"
 _DEMO = "context_demo_pair"  # whether the second sentence is the one that came with the view's own first
 
 
@@ -137,8 +138,15 @@ def _begin_pair(usual: dict[str, Any]) -> None:
 
 def _new_text() -> None:
     """A sentence that replaces the one of the view does not keep that one's second sentence."""
+    st.session_state[_TYPED_ON] = st.session_state.get("_page_shown")
     if st.session_state.pop(_DEMO, False):
         st.session_state["pair"] = ""
+
+
+def was_typed(view: str) -> bool:
+    """Whether a sentence was typed on this view since the last run."""
+    page_and_view = st.session_state.pop(_TYPED_ON, None)
+    return page_and_view is not None and page_and_view[1] == view
 
 
 def _new_pair() -> None:

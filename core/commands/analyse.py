@@ -1,0 +1,57 @@
+"""`python -m core analyse CHECKPOINT --task sst2`: run every study that applies to a checkpoint, as one job."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ..jobs.executors import JobPlacement
+from ..report.analysis import JOB, AnalysisPlan, plan_analysis
+from ..store.rows import Row
+from ..studies.contract import Flag, as_json
+from .output import Form, database, ran, show_rows, tell
+from .study_commands import FORMS, PLACES, of_record
+
+
+@dataclass(frozen=True)
+class AnalyseOptions:
+    """Which studies of which checkpoint."""
+
+    checkpoint: Annotated[str, Flag("bundled name, local folder or hub ID", argument=True)] = "atlas-encoder"
+    task: Annotated[str, Flag("mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV of your own")] = "sst2"
+    data: Annotated[str | None, Flag("folder with GLUE's TSV files (default: bundled samples)")] = None
+    study: Annotated[
+        list[str] | None, Flag("can be repeated (default: the quick plan of at most ten minutes on this machine)")
+    ] = None
+    all: Annotated[bool, Flag("run every study that applies", name="--all")] = False
+    plan: Annotated[bool, Flag("print the plan with time and memory, and run nothing", name="--plan")] = False
+
+
+@of_record(AnalyseOptions, beside=FORMS | PLACES)
+def analyse(asked: AnalyseOptions, form: Form, where: JobPlacement) -> None:
+    """Measure everything about a checkpoint that applies to it and a task, in one job.
+
+    The plan with the expected time and memory of each study is printed first. Each study is stored as its own result,
+    which the app's views show. The same command continues after an interruption.
+    """
+    with database() as db:
+        plan = plan_analysis(db, asked.checkpoint, asked.task, asked.data)
+    names = asked.study or ([planned.study for planned in plan.studies] if asked.all else plan.quick)
+    rows = _rows(plan, set(names))
+    if asked.plan:
+        show_rows("analyse", {"checkpoint": plan.checkpoint, "task": plan.task}, rows, form)
+        return
+    options = plan.job(names)
+    minutes = max(1, round(plan.seconds(names) / 60))
+    tell(f"{len(options.studies)} of {len(rows)} studies: about {minutes} min.", err=True)
+    provenance, results = ran(JOB, as_json(options), where=where, title=plan.title(names))
+    shown = [{"study": row["study"], "result": row["says"]} for row in results] if form == "table" else results
+    show_rows(JOB, provenance, shown, form)
+
+
+def _rows(plan: AnalysisPlan, chosen: set[str]) -> list[Row]:
+    """The plan as rows: study, whether it is selected, what it shows, seconds on one core, and megabytes."""
+    return [
+        {"study": planned.study, "run": planned.study in chosen, "shows": planned.shows,
+         "seconds": None if planned.seconds is None else round(planned.seconds),
+         "megabytes": round(planned.memory / 1e6)}
+        for planned in plan.studies
+    ]  # fmt: skip

@@ -1,0 +1,190 @@
+"""Analyse a model: every study that applies to a checkpoint and a task, with time and memory, as one job.
+
+The job is a joint one (`core.studies.hypotheses.measure_heads`): it can be stopped and resumed, also after a restart,
+and each study is stored as its own run.
+"""
+
+import json
+import math
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from .. import config
+from ..errors import AtlasError, InputError
+from ..jobs.duration_estimate import estimate_duration, foreseen_together
+from ..models.config_files import heads_in, layers_in, read_config
+from ..models.parts import parts_of
+from ..models.present import located, model_folder
+from ..models.weights import HEAD_FILE, tensors_in, weight_files
+from ..store.database import Database
+from ..store.rows import Row
+from ..studies.hypotheses.measure_heads import GIVES, STUDY, Asked, MeasureHeadsOptions
+from ..studies.lookup import find_study
+from ..tasks.glue import task_of
+from .data import facts_of, find_data
+from .plan import ReportOptions, analyses
+
+QUICK_SECONDS = 600.0  # that the default selection may take
+ROWS, SWEPT, EFFECTIVE, TREES = 100, 50, 20, 60  # examples of a quick look; sweeps run each once per head
+PROCESS = 500_000_000  # bytes of a worker without a model: Python, PyTorch and spaCy
+BATCH, TOKENS = 32, 64  # examples whose maps are in memory together, and their tokens
+GRADIENTS = {"importance", "prune", "gates", "circuit"}  # weights have gradients beside them
+SHOWN = {
+    "norms": "attention weighted by the norms of the value vectors",
+    "frame-heads": "heads of frame relations",
+    "dependencies": "heads of syntactic relations on a treebank",
+    "syntax": "syntax in attention, with a parser trained on maps",
+    "probe": "what each layer encodes",
+    "representation": "how representations change from layer to layer",
+    "disable": "the effect of disabling each head",
+    "prune": "the accuracy as more heads are pruned",
+    "separators": "the effect of attention to separators",
+    "knockout": "the effect of cutting links between tokens",
+    "shapley": "Shapley values of heads",
+    "gates": "facilitating and harmful heads",
+    "pairs": "interactions of pairs of heads",
+    "perturb": "predictions after changes of the input",
+    "patch": "which heads carry the prediction",
+    "sequential-test": "which heads matter, with a sequential test",
+    "circuit": "the circuit of the task",
+}
+
+
+@dataclass(frozen=True)
+class PlannedStudy:
+    """A study of the plan. shows: what it measures; seconds: of work on one core, None if unknown; memory: in bytes of
+    one worker.
+    """
+
+    study: str
+    options: Row
+    shows: str
+    seconds: float | None
+    memory: int
+
+
+@dataclass(frozen=True)
+class AnalysisPlan:
+    """What can be measured of a checkpoint on a task. cores: that run units at the same time."""
+
+    checkpoint: str
+    task: str
+    studies: tuple[PlannedStudy, ...]
+    cores: int
+
+    @property
+    def quick(self) -> tuple[str, ...]:
+        """The studies of the default selection: in their order, as many as fit into QUICK_SECONDS."""
+        chosen, left = [], QUICK_SECONDS * self.cores
+        for planned in self.studies:
+            if planned.seconds is not None and planned.seconds <= left:
+                chosen.append(planned.study)
+                left -= planned.seconds
+        return tuple(chosen)
+
+    def of(self, names: Collection[str]) -> "list[PlannedStudy]":
+        """The named studies in their order. Raises InputError for one that is not in the plan."""
+        known = [planned.study for planned in self.studies]
+        if unknown := sorted(set(names) - set(known)):
+            raise InputError(
+                f"A study of the plan must be one of {', '.join(known)}; got {unknown[0]!r}. It does not exist, or it "
+                "does not apply to this checkpoint and task."
+            )
+        return [planned for planned in self.studies if planned.study in names]
+
+    def seconds(self, names: Collection[str]) -> float:
+        """How long the named studies take together, as far as each is known."""
+        return sum(planned.seconds or 0.0 for planned in self.of(names)) / self.cores
+
+    def job(self, names: Collection[str]) -> MeasureHeadsOptions:
+        """The options of the job that runs the named studies."""
+        if not names:
+            raise InputError("An analysis needs at least one study; got none. Choose one.")
+        return MeasureHeadsOptions(
+            self.checkpoint,
+            tuple(Asked(planned.study, json.dumps(planned.options)) for planned in self.of(names)),
+        )
+
+    def title(self, names: Collection[str]) -> str:
+        """The title of that job."""
+        studies = "1 study" if len(names) == 1 else f"{len(names)} studies"
+        return f"Analysis of {self.checkpoint} on {task_of(self.task).name}: {studies}"
+
+
+JOB = STUDY.name
+
+
+def plan_analysis(db: Database, checkpoint: str, task: str, data: str | None = None) -> AnalysisPlan:
+    """Plan every study that applies to a checkpoint on this machine and a task.
+
+    data: folder of the examples; None for the bundled samples.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be read.
+        InputError: the task has no examples, or the checkpoint is an encoder-decoder.
+    """
+    if len(parts_of(checkpoint)) > 1:
+        raise InputError(
+            "An analysis is planned for encoders and decoders; this checkpoint is an encoder-decoder. Run the study "
+            f"translation instead: {config.command_line('study', 'translation', checkpoint)}."
+        )
+    key = task_of(task).key
+    options = ReportOptions(
+        checkpoints=[checkpoint], data=data, tasks=[key], limit=ROWS, sweep_limit=SWEPT, effective_limit=EFFECTIVE,
+        tree_limit=TREES,
+    )  # fmt: skip
+    asked = analyses(db, checkpoint, key, find_data(data), facts_of(checkpoint), options)
+    needed = _Memory.of(checkpoint)
+    planned = [
+        PlannedStudy(name, given, _shows(name), _seconds(db, checkpoint, name, given), needed.of_study(name))
+        for name, given in asked
+    ]
+    order = {name: place for place, name in enumerate(ORDER)}
+    planned.sort(key=lambda study: order.get(study.study, len(order)))
+    return AnalysisPlan(checkpoint, key, tuple(planned), max(1, min(config.settings().workers, os.cpu_count() or 1)))
+
+
+ORDER = (  # what is read first comes first
+    "statistics", "features", "relations", "pattern-shares", "importance", "disable", "budget", "roles", "norms",
+    "redundancy", "effective", "why", "frame-heads", "dependencies", "probe", "syntax", "representation", "separators",
+    "knockout", "operators", "prune", "perturb", "patch", "sequential-test", "gates", "pairs", "shapley", "circuit",
+)  # fmt: skip
+
+
+def _shows(name: str) -> str:
+    return SHOWN.get(name) or GIVES.get(name) or find_study(name).gives
+
+
+def _seconds(db: Database, checkpoint: str, name: str, given: Row) -> float | None:
+    """Seconds of work, from the most similar earlier run; otherwise from the time per example of the bundled ones."""
+    try:
+        timed = estimate_duration(db, name, given)
+    except AtlasError:  # examples that are not there: the job says so
+        return None
+    if timed is not None:
+        return max(timed.seconds, 1.0)
+    return foreseen_together(db, checkpoint, {name: given})
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """What a worker needs: bytes of the weights as float32, and layers and heads of the maps."""
+
+    weights: int
+    layers: int
+    heads: int
+
+    @classmethod
+    def of(cls, checkpoint: str) -> "_Memory":
+        folder = located(checkpoint)
+        base = model_folder(folder, checkpoint) if folder is not None else None
+        if base is None:
+            return cls(0, 0, 0)
+        told = read_config(base, checkpoint)
+        tensors = tensors_in(weight_files(base, checkpoint, HEAD_FILE))
+        return cls(4 * sum(math.prod(shape) for _, shape in tensors.values()), layers_in(told), heads_in(told))
+
+    def of_study(self, name: str) -> int:
+        maps = 4 * BATCH * self.layers * self.heads * TOKENS**2 if find_study(name).looks_at_maps else 0
+        return PROCESS + self.weights * (2 if name in GRADIENTS else 1) + maps

@@ -1,0 +1,113 @@
+"""Analyse this model: every study that applies to the chosen checkpoint, with time and memory, as one job."""
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.models.fetching import can_download
+from core.models.present import stamp_of
+from core.store.jobs import jobs_of
+from core.tasks.glue import TASKS
+from pages.parts.shell import context, people, resources
+from pages.parts.shell.messages import clear_errors, plain
+
+STUDY = "measure-heads"
+OPEN, QUICK, ALL, SOME = "_analysis_open", "Quick plan", "All studies", "Selection"
+LABEL = "Analyse this model"
+
+
+def offer_button(tools: DeltaGenerator) -> None:
+    """The button that opens the plan, for whoever may start jobs."""
+    if people.person().may("admin"):
+        tools.button(LABEL, key="analyse", icon=":material/experiment:", on_click=_toggle,
+                     help="Plan every study that applies to this model and a task, and run them as one job")  # fmt: skip
+
+
+def _toggle() -> None:
+    st.session_state[OPEN] = not st.session_state.get(OPEN)
+
+
+def show_analysis(checkpoint: str) -> None:
+    """The plan, if it is open, and the analysis of this checkpoint that runs or was stopped."""
+    with clear_errors():
+        job = _job_of(checkpoint)
+        if job is not None:
+            from pages.parts.widgets import job_progress  # what runs jobs, which a first visit spares
+
+            job_progress.show_job(job, rows=False)
+        elif st.session_state.get(OPEN):
+            with st.container(border=True, key="analysis"):
+                _show_plan(checkpoint)
+
+
+def _job_of(checkpoint: str) -> str | None:
+    """The newest analysis of this checkpoint that is not done."""
+    for job in jobs_of(resources.database(), STUDY):
+        if job["state"] != "done" and job["options"].get("checkpoint") == checkpoint:
+            return str(job["job"])
+    return None
+
+
+def _show_plan(checkpoint: str) -> None:
+    if can_download(checkpoint):
+        st.markdown(f"{plain(checkpoint)} is not on this machine. Download it first.")
+        return
+    from pages.parts.widgets import job_progress, pickers
+
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        names = list(dict.fromkeys([*TASKS, context.chosen().rows or "sst2"]))
+        task = st.selectbox("Task", names, index=names.index(context.chosen().rows or "sst2"), key="analysis_task",
+                            format_func=pickers.rows_name, width=200)  # fmt: skip
+        which = st.segmented_control("Studies", [QUICK, ALL, SOME], default=QUICK, required=True, key="analysis_which")
+    plan = _planned(checkpoint, task)
+    every = [study.study for study in plan.studies]
+    chosen = list(plan.quick) if which == QUICK else every
+    if which == SOME:
+        chosen = st.multiselect("Selected studies", every, default=list(plan.quick), key=f"analysis_studies_{task}",
+                                label_visibility="collapsed")  # fmt: skip
+    st.dataframe(_table(plan, chosen), hide_index=True, width="stretch", height=min(38 + 35 * len(every), 420))
+    unknown = [study.study for study in plan.of(chosen) if study.seconds is None]
+    least = max((study.memory for study in plan.of(chosen)), default=0)
+    spoken = "1 study" if len(chosen) == 1 else f"{len(chosen)} studies"
+    more = f", and {', '.join(unknown)} without an estimate" if unknown else ""
+    st.markdown(
+        f"**{spoken}: about {job_progress.duration(max(plan.seconds(chosen), 1))}{more}**, and up to "
+        f"{least * plan.cores / 1e9:.1f} GB of memory. It can be stopped and continues after a restart; the views show "
+        "the results when it is done."
+    )
+    if st.button("Run the analysis", type="primary", key="analysis_start", disabled=not chosen):
+        with clear_errors():
+            job_progress.begin(STUDY, plan.job(chosen), plan.title(chosen))
+            st.session_state[OPEN] = False
+            st.rerun()
+
+
+def _planned(checkpoint: str, task: str) -> Any:
+    """The plan, made once for a checkpoint, a task and what is stored."""
+    from core.report.analysis import plan_analysis
+    from pages.parts.widgets import pickers
+
+    key = (checkpoint, task, stamp_of(checkpoint), pickers.data_folder())
+    known = st.session_state.get("_analysis_plan")
+    if known is None or known[0] != key:
+        with st.spinner("Planning the studies ..."):
+            known = (key, plan_analysis(resources.database(), checkpoint, task, pickers.data_folder()))
+        st.session_state["_analysis_plan"] = known
+    return known[1]
+
+
+def _table(plan: Any, chosen: list[str]) -> pd.DataFrame:
+    from pages.parts.widgets.job_progress import duration
+
+    return pd.DataFrame(
+        {
+            "run": study.study in chosen,
+            "study": study.study,
+            "measures": study.shows,
+            "time": "unknown" if study.seconds is None else duration(max(study.seconds / plan.cores, 1)),
+            "memory": f"{study.memory / 1e9:.1f} GB",
+        }
+        for study in plan.studies
+    )
