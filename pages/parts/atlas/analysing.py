@@ -22,7 +22,7 @@ def offer_button(tools: DeltaGenerator) -> None:
     """The button that opens the plan, for whoever may start jobs."""
     if people.person().may("admin"):
         tools.button(LABEL, key="analyse", icon=":material/experiment:", on_click=_toggle,
-                     help="Plan every study that applies to this model and a task, and run them as one job")  # fmt: skip
+                     help="Plan every study that applies to this model and a task, and run them in a job")  # fmt: skip
 
 
 def _toggle() -> None:
