@@ -7,6 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell.shell as shell
 from core.atlas.scores import atlas
+from core.attention import Head
 from core.jobs import api, worker
 from core.jobs.executors import JobPlacement
 from core.models.present import present_weights
@@ -16,6 +17,7 @@ from core.studies.ablation import fixed_pattern
 from core.studies.contract import as_json
 from core.studies.tuning.finetune import TunedRun, TunedRuns
 from pages.parts.shell import resources
+from pages.parts.views.one_head import effects
 from pages.parts.widgets import pickers
 from tests.pages.opening import switched
 from tests.studies.planted import CARRIER, save_planted, write_rows
@@ -122,6 +124,18 @@ def test_the_atlas_has_of_a_head_what_the_table_of_its_sweep_has(db, planted):
     assert known["score"].startswith("disable/disable heads")
     fields = {"value": "accuracy_change", "low": "accuracy_low", "high": "accuracy_high", "q": "p"}
     assert {field: known[field] for field in fields} == {field: shown[name] for field, name in fields.items()}
+
+
+def test_one_head_shows_the_changes_and_intervals_that_ablation_shows(db, planted):
+    """For each head of one stored run; a head whose ablation changes nothing has no other interval on one of them."""
+    stored(db, "disable", planted | {"limit": None})
+    table = fine(opened("interventions", mode="A task's rows")).dataframe[0].value.set_index("name")
+    scores = atlas(db, checkpoint=planted["checkpoint"])
+    for layer, head in {(int(one.layer), int(one.head)) for one in scores.itertuples()}:
+        (frame,) = effects(scores, Head(layer, head)).values()
+        (shown,) = frame[frame["of"] == "this head"][["value", "low", "high"]].to_numpy()
+        wanted = table.loc[str(Head(layer, head)), ["accuracy_change", "accuracy_low", "accuracy_high"]]
+        assert shown == pytest.approx(wanted.to_numpy(dtype=float), nan_ok=True)
 
 
 def test_importance_and_curves(db, planted):

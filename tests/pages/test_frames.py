@@ -60,6 +60,16 @@ def test_a_sentence_proposes_its_target_frame_and_element(app):
     assert "Emotion_directed" in said(app).replace("\\", "")
 
 
+def test_examples_are_offered_beside_any_sentence_and_fill_the_field(app):
+    for example in (lookup.EXAMPLES[1], lookup.EXAMPLES[0]):
+        next(one for one in app.button if one.label == example).click().run()
+        assert app.text_input(key="text").value == example
+        assert f"frame|{example}" in [one.key for one in app.selectbox]
+        assert [one.disabled for one in app.button if one.label in lookup.EXAMPLES].count(True) == 1
+    app.text_input(key="text").set_value("").run()
+    assert [one.label for one in app.button if one.label in lookup.EXAMPLES and not one.disabled] == [*lookup.EXAMPLES]
+
+
 def test_clicking_other_words_changes_the_link(app):
     app.text_input(key="text").set_value(SENTENCE).run()
     before = app.dataframe[0].value["score"].tolist()

@@ -26,7 +26,7 @@ from core.studies.contract import Finished
 from core.studies.patterns.train_patterns import STUDY
 from pages.parts.label import label_retrain, label_sheet, label_tools
 from pages.parts.shell import resources
-from pages.parts.views import labelling
+from pages.parts.views import classifier, labelling
 from tests.pages.opening import switched
 from tests.store.labelling import a_map, event
 from tests.studies.test_train_patterns import label_everything, run_all
@@ -82,6 +82,15 @@ def test_the_classifier_page_says_macro_f1_over_all_classes_and_the_calibration_
     assert any(wanted in text for text in said), said
     told = any("Classes of at least ten maps; over all" in text for text in said)
     assert told == (heads["macro_f1_all"] != heads["macro_f1"]), "they are named only if they make a difference"
+
+
+@pytest.mark.parametrize("kind", ["trees", "baseline", "paper"])
+def test_only_a_training_with_epochs_says_that_its_first_is_not_done(filled, monkeypatch, tmp_path, kind):
+    monkeypatch.setattr(classifier.job_progress, "jobs_under_way", lambda _: ["job"])
+    monkeypatch.setattr(classifier.job_progress, "show_job", lambda *_, **__: None)
+    monkeypatch.setattr(classifier.job_progress, "options_of", lambda _: {"kind": kind, "log": str(tmp_path)})
+    said = [one.value for one in opened("annotate/classifier").caption]
+    assert ("The first epoch is not done yet." in said) == (kind == "paper")
 
 
 def test_the_classifier_page_compares_with_the_one_that_suggests(filled):

@@ -296,7 +296,9 @@ def show_lookup() -> None:
         view_context = context.now()
         first, second, text = view_context.checkpoint, view_context.beside, view_context.text or ""
         if not text.strip():
-            _offer_examples()
+            st.caption("Type a sentence and press Enter, or choose an example.")
+            st.subheader("In many sentences at once")
+            show_runs()
             return
         marked = mark(text)
         if marked is None:
@@ -316,14 +318,13 @@ def show_lookup() -> None:
             _show_beside(looked_up, marked, settings)
 
 
-def _offer_examples() -> None:
-    st.caption("Type a sentence and press Enter, or choose an example.")
-    with st.container(horizontal=True):  # one below the other where a narrow window has no room for them whole
+def offer_examples() -> None:
+    """Examples as small buttons that fill the sentence field, so they must be outside the fragment."""
+    text = context.now().text or ""
+    with st.container(horizontal=True, vertical_alignment="center", key="frame_examples"):
+        st.caption("Examples:", width="content")
         for example in EXAMPLES:
-            if st.button(example, on_click=_take, args=(example,)):
-                st.rerun(scope="app")  # the field with the sentence is outside this fragment
-    st.subheader("In many sentences at once")
-    show_runs()
+            st.button(example, type="tertiary", on_click=_take, args=(example,), disabled=example == text.strip())
 
 
 def _offer_annotation(marked: Marked) -> None:
