@@ -67,11 +67,13 @@ def read_table(text: str, name: str = PASTED) -> SentenceTable:
     must_be_table = Path(name).suffix.lower() in ENDINGS
     if Path(name).suffix.lower() == ".jsonl" or (not must_be_table and _is_object(first)):
         numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-        objects = [_object(line, f"line {number} of {name}") for number, line in numbered]
-        keys = list(dict.fromkeys(key for row in objects for key in row))
+        objects = [(f"line {number} of {name}", _object(line, f"line {number} of {name}")) for number, line in numbered]
+        keys = list(dict.fromkeys(key for _, row in objects for key in row))
         names = _places(keys, name) if objects else {}
-        rows = tuple((k, {key: row.get(keys[at], "").strip() for key, at in names.items()}) for k, row in
-                     enumerate(objects))  # fmt: skip
+        rows = tuple(
+            (k, {key: _written(row.get(keys[at]), keys[at], where).strip() for key, at in names.items()})
+            for k, (where, row) in enumerate(objects)
+        )
         read = tuple(keys[at] for at in names.values())
         table = SentenceTable(name, "JSON lines", read, tuple(key for key in keys if key not in read), rows)
     elif must_be_table or _names_columns(first):
@@ -213,14 +215,17 @@ def _is_object(line: str) -> bool:
     return isinstance(row, dict) and bool({str(key).strip().lower() for key in row} & set(_PAIRS))
 
 
-def _object(line: str, where: str) -> dict[str, str]:
+def _object(line: str, where: str) -> dict[str, Any]:
     try:
         row = json_line(line)
     except (ValueError, RecursionError) as error:
         raise InputError(f"Each line must be one JSON object; {where} is not ({error}). Correct it.") from error
     if not isinstance(row, dict):
         raise InputError(f"Each line must be one JSON object; {where} is a {type(row).__name__}. Correct it.")
-    return {str(key).strip().lower(): _written(value, str(key), where) for key, value in row.items()}
+    cells = {str(key).strip().lower(): value for key, value in row.items()}
+    if len(cells) < len(row):
+        raise InputError(f"Column names must be unique without case; those of {where} are not. Rename one.")
+    return cells
 
 
 def _written(value: Any, key: str, where: str) -> str:
@@ -228,6 +233,11 @@ def _written(value: Any, key: str, where: str) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))  # pandas writes whole numbers as floats in columns with missing values
+    if isinstance(value, list | dict):
+        raise InputError(
+            f'A cell must be a text or a number; "{key[:40]}" in {where} is a list or an object. Join its words with '
+            "spaces."
+        )
     text = value if isinstance(value, str) else json.dumps(value)
     try:
         text.encode()

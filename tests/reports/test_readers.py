@@ -323,6 +323,20 @@ def test_a_sentence_or_label_that_is_missing_is_not_the_word_nan(tmp_path):
         assert said == uploaded(tmp_path, "rows.jsonl", content)
 
 
+@pytest.mark.parametrize("cell", ['["A", "cat"]', '{"text": "A cat"}'])
+def test_a_list_of_words_is_no_sentence(tmp_path, cell):
+    """Its brackets and commas were read as text; a column that nobody reads may have lists."""
+    lines = [json.dumps({"sentence": f"row {k}", "label": k % 2, "tokens": ["row"]}) for k in range(9)]
+    assert "row 0" in str(in_terminal(tmp_path, "rows.jsonl", "\n".join(lines)))
+    said = in_terminal(tmp_path, "lists.jsonl", "\n".join([*lines, f'{{"sentence": {cell}, "label": 1}}']))
+    assert '"sentence" in line 10 of lists.jsonl is a list or an object' in said
+
+
+def test_keys_that_differ_in_case_alone_are_refused(tmp_path):
+    said = in_terminal(tmp_path, "rows.jsonl", '{"sentence": "a", "Sentence": "b", "label": 1}\n' * 9)
+    assert "Column names must be unique" in said
+
+
 def test_whole_numbers_as_floats_are_the_labels_of_a_checkpoint(tmp_path):
     from core.tasks.glue import label_order
 
