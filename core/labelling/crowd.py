@@ -10,6 +10,7 @@ import pandas as pd
 import scipy  # its parts load when they are used
 
 from ..errors import InputError
+from ..interval import Interval
 from ..patterns.snapshot import current_labels, known_class_set, present_names
 from ..patterns.truth import Method, Truth, truth, votes
 from ..scoring.corrections import CONFIDENCE
@@ -21,23 +22,14 @@ from ..store.database import Database
 
 SHUFFLES = 200
 
-
-@dataclass(frozen=True)
-class Spread:
-    """Standard deviation between annotators beyond chance with its 95 % CI; NaN if nothing can be compared."""
-
-    value: float
-    low: float
-    high: float
+NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
-NOTHING = Spread(float("nan"), float("nan"), float("nan"))
+def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
+    """Standard deviation between annotators, beyond chance, of how often others agree with them, 0 to 1.
 
-
-def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
-    """Spread between annotators of how often others agree with them, on labels of the same class, 0 to 1.
-
-    NaN if no map has two labels or fewer than two annotators can be compared.
+    Agreement is compared between labels of the same class. NaN if no map has two labels, or if fewer than two
+    annotators can be compared.
     """
     maps, _ = pd.factorize(votes["task"])
     labels, names = pd.factorize(votes["label"])
@@ -52,16 +44,16 @@ def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
     return _spread(votes["worker"].to_numpy()[compared], (agree - of_class)[:, None], seed)
 
 
-def class_rate_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
-    """Spread between annotators of how often they use each class: a distance between vectors of class rates.
+def class_rate_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
+    """Standard deviation between annotators, beyond chance, of how often they use each class.
 
-    NaN for fewer than two annotators.
+    It is a distance between vectors of class rates. NaN for fewer than two annotators.
     """
     indicators = pd.get_dummies(votes["label"]).to_numpy(float)
     return _spread(votes["worker"].to_numpy(), indicators - indicators.mean(0), seed)
 
 
-def _spread(workers: np.ndarray, residuals: np.ndarray, seed: int) -> Spread:
+def _spread(workers: np.ndarray, residuals: np.ndarray, seed: int) -> Interval:
     people, names = pd.factorize(workers)
     if len(names) < 2:
         return NOTHING
@@ -72,7 +64,7 @@ def _spread(workers: np.ndarray, residuals: np.ndarray, seed: int) -> Spread:
         [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], freedom
     )  # upper tails: the larger quantile comes first
     low, high = (math.sqrt(max(0.0, observed * freedom / float(tail) - by_chance)) for tail in tails)
-    return Spread(math.sqrt(max(0.0, observed - by_chance)), low, high)
+    return Interval(math.sqrt(max(0.0, observed - by_chance)), low, high)
 
 
 def _between(people: np.ndarray, residuals: np.ndarray) -> float:
@@ -139,8 +131,8 @@ class Advice:
     worth: bool
     people: int
     labels: float
-    skill: Spread
-    rates: Spread
+    skill: Interval
+    rates: Interval
 
     @property
     def sentence(self) -> str:
@@ -169,7 +161,7 @@ class Advice:
         )
 
 
-def _with_interval(spread: Spread) -> str:
+def _with_interval(spread: Interval) -> str:
     return f"{spread.value:.2f} (95 % CI {spread.low:.2f} to {spread.high:.2f})"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import patterns
+from ..interval import Interval
 from ..store import classifiers, labels
 from ..store.database import Database
 from ..store.rows import Row
@@ -29,15 +30,6 @@ MOST_NEW = 2000  # maps classified by the previous classifier: a few seconds
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A value with its 95 % CI; NaN ends for too few inputs."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Answers:
     """Predicted classes of one classifier. probability: of each prediction; None if not stored."""
 
@@ -47,7 +39,10 @@ class Answers:
 
 @dataclass(frozen=True)
 class RetrainingChange:
-    """A score of both classifiers. on: what the maps were held out by (checkpoints, heads, inputs), or new maps."""
+    """A score of both classifiers, with NaN bounds for too few inputs.
+
+    on: what the maps were held out by (checkpoints, heads, inputs), or new maps.
+    """
 
     on: str
     figure: str

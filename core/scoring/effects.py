@@ -13,6 +13,7 @@ import scipy  # its parts load when they are used
 from jaxtyping import Float, Int, Shaped
 
 from ..errors import InputError
+from ..interval import RecordInterval
 from . import few_inputs
 from .influence import change_ends
 
@@ -22,15 +23,6 @@ Counts = Shaped[np.ndarray, "draw row"]
 PERMUTATIONS = 1000
 RARE = 0.02  # smallest share of all rows whose effect a p of losses allows for: nobody knows how large a row's is
 FEW_FLIPS = 5  # changed predictions; of fewer an interval is a bound, several times as wide as if their rate was known
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A difference in the unit of its metric with its 95 % interval; None if undefined."""
-
-    value: float | None
-    low: float | None
-    high: float | None
 
 
 def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -> Int[np.ndarray, " head"]:
@@ -100,7 +92,7 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
     return np.where(varies, r + together - r * (x**2 / max((x**2).mean(), 1e-300) + squares) / 2, 0.0)
 
 
-def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[Interval]:
+def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[RecordInterval]:
     """Return metric(after) - metric(before) with a paired interval for each head. name: as in `counted`.
 
     None if the metric is undefined; bounds are also None for a single example.
@@ -110,7 +102,7 @@ def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOut
 
 def contrast_intervals(
     name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
-) -> list[Interval]:
+) -> list[RecordInterval]:
     """Return paired intervals of weighted sums of metric changes, as `metric_intervals` does.
 
     contrasts: weight of each head's change. 1 for a group and -1 for each of its heads gives the effect of the group
@@ -120,13 +112,13 @@ def contrast_intervals(
     for contrast in contrasts:
         heads = np.flatnonzero(contrast)  # a metric that is undefined elsewhere is of no concern
         if not len(heads):
-            intervals.append(Interval(None, None, None))
+            intervals.append(RecordInterval(None, None, None))
             continue
-        intervals.append(_interval(*change_ends(name, gold, before, after[heads], contrast[heads])))
+        intervals.append(RecordInterval.of(*change_ends(name, gold, before, after[heads], contrast[heads])))
     return intervals
 
 
-def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[Interval]:
+def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[RecordInterval]:
     """Return mean(after) - mean(before) with a paired interval for each head.
 
     most: the largest possible change of an example, such as 1 for accuracy; one unseen example of that size in either
@@ -139,19 +131,12 @@ def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None 
         low, high = few_inputs.mean_interval(difference.T)
         unmoved = (difference == 0).all(1)  # [0, 0] would be surer than anybody can be
         low, high = np.where(unmoved, np.nan, low), np.where(unmoved, np.nan, high)
-        return [_interval(float(a), float(b), float(c)) for a, b, c in zip(mean, low, high, strict=True)]
+        return [RecordInterval.of(a, b, c) for a, b, c in zip(mean, low, high, strict=True)]
     mean = difference.sum(1) / (n + 2)
     squares = (difference**2).sum(1) + 2 * most**2
     reach = scipy.special.stdtrit(n - 1, 0.975) * np.sqrt((squares / (n + 2) - mean**2) / (n + 2))
     low, high = np.maximum(mean - reach, -most), np.minimum(mean + reach, most)
-    return [_interval(float(a), float(b), float(c)) for a, b, c in zip(difference.mean(1), low, high, strict=True)]
-
-
-def _interval(value: float, low: float, high: float) -> Interval:
-    if not np.isfinite(value):
-        return Interval(None, None, None)
-    ends = (low, high) if np.isfinite(low) and np.isfinite(high) else (None, None)
-    return Interval(float(value), *ends)
+    return [RecordInterval.of(a, b, c) for a, b, c in zip(difference.mean(1), low, high, strict=True)]
 
 
 def max_t(

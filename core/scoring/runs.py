@@ -5,13 +5,11 @@ Examples and runs are samples: their variances are added, with Satterthwaite's d
 Influence of examples and unseen examples follow `core.scoring.influence`.
 """
 
-from dataclasses import dataclass
-from typing import TypedDict
-
 import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Shaped
 
+from ..interval import RecordInterval
 from .corrections import CONFIDENCE
 from .influence import flip, influence
 
@@ -19,33 +17,7 @@ Rows = Shaped[np.ndarray, " row"]
 Runs = Shaped[np.ndarray, "run row"]
 
 
-@dataclass(frozen=True)
-class Score:
-    """A mean over runs, or a difference of two means, with its 95 % interval.
-
-    Attributes:
-        value: in units of the metric; None if undefined.
-        low, high: bounds; None also for a single example.
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-    def fields(self) -> "ScoreFields":
-        """Return the score as fields of a record."""
-        return ScoreFields(value=self.value, low=self.low, high=self.high)
-
-
-class ScoreFields(TypedDict):
-    """A `Score` as stored in a record."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-def score(name: str, gold: Rows, predicted: Runs) -> Score:
+def score(name: str, gold: Rows, predicted: Runs) -> RecordInterval:
     """Return the mean metric of the runs, with an interval over examples, and over runs if there are several.
 
     Two right and two wrong examples are added (Agresti and Coull 1998), or their equivalent for F1; r uses Fisher's
@@ -56,14 +28,14 @@ def score(name: str, gold: Rows, predicted: Runs) -> Score:
         r = np.clip(runs.value, -1 + 1e-9, 1 - 1e-9)
         scaled = runs.rows / (1 - r**2)[:, None]
         low, high = _ends(float(np.arctanh(r).mean()), scaled.mean(0), np.zeros(0), np.arctanh(r))
-        return _score(float(runs.value.mean()), float(np.tanh(low)), float(np.tanh(high)))
+        return RecordInterval.of(float(runs.value.mean()), float(np.tanh(low)), float(np.tanh(high)))
     unseen = np.repeat([runs.gained.mean(), runs.lost.mean()], 2)
     centre = float(runs.value.mean() + unseen.sum() / (gold.size + unseen.size))
     low, high = _ends(centre, runs.rows.mean(0), unseen, runs.value)
-    return _score(float(runs.value.mean()), *np.clip([low, high], 0, 1).tolist())
+    return RecordInterval.of(float(runs.value.mean()), *np.clip([low, high], 0, 1).tolist())
 
 
-def difference(name: str, gold: Rows, first: Runs, second: Runs) -> Score:
+def difference(name: str, gold: Rows, first: Runs, second: Runs) -> RecordInterval:
     """Return the first runs' mean metric minus the second's on the same examples; equal numbers of runs are paired in
     order.
 
@@ -75,7 +47,7 @@ def difference(name: str, gold: Rows, first: Runs, second: Runs) -> Score:
         first_influence.rows.mean(0) - second_influence.rows.mean(0),
     )
     if np.array_equal(first, second):
-        return Score(0.0, 0.0, 0.0) if np.isfinite(value) else Score(None, None, None)
+        return RecordInterval.of(value, 0.0, 0.0)
     paired = first_influence.value.size == second_influence.value.size
     runs = (
         [first_influence.value - second_influence.value] if paired else [first_influence.value, second_influence.value]
@@ -84,12 +56,7 @@ def difference(name: str, gold: Rows, first: Runs, second: Runs) -> Score:
     centre = value if name == "pearson" else value * gold.size / (gold.size + 2)
     low, high = _ends(centre, rows, np.array([jump, -jump]), *runs)
     most = 2.0 if name == "pearson" else 1.0
-    return _score(value, *np.clip([low, high], -most, most).tolist())
-
-
-def _score(value: float, low: float, high: float) -> Score:
-    ends = (low, high) if np.isfinite(low) and np.isfinite(high) else (None, None)
-    return Score(value, *ends) if np.isfinite(value) else Score(None, None, None)
+    return RecordInterval.of(value, *np.clip([low, high], -most, most).tolist())
 
 
 def _ends(centre: float, rows: Rows, unseen: Shaped[np.ndarray, " unseen"], *runs: np.ndarray) -> tuple[float, float]:

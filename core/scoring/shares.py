@@ -4,50 +4,22 @@ Percentiles are expanded for few sentences (Hesterberg 2015, "expanded percentil
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypedDict
 
 import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Float
 
+from ..interval import Interval
+
 RESAMPLES = 2000
 
 
-@dataclass(frozen=True)
-class Share:
-    """A fraction, or a difference of two, with its 95 % interval.
-
-    Attributes:
-        value: NaN if nothing was counted.
-        low, high: bounds; NaN also for fewer than two sentences.
-    """
-
-    value: float
-    low: float
-    high: float
-    n: int
-
-    def fields(self) -> "ShareFields":
-        """Return the fraction as fields of a record."""
-        return ShareFields(value=self.value, low=self.low, high=self.high, n=self.n)
-
-
-class ShareFields(TypedDict):
-    """A `Share` as stored in a record."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-
-
-def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Share:
+def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Interval:
     """Return sum(hits) / sum(totals) with an expanded percentile bootstrap over sentences.
 
     hits: right words of each sentence; totals: counted words. NaN if nothing is counted; NaN bounds for fewer than two
-    sentences.
+    sentences. n: the number of words.
     """
     return _share(np.asarray(hits, dtype=float), np.asarray(totals, dtype=float), seed)
 
@@ -58,7 +30,7 @@ def share_difference(
     totals: Sequence[int] | np.ndarray,
     *,
     seed: int = 0,
-) -> Share:
+) -> Interval:
     """Return the fraction of the first prediction minus that of the second on the same words, paired by sentence.
 
     first, second: right words of each sentence; totals: counted words. NaN as for `share_of`.
@@ -66,18 +38,18 @@ def share_difference(
     return _share(np.asarray(first, dtype=float) - np.asarray(second, dtype=float), np.asarray(totals, float), seed)
 
 
-def _share(hits: np.ndarray, totals: np.ndarray, seed: int) -> Share:
+def _share(hits: np.ndarray, totals: np.ndarray, seed: int) -> Interval:
     n, sentences = int(totals.sum()), len(totals)
     value = float(hits.sum() / n) if n else float("nan")
     if not n or sentences < 2:
-        return Share(value, float("nan"), float("nan"), n)
+        return Interval(value, float("nan"), float("nan"), n)
     counts = _draws(sentences, seed)
     below = counts @ totals
     drawn = np.divide(counts @ hits, below, out=np.full(len(below), np.nan), where=below > 0)
     farther = scipy.special.stdtrit(sentences - 1, 0.025) * np.sqrt(sentences / (sentences - 1))
     level = float(scipy.special.ndtr(farther))
     low, high = np.nanquantile(drawn, [level, 1 - level])
-    return Share(value, float(low), float(high), n)
+    return Interval(value, float(low), float(high), n)
 
 
 @lru_cache(maxsize=4)

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
+
+from ..interval import RecordInterval
 
 
 @dataclass(frozen=True)
@@ -39,18 +41,7 @@ class Estimate:
         return Estimate(self.value + other.value, low, high, self.unit or other.unit)
 
 
-class HasInterval(Protocol):
-    """A value with the ends of its interval, as statistics leave it (core.scoring.effects.Interval)."""
-
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def low(self) -> float | None: ...
-    @property
-    def high(self) -> float | None: ...
-
-
-def estimate_of(measured: HasInterval, unit: str = "") -> Estimate | None:
+def estimate_of(measured: RecordInterval, unit: str = "") -> Estimate | None:
     """Return what was measured; None if it is undefined."""
     return None if measured.value is None else Estimate(measured.value, measured.low, measured.high, unit)
 

@@ -5,6 +5,7 @@ from typing import Protocol, Required, TypedDict, runtime_checkable
 
 import numpy as np
 
+from ..interval import RecordInterval
 from ..scoring import effects
 from ..scoring.intervals import wilson_interval
 from ..tasks.glue import Task
@@ -96,7 +97,7 @@ def prediction_changes(
     return told
 
 
-def _changed(before: Metric, change: effects.Interval) -> Metric:
+def _changed(before: Metric, change: RecordInterval) -> Metric:
     value = None if change.value is None or before.value is None else before.value + change.value
     return Metric(before.name, value, estimate_of(change, before.name))
 

@@ -14,11 +14,12 @@ from streamlit.testing.v1 import AppTest
 import pages.parts.shell.shell as shell
 from core.codebook.registry import BERT
 from core.drawing.png import map_picture, png_bytes
+from core.interval import Interval
 from core.jobs import api
 from core.labelling.queue import QueueOptions, progress, queue
 from core.patterns import snapshot as label_snapshot
 from core.patterns.classifier_registry import bundled_classifier, training_options
-from core.patterns.retraining import Interval, RetrainingChange
+from core.patterns.retraining import RetrainingChange
 from core.store import classifiers, labels
 from core.store import jobs as store_jobs
 from core.store.database import Database

@@ -103,7 +103,7 @@ def test_the_highest_heads_are_chosen_and_the_first_of_equal_ones():
 def test_overlap_is_the_mean_over_pairs_by_hand():
     chosen = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 1]], bool)
     assert overlap(chosen).value == pytest.approx((0.5 + 0 + 0.5) / 3)
-    assert overlap(chosen).pairs == 3
+    assert overlap(chosen).n == 3
     assert overlap(chosen, [(0, 1)]).value == 0.5
     assert np.isnan(overlap(chosen, [(0, 1)]).low)
 

@@ -18,6 +18,7 @@ from jaxtyping import Float
 from ... import capture, scoring
 from ...attention import all_heads
 from ...errors import InputError
+from ...interval import RecordInterval
 from ...scoring import effects
 from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, read_rows, task_of
@@ -536,11 +537,11 @@ class _Table:
             ))  # fmt: skip
         return swept
 
-    def _metric(self, name: str, change: effects.Interval, contrasts: Contrasts) -> Metric:
+    def _metric(self, name: str, change: RecordInterval, contrasts: Contrasts) -> Metric:
         value = None if change.value is None else self.whole[name] + change.value
         return Metric(name, value, estimate_of(change, name), **contrasts.get(name, {}))
 
-    def _intervals(self, name: str) -> list[effects.Interval]:
+    def _intervals(self, name: str) -> list[RecordInterval]:
         """Each variant's change, by the arithmetic that its claim rests on."""
         gold = self.swept.gold
         intervals = effects.metric_intervals(name, gold, self.swept.plain, self.changed)
@@ -563,7 +564,7 @@ class _Table:
             before, after = plain.astype(int), exact[k].astype(int)  # NaN where float32 was not asked makes them floats
         return int(effects.flips(before, after[None])[0]), effects.mcnemar(before == gold, after == gold)
 
-    def _score(self, change: effects.Interval, flipped: int | None) -> ScoreColumns:
+    def _score(self, change: RecordInterval, flipped: int | None) -> ScoreColumns:
         """The fields that make a row of one head a head score in the store; no interval if too few predictions flip."""
         if self.options.what not in ("heads", "all-but-one"):
             return ScoreColumns()

@@ -14,6 +14,7 @@ import pydantic.dataclasses
 from ... import capture
 from ...attention import Head
 from ...errors import InputError
+from ...interval import RecordInterval
 from ...scoring import effects
 from ...store.rows import Row
 from ...tasks.glue import SPLIT, Task, TaskRow, task_of
@@ -170,7 +171,7 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
     metric = metrics_of(task)[0]
     whole = float(effects.counted(metric, curve.gold, curve.plain[None], np.ones((1, len(curve.gold))))[0, 0])
     changes = effects.metric_intervals(metric, curve.gold, curve.plain, curve.changed)
-    steps = zip((0, *curve.removed), (effects.Interval(0.0, 0.0, 0.0), *changes), strict=True)
+    steps = zip((0, *curve.removed), (RecordInterval(0.0, 0.0, 0.0), *changes), strict=True)
     return [_step(curve, task.key, metric, whole, cut, change) for cut, change in steps]
 
 
@@ -225,7 +226,7 @@ def _by_importance(
     return gone
 
 
-def _step(curve: Curve, task: str, metric: str, whole: float, cut: int, change: effects.Interval) -> PruneStep:
+def _step(curve: Curve, task: str, metric: str, whole: float, cut: int, change: RecordInterval) -> PruneStep:
     score, low, high = (None if value is None else whole + value for value in (change.value, change.low, change.high))
     return PruneStep(
         order=curve.order, task=task, metric=metric, n=len(curve.gold), baseline=whole, removed=cut,

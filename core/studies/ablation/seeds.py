@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float
 from ... import capture, config, studies
 from ...attention import Head
 from ...errors import InputError
+from ...interval import Interval
 from ...scoring import effects
 from ...scoring.corrections import CONFIDENCE, holm_adjusted
 from ...store.rows import Row
@@ -259,7 +260,7 @@ class _Table:
         overlaps = [
             HeadOverlap(
                 name=name, top=self.top, by_chance=chance, value=seen.value, low=finite(seen.low),
-                high=finite(seen.high), pairs=seen.pairs, **self.about,
+                high=finite(seen.high), pairs=seen.n, **self.about,
             )
             for name, seen in shared.items()
         ]  # fmt: skip
@@ -386,21 +387,6 @@ def _main(part: float, residual: float, side: int, total: float, chance: float) 
 # ---------------------------------------------------------------- the top heads
 
 
-@dataclass(frozen=True)
-class Overlap:
-    """The fraction of top heads that two rankings share.
-
-    Attributes:
-        value: mean over pairs of runs.
-        low, high: 95 % interval over runs; NaN for fewer than five runs.
-    """
-
-    value: float
-    low: float
-    high: float
-    pairs: int
-
-
 def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarray, "run head"]:
     """Return True for the `top` heads of each run with the highest values; the first ones in a tie."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :top]
@@ -414,11 +400,11 @@ def by_chance(heads: int, top: int) -> float:
     return top / heads
 
 
-def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int]] | None = None) -> Overlap:
+def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int]] | None = None) -> Interval:
     """Return the mean fraction of shared top heads over pairs of runs.
 
     Student's interval on the jackknife over runs, because pairs that share a run are dependent; none for fewer than
-    FEWEST_RUNS runs. pairs: indices of compared runs; None: all pairs.
+    FEWEST_RUNS runs. pairs: indices of compared runs; None: all pairs. n of the result: number of pairs.
     """
     runs, top = len(chosen), int(chosen[0].sum())
     pairs = [(i, j) for i in range(runs) for j in range(i)] if pairs is None else pairs
@@ -427,7 +413,7 @@ def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int
     without = [shared[[run not in pair for pair in pairs]] for run in range(runs)]
     means = np.array([overlaps.mean() for overlaps in without if len(overlaps)])
     if len(means) < FEWEST_RUNS:
-        return Overlap(value, np.nan, np.nan, len(pairs))
+        return Interval(value, np.nan, np.nan, len(pairs))
     error = float(np.sqrt((len(means) - 1) / len(means) * ((means - means.mean()) ** 2).sum()))
     reach = error * float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(means) - 1))
-    return Overlap(value, max(0.0, value - reach), min(1.0, value + reach), len(pairs))
+    return Interval(value, max(0.0, value - reach), min(1.0, value + reach), len(pairs))

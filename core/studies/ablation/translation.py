@@ -17,6 +17,7 @@ import pydantic.dataclasses
 from ... import capture, config, studies
 from ...attention import PARTS, Head
 from ...errors import InputError
+from ...interval import RecordInterval
 from ...reading import lines_of, read_text
 from ...scoring import effects
 from ...scoring.alignment import PositionTable, hits
@@ -371,7 +372,7 @@ def _pruned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
     results: list[Result] = []
     for part, column in COLUMNS.items():
         mine = [k for k, name in enumerate(measurement.names) if name.startswith(PARTS[part])]
-        none = effects.Interval(0.0, 0.0, 0.0)
+        none = RecordInterval(0.0, 0.0, 0.0)
         for removed, change in enumerate([none, *(intervals[k] for k in mine)]):
             gone = [measurement.names[k] for k in mine[:removed]]
             pruned = PrunedColumn(

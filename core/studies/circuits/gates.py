@@ -17,6 +17,7 @@ import pydantic.dataclasses
 from ... import capture
 from ...attention import all_heads
 from ...errors import InputError
+from ...interval import RecordInterval
 from ...scoring import effects
 from ...scoring.circuits import class_shares, classes_of
 from ...scoring.rank_agreement import rank_correlation
@@ -339,7 +340,7 @@ def _checks(partial: "GatePartial", claimed: Sequence[str]) -> list[Result]:
     return body
 
 
-def _verdict(whole: effects.Interval, margin: float) -> str:
+def _verdict(whole: RecordInterval, margin: float) -> str:
     if whole.low is None or whole.high is None:
         return "open"
     if whole.high < 0:

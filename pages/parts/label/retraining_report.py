@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.patterns.retraining import Interval, RetrainingChange
+from core.interval import Interval
+from core.patterns.retraining import RetrainingChange
 from core.store import classifiers
 from core.store.database import Database
 from core.store.people import RightsError
