@@ -12,10 +12,12 @@ from streamlit.testing.v1 import AppTest
 
 from core.jobs import api, chain
 from core.report import report
+from core.report.claims.outcomes import HOLDS
 from core.report.data import Facts, find_data
 from core.report.plan import ReportOptions, plan
-from core.report.records import HeadRecord, Records, StepRecord
+from core.report.records import HeadRecord, Records, StepRecord, records_of
 from core.report.rendering.html import parquet_files
+from core.report.rendering.words import numbers_of
 from core.store import jobs, runs
 from pages.parts.shell import shell
 from pages.parts.widgets.files import zipped
@@ -56,9 +58,9 @@ def stored(db):
     return report.finish(db, report.Report(OPTIONS, data, facts, steps), ended)
 
 
-def opened() -> AppTest:
+def opened(**query) -> AppTest:
     page = AppTest.from_file(shell.__file__, default_timeout=120).run()
-    return switched(page, "reproduction").run()
+    return switched(page, "reproduction", **query).run()
 
 
 @pytest.mark.slow  # 5 CPU seconds of measuring
@@ -78,9 +80,27 @@ def test_an_empty_page_says_what_to_do(db):
     assert "press Make the report" in opened().info[0].value
 
 
+def test_a_report_opens_on_a_grid_of_claims_and_tasks_that_is_filtered(db):
+    records = records_of(runs.run_rows(db, stored(db)))
+    page = opened()
+    assert not page.exception
+    assert not page.header, "the document is behind it"
+    frame = page.dataframe[0].value
+    assert set(frame["claim"]) == {claimed.sentence for claimed in records.claims}
+    line = frame[frame["claim"].str.contains("last two layers")].iloc[0]
+    (of_rte,) = [one for one in records.claims if one.sentence == line["claim"] and one.task == "rte"]
+    assert line["RTE"] == f"holds {of_rte.statistic:.2g}".replace("holds None", "holds")
+    assert any(numbers_of(records.claims[0]) in one.value.replace("\\", "") for one in page.caption)
+    page.query_params["outcomes"] = HOLDS
+    page = switched(page, "reproduction", outcomes=HOLDS).run()
+    page.button_group(key="outcomes").set_value([HOLDS]).run()
+    holding = {claimed.sentence for claimed in records.claims if claimed.outcome == HOLDS}
+    assert set(page.dataframe[0].value["claim"]) == holding != set(frame["claim"])
+
+
 def test_a_stored_report_is_shown_in_order_with_its_claims(db):
     stored(db)
-    page = opened()
+    page = opened(mode="Document")
     assert not page.exception
     assert not page.error
     assert [one.value for one in page.header] == [

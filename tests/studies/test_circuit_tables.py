@@ -107,7 +107,7 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
     (needed,) = [one.name for one in of(results, "head") if one.gate_class == "facilitating"]
     said = GATES.headline([result.as_row() for result in results])
     assert said.sentence == (
-        f"The task needs 1 of 4 heads ({needed}). 1 heads interfere with the task. 1 heads are irrelevant. For 1 heads "
+        f"The task needs 1 of 4 heads ({needed}). 1 head interferes with the task. 1 head is irrelevant. For 1 head "
         "the data do not decide."
     )
     assert (said.n, said.of, said.interval) == (8, "examples", "every class was assigned in at least 95 % of 20 fits")

@@ -192,11 +192,12 @@ class Gates(Study[GatesOptions, GatePartial]):
         }
         needed = [head.name for head in heads if head.gate_class == "facilitating"]
         named = f" ({', '.join(needed)})" if 0 < len(needed) <= NAMED else ""
-        harmful = f" {counts['interfering']} heads interfere with the task." if counts["interfering"] else ""
+        harmful = f" {_heads(counts['interfering'], 'interfere')} with the task." if counts["interfering"] else ""
         together = checks["irrelevant"]
         return Headline(
-            f"The task needs {len(needed)} of {len(heads)} heads{named}.{harmful} {counts['irrelevant']} heads are "
-            f"irrelevant. For {counts['undecided']} heads the data do not decide.",
+            f"The task needs {len(needed)} of {len(heads)} heads{named}.{harmful} "
+            f"{_heads(counts['irrelevant'], 'are')} irrelevant. For {_heads(counts['undecided'])} the data do not "
+            "decide.",
             heads[0].n,
             "examples",
             f"every class was assigned in at least 95 % of {heads[0].fits} fits",
@@ -210,6 +211,14 @@ class Gates(Study[GatesOptions, GatePartial]):
 
 
 STUDY = Gates()
+
+
+def _heads(count: int, verb: str = "") -> str:
+    """ "1 head interferes", "2 heads interfere"."""
+    singular = {"interfere": "interferes", "are": "is", "": ""}[verb]
+    return f"{count} head {singular}".rstrip() if count == 1 else f"{count} heads {verb}".rstrip()
+
+
 NAMED = 8  # needed heads that the headline names
 
 

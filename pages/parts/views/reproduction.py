@@ -27,7 +27,7 @@ from core.report.rendering.words import About, command_of, numbers_of, short
 from core.store.database import Database
 from core.store.runs import one_run
 from core.tasks.glue import TASKS, task_name
-from pages.parts.reports.study_view import drawer, shown_result
+from pages.parts.reports.study_view import details, drawer, shown_result
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets import checkpoint_chooser, job_progress, pickers
@@ -37,11 +37,16 @@ from pages.parts.widgets.tables import show_table
 # ---------------------------------------------------------------- the parts of the Reproduction page
 
 
-COLOURS = {HOLDS: "green", FAILS: "orange", UNDECIDED: "violet", UNTESTED: "gray", KNOWN_ERROR: "gray"}
+COLOURS = {HOLDS: "green", FAILS: "orange", UNDECIDED: "gray", UNTESTED: "gray", KNOWN_ERROR: "gray"}
 SAID_OF_MANY: dict[str, str] = {
     HOLDS: "tests that hold", FAILS: "tests that do not hold", UNDECIDED: "undecided tests",
     UNTESTED: "cannot be tested", KNOWN_ERROR: "known errors",
 }  # fmt: skip
+TINTS = {  # readable in both themes
+    HOLDS: "rgba(0, 158, 115, 0.25)", FAILS: "rgba(213, 94, 0, 0.25)", UNDECIDED: "rgba(140, 140, 140, 0.25)",
+}  # fmt: skip
+GRID_HEIGHT = 480
+MODES = ("Claims", "Document")
 COLUMNS = [
     "checkpoint", "task", "item", "condition", "published", "ours", "low", "high", "n", "of", "verdict", "why", "note",
     "source", "run",
@@ -49,19 +54,76 @@ COLUMNS = [
 
 
 def summary(records: Records, about: About) -> None:
-    """How many numbers agree, how many claims hold, and the command that makes the report again."""
+    """How many numbers agree, the command that makes the report again, and the steps that left nothing."""
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
-    outcomes = Counter(claimed.outcome for claimed in records.claims)
-    columns = st.columns(len(outcomes) or 1)
-    for column, (word, count) in zip(columns, outcomes.items(), strict=False):
-        column.metric(SAID_OF_MANY.get(word, word), count)
     compared = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
     failed = [{"title": step.title, "error": step.error} for step in records.steps if step.error]
-    st.caption(plain(f"Printed numbers beside ours: {compared} · {len(records.steps)} steps · {about.day}"))
+    st.caption(plain(f"Printed numbers compared with ours: {compared} · {len(records.steps)} steps · {about.day}"))
     st.code(command_of(about.options), language=None, wrap_lines=True)
     if failed:
         with st.expander(f"{counted(len(failed), 'steps')} left nothing"):
             show_table(pd.DataFrame(failed))
+
+
+# ---------------------------------------------------------------- the grid
+
+
+def grid(records: Records) -> None:
+    """A row for each claim and a column for each task: the outcome and its number, filtered by outcome and source."""
+    counts = Counter(claimed.outcome for claimed in records.claims)
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    labels = {word: f"{SAID_OF_MANY.get(word, word)} ({count})" for word, count in counts.items()}
+    outcomes = url.pick_many(left.pills, "Outcome", labels, key="outcomes", selection_mode="multi")
+    sources = list(dict.fromkeys(claimed.source for claimed in records.claims))
+    source = url.pick(right.selectbox, "Source", ["", *sources], key="source", format_func=lambda name: name or "all")
+    claims = [
+        claimed
+        for claimed in records.claims
+        if (not outcomes or claimed.outcome in outcomes) and source in ("", claimed.source)
+    ]
+    if not claims:
+        st.info("No claim has these outcomes. Choose another outcome or source.", icon=":material/filter_alt:")
+        return
+    frame = cells_of(claims)
+    styled = frame.style.map(_tinted, subset=[name for name in frame.columns if name != "claim"])
+    event = show_table(styled, height=GRID_HEIGHT, on_select="rerun", selection_mode="single-row", key="claims_grid",
+                       column_config={"claim": st.column_config.TextColumn(width="large")})  # fmt: skip
+    sentence = frame["claim"].iloc[(event.selection.rows or [0])[0]]
+    _behind([claimed for claimed in records.claims if claimed.sentence == sentence])
+
+
+def cells_of(claims: Sequence[ClaimRecord]) -> pd.DataFrame:
+    """One row for each claim, one column for each checkpoint and task; a cell has the outcome and the tested number."""
+    checkpoints = dict.fromkeys(claimed.checkpoint for claimed in claims)
+    rows: dict[str, dict[str, str]] = {}
+    for claimed in claims:
+        task = task_name(claimed.task) if claimed.task else "all tasks"
+        column = task if len(checkpoints) == 1 else f"{short(claimed.checkpoint)}, {task}"
+        number = "" if claimed.statistic is None else f" {claimed.statistic:.2g}"
+        rows.setdefault(claimed.sentence, {})[column] = f"{claimed.outcome}{number}"
+    columns = sorted(
+        {column for cells in rows.values() for column in cells}, key=lambda name: ("all tasks" in name, name)
+    )
+    return pd.DataFrame([
+        {"claim": sentence} | {column: cells.get(column, "") for column in columns} for sentence, cells in rows.items()
+    ])  # fmt: skip
+
+
+def _tinted(cell: str) -> str:
+    """The colour of a cell by its outcome, which the cell also says in words."""
+    tint = next((tint for outcome, tint in TINTS.items() if cell.startswith(outcome)), None)
+    return f"background-color: {tint}" if tint else ""
+
+
+def _behind(claims: Sequence[ClaimRecord]) -> None:
+    """The numbers of one claim, and where the source says it."""
+    first = claims[0]
+    st.markdown(f"**{plain(first.sentence)}** {plain(first.source)}, {plain(first.section)}")
+    for claimed in claims:
+        of_task = f"{task_name(claimed.task)}: " if claimed.task else ""
+        st.caption(plain(f"{of_task}{claimed.outcome}. {numbers_of(claimed)}"))
+    if first.known_error:
+        st.caption(plain(f"Known error of the source: {first.known_error}"))
 
 
 def downloads(records: Records, about: About) -> None:
@@ -251,8 +313,8 @@ def watch() -> None:
             job_progress.show_job(now.job, rows=False)
 
 
-def results() -> None:
-    """A stored report: summary, claims, exhibits."""
+def results(mode: str) -> None:
+    """A stored report: its claims as a grid, or the document with every figure and table."""
     db = resources.database()
     with shown_result(
         report.STUDY_NAME,
@@ -264,25 +326,31 @@ def results() -> None:
         if stored is None:
             return
         records, about = records_of(stored.result_rows), About.of(one_run(db, stored.run))
-        summary(records, about)
-        downloads(records, about)
-        claims_table(records)
-        exhibits(records)
+        if mode == MODES[0]:
+            grid(records)
+        else:
+            claims_table(records)
+            exhibits(records)
+        with details():
+            st.markdown(
+                "Every figure, table and claim of Kovaleva et al. 2019 and its GPT-2 replication, and what Michel, "
+                "Clark and Brunner et al. measured, compared with ours."
+            )
+            summary(records, about)
+            downloads(records, about)
 
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    st.caption(
-        "Every figure, table and claim of Kovaleva et al. 2019 and its GPT-2 replication, and what Michel, Clark and "
-        "Brunner et al. measured, beside ours. What is stored is not computed again."
-    )
+    with tools:
+        mode = url.pick_mode(MODES)
     now = chain.at_work(resources.database())
     if now is not None and not now.over:
         watch()
-    else:
+    elif now is not None and now.error:
+        st.error(plain(now.error), icon=":material/info:")
+    with clear_errors():
+        results(mode)
+    if now is None or now.over:
         with drawer("Make a report of your own", report.STUDY_NAME):
             start()
-        if now is not None and now.error:
-            st.error(plain(now.error), icon=":material/info:")
-    with clear_errors():
-        results()
