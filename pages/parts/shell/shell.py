@@ -87,10 +87,6 @@ def show() -> None:
         settle(page.name + view.name)
 
 
-if __name__ == "__main__":
-    show()
-
-
 # ---------------------------------------------------------------- running jobs
 
 
@@ -137,3 +133,7 @@ def watch_window() -> None:
     together with what was just typed elsewhere takes that along to its own fragment, and the page does not see it.
     """
     _window(key="window", data=None, height=1)
+
+
+if __name__ == "__main__":
+    show()
