@@ -210,7 +210,7 @@ class AttentionMaps:
 
     @property
     def sees(self) -> str:
-        """What a query sees, for a caption."""
+        """Return a caption that describes which keys a query can attend to."""
         return sight_sentence(self.part, self.keys, self.windows, causal=self.causal, sink=self.sink)
 
     def visible(self, layer: int) -> Bool[np.ndarray, "query key"]:

@@ -61,7 +61,7 @@ class Pane:
 
     @property
     def sees(self) -> str:
-        """What a query sees, for a caption."""
+        """Return a caption that describes which keys a query can attend to."""
         return sight_sentence(self.part, self.keys, self.windows, causal=self.causal, sink=self.keys[-1:] == (SINK,))
 
     @property

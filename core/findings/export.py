@@ -20,7 +20,7 @@ IN_MARKDOWN = 20  # numbers of a finding there; the page has all
 
 
 def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
-    """One page with all of them: maps to explore, pictures, numbers with intervals, the command and the hash.
+    """Return one HTML page with all findings: interactive maps, figures, numbers with intervals, commands and hashes.
 
     more: parts for the end of the page. Raises InputError for a picture or maps that this program did not write.
     """
@@ -41,7 +41,7 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
 
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
-    """The findings as Markdown. pictures: the folder of the SVG files, as a link has it; "" for none."""
+    """Return the findings as Markdown. pictures: folder of the SVG files as written in links; "" for no figures."""
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     lines = ["# Findings", "", f"{count} of Attention Atlas, {date.today():%d %B %Y}."]
     for finding in findings:
@@ -55,7 +55,7 @@ def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
 
 
 def bibtex(findings: Sequence[Finding]) -> str:
-    """An entry for the software, and one for each finding with what gives it again."""
+    """Return BibTeX with an entry for the software and one per finding, which has the command that reproduces it."""
     software = (
         "@software{attention-atlas,\n  title = {Attention Atlas},\n  author = {{The Attention Atlas developers}},\n"
         f"  version = {{{__version__}}},\n  year = {{{date.today().year}}}\n}}\n"
@@ -64,7 +64,7 @@ def bibtex(findings: Sequence[Finding]) -> str:
 
 
 def svgs(findings: Sequence[Finding]) -> dict[str, str]:
-    """The pictures of all findings as SVG in the light theme's colours, by file name."""
+    """Return the figures of all findings as SVG in the colours of the light theme, by file name."""
     charts = {
         name: checked_picture(picture) | {"config": theme.of_saved_charts()}
         for finding in findings
@@ -74,7 +74,7 @@ def svgs(findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, cited: Path | None) -> list[Path]:
-    """Write findings to the files that are named; pictures of the Markdown go into a folder beside it.
+    """Write findings to the named files; figures for the Markdown file are saved in a folder next to it.
 
     Args:
         findings: in the order of the page; at least one.
@@ -169,7 +169,7 @@ def _tex(text: str) -> str:
 
 
 def result_page(db: Database, run: str) -> str:
-    """The page as text. Raises StoreError for an unknown run."""
+    """Return the HTML page of a run. Raises StoreError for an unknown run."""
     finding = finding_of_run(db, run)
     return html([finding], _maps(finding))
 

@@ -23,7 +23,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
-    """The figures of a run's rows, those furthest from 0 first within each thing measured, at most KEPT.
+    """Return at most KEPT figures of a run's rows, sorted by distance from 0 within each measured quantity.
 
     Args:
         rows: as they are stored; a record of the study says which of its fields is its number, or that it has none.
@@ -34,7 +34,7 @@ def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
 
 
 def has_numbers(study: str, rows: Sequence[Row]) -> bool:
-    """Whether there is any figure; quicker than to ask for all."""
+    """Return whether the rows have any figure, without collecting all of them."""
     return next(_numbers(study, rows), None) is not None
 
 
@@ -67,8 +67,8 @@ def _size(number: Number) -> float:
 
 
 def pictures_of(study: str, rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Of the first thing measured: a layer x head picture of all of it where it is of heads, and the largest with
-    intervals.
+    """Return charts of the first measured quantity: a layer × head heatmap if it is measured for heads, and the largest
+    values with intervals.
 
     Returns:
         Vega-Lite specifications, none without numbers.
@@ -129,7 +129,7 @@ def _intervals(numbers: Sequence[Number], what: str) -> dict[str, Any]:
 
 
 def picture_of_map(maps: AttentionMaps, head: Head) -> dict[str, Any]:
-    """One head's map with its tokens, at most LONGEST of them; queries down, keys across."""
+    """Return a heatmap of one head's map with at most LONGEST tokens; queries are rows and keys are columns."""
     weights = maps.of(head)[:LONGEST, :LONGEST]
     names = [f"{k + 1} {token}" for k, token in enumerate(maps.tokens[:LONGEST])]
     values = [

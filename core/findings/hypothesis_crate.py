@@ -45,7 +45,9 @@ MARKUP = re.compile(r"<\s*/?\s*[a-zA-Z!]|javascript:", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class CrateMismatch:
-    """One thing that is not as the crate says. what: a hypothesis and criterion, or a row; then, now: as words."""
+    """A difference between an RO-Crate and what was recomputed. what: a hypothesis and criterion, or a row; then, now:
+    the two values as text.
+    """
 
     what: str
     then: str
@@ -53,7 +55,7 @@ class CrateMismatch:
 
 
 def export(db: Database, checkpoint: str, folder: Path) -> Path:
-    """Write every hypothesis about a checkpoint that was ever registered, and all their tests, into a folder.
+    """Write all registered hypotheses about a checkpoint, with all their tests, to a folder.
 
     Args:
         db: where they are registered.
@@ -82,7 +84,7 @@ def export(db: Database, checkpoint: str, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class RegisteredBatch:
-    """A batch with all its hypotheses. ever: how many hypotheses about its weights were ever registered."""
+    """A batch with all its hypotheses. ever: number of hypotheses ever registered for its weights."""
 
     batch: StoredBatch
     members: Sequence[StoredHypothesis]
@@ -90,7 +92,7 @@ class RegisteredBatch:
 
 
 def write(chosen: Sequence[RegisteredBatch], checkpoint: str, folder: Path) -> Path:
-    """Write batches with their hypotheses as a crate."""
+    """Write batches and their hypotheses as an RO-Crate."""
     from rocrate.model.contextentity import ContextEntity  # half a second that other commands need not wait for
     from rocrate.rocrate import ROCrate  # as above
 
@@ -141,7 +143,7 @@ def _files(chosen: Sequence[RegisteredBatch], checkpoint: str) -> dict[str, str]
 
 
 def content_hash(body: Mapping[str, Any], files: Mapping[str, str]) -> str:
-    """SHA-256 over the canonical JSON of all that a crate says, and the hashes of its files of rows by name."""
+    """Return the SHA-256 hash of the crate's canonical JSON content and of the hashes of its row files."""
     told = {name: value for name, value in body.items() if name != CONTENT}
     return _hash(json.dumps([told, dict(files)], sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
@@ -168,7 +170,7 @@ def _hash(text: str) -> str:
 
 @dataclass(frozen=True)
 class CrateBatch:
-    """A batch of a crate, as it was tested. rows: by "thought" and "judged", as the crate has them."""
+    """A batch in an RO-Crate, as it was tested. rows: examples for "thought" (formed on) and "judged" (tested on)."""
 
     options: HypothesisOptions
     rows: Mapping[str, tuple[tuple[TaskRow, str], ...]]
@@ -176,7 +178,7 @@ class CrateBatch:
 
 
 def read(folder: Path) -> list[CrateBatch]:
-    """The batches of a crate. Raises InputError in a sentence where it is none, or one that cannot be trusted."""
+    """Read the batches of an RO-Crate. Raises InputError if it is invalid or cannot be trusted."""
     metadata = _json(_inside(folder, METADATA))
     graph = metadata.get("@graph") if isinstance(metadata, dict) else None
     if not isinstance(graph, list):
@@ -207,7 +209,8 @@ def read(folder: Path) -> list[CrateBatch]:
 
 
 def altered_parts(folder: Path) -> list[CrateMismatch]:
-    """What a crate shows that is not what was written: by the hash of all of it, and what the metadata repeat.
+    """Return the parts of an RO-Crate that were altered, found by its content hash and by values that the metadata
+    repeat.
 
     Raises InputError where it is no crate.
     """
@@ -329,7 +332,9 @@ def _rows(file: Path) -> tuple[tuple[TaskRow, str], ...]:
 
 
 def crates(folder: Path) -> list[Path]:
-    """The crate itself, or those right in the folder. Raises InputError where there is none."""
+    """Return the RO-Crate folder itself, or the RO-Crates directly inside the folder. Raises InputError if there are
+    none.
+    """
     if (folder / METADATA).is_file():
         return [folder]
     found = sorted(file.parent for file in folder.glob(f"*/{METADATA}")) if folder.is_dir() else []
@@ -341,7 +346,7 @@ def crates(folder: Path) -> list[Path]:
 
 
 def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
-    """Rows whose texts are not those of their hash, or not those that this machine has."""
+    """Return the rows whose texts do not match their hash, or differ from the texts on this machine."""
     found = []
     for name, rows in batch.rows.items():
         choice: RowChoice = getattr(batch.options, name)
@@ -360,7 +365,7 @@ def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
 
 
 def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
-    """Compute every criterion of a crate again.
+    """Recompute every criterion of an RO-Crate.
 
     Returns:
         How many criteria were compared, and what differs: rows first; where rows differ nothing is computed.
@@ -388,7 +393,7 @@ def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
 
 
 def computed(options: HypothesisOptions) -> list[dict[str, Any]]:
-    """The rows of a test of a batch, run in this process."""
+    """Compute the rows of a test of a batch in this process."""
     divided = worker.divide(STUDY.name, as_json(options))
     rows = [row for unit in divided["units"] for row in worker.run_unit(STUDY.name, divided["options"], unit)["rows"]]
     return list(worker.summarize(STUDY.name, divided["options"], rows)["rows"])

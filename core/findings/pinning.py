@@ -27,7 +27,7 @@ MOST_MAPS = 600_000  # bytes of the maps of one finding, so that a page holds se
 
 @dataclass(frozen=True)
 class Remark:
-    """What a person writes to what they pin; without a title it gets one."""
+    """A note that a user attaches to a pinned result. A title is generated if it is empty."""
 
     note: str
     title: str = ""
@@ -35,12 +35,14 @@ class Remark:
 
 
 def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: str = "") -> str:
-    """Pin a stored run with a note; returns the finding's id. Raises StoreError for an unknown run; RightsError."""
+    """Pin a stored run with a note and return the ID of the finding. Raises StoreError for an
+    unknown run; RightsError.
+    """
     return findings.pin(db, finding_of_run(db, run, note, annotator=annotator, title=title))
 
 
 def finding_of_run(db: Database, run: str, note: str = "", *, annotator: str = "", title: str = "") -> Finding:
-    """A stored run as a finding that is not kept. Raises StoreError for an unknown run."""
+    """Return a stored run as a finding without storing it. Raises StoreError for an unknown run."""
     known, rows = runs.one_run(db, run), read_rows(db, run)
     return Finding(
         kind="run",
@@ -64,7 +66,7 @@ def pin_maps(
     maps: AttentionMaps,
     remark: Remark,
 ) -> str:
-    """Pin the maps of one input with a person's remark.
+    """Pin the maps of one input with a note.
 
     Args:
         db: where the finding is stored.
@@ -97,7 +99,7 @@ def pin_maps(
 
 @dataclass(frozen=True)
 class HeadFacts:
-    """What is known of a head.
+    """The facts about a head that are pinned.
 
     Attributes:
         judged: its hypotheses, of which the criteria are numbers of a finding too.
@@ -109,7 +111,7 @@ class HeadFacts:
 
 
 def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, remark: Remark) -> str:
-    """Pin what is known of a head with a person's remark.
+    """Pin the facts about a head with a note.
 
     Args:
         db: where the finding is stored.
@@ -142,7 +144,7 @@ def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, rem
 
 
 def command(run: Row) -> str:
-    """What a terminal types to get a stored run again.
+    """Return the terminal command that reproduces a stored run.
 
     Args:
         run: as `runs.one_run` gives it.
@@ -168,7 +170,7 @@ def _usual(value: Any, default: Any) -> bool:
 
 
 def about(run: Row) -> str:
-    """Where a run's numbers come from, in one line."""
+    """Return the provenance of a run's numbers in one line."""
     names = ("checkpoint", "task", "split", "operator", "dtype", "seed")
     said = [f"{name} {run[name]}" for name in names if run.get(name) is not None]
     rows = [f"{len(run['row_ids'])} rows"] if run.get("row_ids") else []

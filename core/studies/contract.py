@@ -43,7 +43,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Flag:
-    """How a terminal sets an option. An option without a flag is not set there.
+    """How a command line sets an option. An option without a flag cannot be set there.
 
     Attributes:
         name: as typed, "--task", "--normalize/--raw" or "--out --folder"; "" for the option's own name.
@@ -62,7 +62,7 @@ class Flag:
 
 
 class Need(enum.Enum):
-    """What a study cannot do without; asked before it starts (`core.studies.preflight`)."""
+    """A requirement of a study, which is checked before the study starts (`core.studies.preflight`)."""
 
     CLASSIFIER = "a checkpoint with a classifier of the task"
     LABELS = "rows with labels"
@@ -70,8 +70,9 @@ class Need(enum.Enum):
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of work. arguments: one of the records in `core.studies.units`; size: in what the study counts, usually
-    tokens."""
+    """A unit of work. arguments: one of the records in `core.studies.units`; size: in the unit that the study counts,
+    usually tokens.
+    """
 
     key: str
     arguments: Any = field(default_factory=dict)
@@ -80,7 +81,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """What a unit gave, and where it comes from. Fields of the provenance that are None are left to the options."""
+    """The result of a unit and its provenance. Provenance fields that are None are filled from the options."""
 
     partial: P
     provenance: Provenance = field(default_factory=Provenance)
@@ -88,8 +89,9 @@ class Done(Generic[P]):
 
 @dataclass(frozen=True)
 class Finished(Generic[O, P]):
-    """A run that is stored, as `Study.keep` sees it. partials: reads those of its units, in order; none where the run
-    was imported from a file of rows."""
+    """A stored run as passed to `Study.keep`. partials: reads the partial results of its units, in order; None if the
+    run was imported from a file of rows.
+    """
 
     run: str
     title: str
@@ -138,40 +140,43 @@ class Study(Generic[O, P]):
     short_in: ClassVar[tuple[str, ...]] = ("table",)
 
     def units(self, options: O) -> list[Unit]:
-        """The work in pieces; options that cannot be are refused here with an AtlasError."""
+        """Return the units of work. Invalid options are refused here with an AtlasError."""
         raise NotImplementedError
 
     def run(self, options: O, unit: Unit) -> Done[P]:
-        """Do one piece, in a worker."""
+        """Run one unit, in a worker."""
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """What these options, as they were given, must have: `needs`, unless a study says otherwise."""
+        """Return the requirements of these options as they were given: `needs`, unless a study overrides this."""
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:
-        """What units will open, so that it is looked for before there are any: the options that name checkpoints."""
+        """Return the options that name checkpoints, so that missing checkpoints are found before any unit runs."""
         named = [getattr(options, name, None) for name in ("checkpoint", "checkpoints", "before", "after")]
         folders = [folder for value in named for folder in (value if isinstance(value, tuple) else (value,))]
         return [folder for folder in folders if isinstance(folder, str) and folder]
 
     def paths(self, options: O) -> Iterator[tuple[str, bool]]:
-        """Paths that units read from (False) or write to (True), so that they are checked before anything runs: the
-        options of READ_FROM and WRITTEN_TO. Checkpoints, tasks and pipelines, which may be names, are checked where
-        they are opened."""
+        """Return the paths that units read from (False) or write to (True), to be checked before anything runs: the
+        options of READ_FROM and WRITTEN_TO. Checkpoints, tasks and pipelines, which may be names, are checked when they
+        are opened.
+        """
         for name in (*READ_FROM, *WRITTEN_TO):
             path = getattr(options, name, None)
             if isinstance(path, str) and path:
                 yield path, name in WRITTEN_TO
 
     def amount(self, options: O) -> int | None:
-        """How much work a job of these options is, in what `counts` names, for the time it will take; quick enough for
-        a form to ask at every change. None where the number of rows says it, or nothing can before the job begins."""
+        """Return the amount of work of a job in the unit of `counts`, to estimate its duration; fast enough for a form
+        to call after every change. None if it follows from the number of examples, or is unknown before the job begins.
+        """
         return None
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
-        """What all units so far call for: the units of the next round. None, unless a study goes in rounds; what they
-        are may depend on the partial results only, so that any number of workers asks for the same."""
+        """Return the units of the next round, given all partial results so far. None unless a study has several rounds;
+        the units may depend only on the partial results, so that they are the same for any number of workers.
+        """
         return []
 
     def merge(self, options: O, partials: Sequence[P]) -> P:
@@ -179,8 +184,9 @@ class Study(Generic[O, P]):
         return merged(partials)
 
     def results(self, options: O, merged: P) -> Sequence[Result]:
-        """What a person reads, as records: each becomes a row. Those with statistic, layer, head and value are head
-        scores in the store."""
+        """Return the results as records; each becomes a row. Records with statistic, layer, head and value are stored
+        as head scores.
+        """
         raise NotImplementedError
 
     def rows(self, options: O, merged: P) -> list[Row]:
@@ -188,33 +194,36 @@ class Study(Generic[O, P]):
         return [result.as_row() for result in self.results(options, merged)]
 
     def records(self, rows: Iterable[Row]) -> Iterator[Result]:
-        """Stored rows as the records that they are, without those of earlier versions that lack a column."""
+        """Return stored rows as records, without rows of earlier versions that lack a column."""
         return records_among(self.kinds, rows)
 
     def headline(self, rows: Sequence[Row]) -> Headline | None:
-        """What a stored run's rows say, in one sentence; None of a study whose result is no row. Rows of an earlier
-        version may lack what it reads: whoever asks counts them instead (core.report.headlines)."""
+        """Return the finding of a stored run in one sentence; None if the study's results are not rows. Rows of an
+        earlier version may lack what is needed; callers then show their number (core.report.headlines).
+        """
         return None
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        """What a terminal's table shows of a stored run's rows: tables and the sentences below them, in order."""
+        """Return the content of the terminal output for a stored run: tables and the sentences below them, in order."""
         return [list(rows)]
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:
-        """What could not be used or says little, for a terminal's standard error; nothing, unless a study says
-        otherwise."""
+        """Return warnings for standard error about inputs that could not be used or results that are weak; none unless
+        a study overrides this.
+        """
         return []
 
     def facts(self, scores: HeadScores) -> list[Fact]:
-        """What its scores say of one head in a sentence; nothing, unless a study says otherwise."""
+        """Return the facts about one head from its scores; none unless a study overrides this."""
         return []
 
     def keep(self, db: Database, run: "Finished[O, P]") -> None:
-        """Store what else a finished run leaves, in the transaction that stores its rows. Nothing, unless a study
-        says otherwise."""
+        """Store further results of a finished run, in the transaction that stores its rows; none unless a study
+        overrides this.
+        """
 
     def title(self, options: O) -> str:
-        """What a job of these options is called unless it is given another title."""
+        """Return the default title of a job with these options."""
         told = {
             name: ", ".join(map(str, each)) if isinstance(each, tuple) else each for name, each in vars(options).items()
         }
@@ -222,18 +231,19 @@ class Study(Generic[O, P]):
         return called.format_map(told)
 
     def typed(self, options: O) -> list[str]:
-        """The words after `python -m core` that give these results again, where a command of its own takes what
-        nobody would type from the database; empty where `jobs start` with every option does."""
+        """Return the words after `python -m core` that reproduce these results, if they have their own command with
+        options that a user can type; empty if `jobs start` with every option is needed.
+        """
         return []
 
     @property
     def in_rounds(self) -> bool:
-        """Whether units may call for more."""
+        """Return whether units may request further rounds."""
         return type(self).more is not Study.more
 
     @property
     def help(self) -> str:
-        """The class's docstring, for the terminal."""
+        """Return the class's docstring, as help for the terminal."""
         return inspect.getdoc(type(self)) or ""
 
     def read(self, given: Mapping[str, Any]) -> O:
@@ -242,7 +252,7 @@ class Study(Generic[O, P]):
         return read_options(self.options, self.name, {k: v for k, v in given.items() if k not in WITHDRAWN})
 
     def summarize(self, options: O, partials: Sequence[P]) -> list[Row]:
-        """The rows of some of the units, or of all."""
+        """Return the rows of some of the units, or of all."""
         return self.rows(options, self.merge(options, partials)) if partials else []
 
 
@@ -266,7 +276,7 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
 
 
 def as_json(options: Any) -> Row:
-    """Options by name in JSON's own types."""
+    """Return the options by name, as JSON types."""
     return plain({option.name: _as_mapping(getattr(options, option.name)) for option in fields(options)})
 
 
@@ -289,7 +299,7 @@ def identity(study: str, options: Any) -> str:
 
 @dataclass(frozen=True)
 class Declared:
-    """One option as it was declared. default: MISSING where it must be given."""
+    """A declared option. default: MISSING if the option is required."""
 
     name: str
     hint: Any
@@ -303,12 +313,12 @@ class Declared:
 
     @property
     def help(self) -> str:
-        """What it is, in a few words."""
+        """Return a short description of the option."""
         return self.flag.help if self.flag else ""
 
 
 def declared(kind: type) -> dict[str, Declared]:
-    """The options of a type of options, by name, in their order."""
+    """Return the declared options of an options class by name, in order."""
     hints = get_type_hints(kind, include_extras=True)
     options = {}
     for option in fields(kind):

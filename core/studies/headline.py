@@ -12,7 +12,7 @@ SIGNIFICANT = 0.05  # corrected p below which an effect is called significant
 
 @dataclass(frozen=True)
 class Headline:
-    """What a run found. n: sample size, None if unknown; interval, baseline: in words, "" without one."""
+    """The finding of a run. n: sample size, None if unknown; interval, baseline: as text, "" without one."""
 
     sentence: str
     n: int | None = None
@@ -22,21 +22,21 @@ class Headline:
 
 
 def percent(low: float | None, high: float | None, form: str = "{:+.1f}", times: int = 100) -> str:
-    """An interval in words; "" without one."""
+    """Return an interval as text; "" without one."""
     if low is None or high is None:
         return ""
     return f"95 % CI {form.format(times * low)} to {form.format(times * high)}"
 
 
 def defined(value: float | None) -> float:
-    """The value. Raises ValueError where there is none, of which nothing can be said."""
+    """Return the value. Raises ValueError if it is None."""
     if value is None:
         raise ValueError("undefined")
     return value
 
 
 def points_more(share: float, than: str) -> str:
-    """A difference of shares as a person says it: "1.7 points more than this", "1.7 points less than this"."""
+    """Return a difference of fractions as text: "1.7 points more than this", "1.7 points less than this"."""
     points = round(100 * share, 1)
     if not points:
         return f"as much as {than}"
@@ -53,7 +53,7 @@ MOST, WORTH = 2, 0.05  # features, and relations, that the sentence names; how f
 
 @dataclass(frozen=True)
 class Fact:
-    """One part of what is known. about: the kind of knowledge; source: where the number comes from."""
+    """One fact about a head. about: the kind of fact; source: where the number comes from."""
 
     about: str
     text: str
@@ -62,25 +62,28 @@ class Fact:
 
 @dataclass(frozen=True)
 class HeadScores:
-    """A study's scores on one task, as the atlas has them, `score` without the study's name. every: of all heads."""
+    """A study's scores on one task, as in the atlas, with `score` without the study's name. every:
+    scores of all heads.
+    """
 
     own: "pd.DataFrame"
     every: "pd.DataFrame"
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
-        """The head's scores that begin so and are surely, and by WORTH, above their baseline; at most MOST, the
-        furthest above it first."""
+        """Return the head's scores with this prefix that are significantly, and by at least WORTH, above their
+        baseline: at most MOST, largest difference first.
+        """
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
         return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)
 
 
 def each(rows: "pd.DataFrame") -> Iterable["pd.Series"]:
-    """Rows of a frame one by one."""
+    """Iterate over the rows of a data frame."""
     return (row for _, row in rows.iterrows())
 
 
 def number(row: "pd.Series", digits: int = 2) -> str:
-    """A value with its interval, as "0.99 [0.98, 0.99]"."""
+    """Return a value with its interval, as "0.99 [0.98, 0.99]"."""
     value, low = f"{row['value']:.{digits}f}", row["low"]
     return value if low is None or low != low else f"{value} [{low:.{digits}f}, {row['high']:.{digits}f}]"

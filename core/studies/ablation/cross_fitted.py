@@ -42,7 +42,7 @@ TARGETS = ("heads", "layers")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedOptions(cross_fitting.CrossFitting):
-    """The parts of the rows, and what is done to the heads of each part's model."""
+    """Options: how examples are divided into folds, and how the heads of each fold's model are ablated."""
 
     operator: Annotated[
         str, Flag("ablation method: disable (uniform attention), zero, previous, current, next or first")
@@ -73,7 +73,7 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: CrossFittedOptions) -> list[Unit]:
-        """One unit a part; what cannot be is refused before anything is trained."""
+        """Return one unit per fold. Invalid options are refused before training."""
         cross_fitting.recipe_of(options)
         if options.operator not in capture.interventions.OPERATORS:
             raise InputError(
@@ -90,14 +90,14 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         return _units(options, ())
 
     def more(self, options: CrossFittedOptions, partials: Sequence[CrossFitted]) -> list[Unit]:
-        """In low precision: the variants that float32 might claim, computed again in it."""
+        """With low precision: recompute in float32 the targets whose effect might be significant."""
         if any(not len(part.swept.changed) for part in partials):
             return []
         near = disable.near_claims(_sweep(options), self.merge(options, partials).swept)
         return _units(options, near) if near else []
 
     def run(self, options: CrossFittedOptions, unit: Unit) -> Done[CrossFitted]:
-        """Fine-tune on the other parts, then sweep this one."""
+        """Fine-tune on the other folds, then ablate on this fold."""
         of: TrainingUnit = unit.arguments
         all_rows, folds = cross_fitting.cut_rows(options)
         places = np.flatnonzero(folds == of.fold)
@@ -113,7 +113,7 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         return Done(CrossFitted(swept, folds[places], runs), facts)
 
     def merge(self, options: CrossFittedOptions, partials: Sequence[CrossFitted]) -> CrossFitted:
-        """All rows, in the task's order."""
+        """Merge all examples, in the order of the task."""
         first = sorted((part for part in partials if len(part.swept.changed)), key=lambda part: part.folds[0])
         swept = disable.STUDY.merge(_sweep(options), [part.swept for part in partials])
         places = np.concatenate([part.swept.rows for part in first])
@@ -121,7 +121,7 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         return CrossFitted(swept, folds[np.argsort(places)], tuple(run for part in first for run in part.runs))
 
     def results(self, options: CrossFittedOptions, merged: CrossFitted) -> list[Result]:
-        """The sweep's records with how many parts agree, then the parts."""
+        """Return the ablation records with the number of folds that agree in sign, then one record per fold."""
         swept = disable.STUDY.results(_sweep(options), merged.swept)
         agree = iter(_agreeing(options, merged))
         told = [

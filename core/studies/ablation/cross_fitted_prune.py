@@ -28,7 +28,7 @@ from .records import CrossFittedPart, PruneStep
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedPruneOptions(cross_fitting.CrossFitting):
-    """The parts of the rows, and in which orders each part's model loses its heads."""
+    """Options: how examples are divided into folds, and the orders in which each fold's model is pruned."""
 
     orders: Annotated[
         tuple[str, ...],
@@ -49,7 +49,7 @@ class CrossFittedPruneOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class PartCurves:
-    """Of each part, from 0: its model and its curves."""
+    """The model and the pruning curves of each fold, counted from 0."""
 
     numbers: AllOf[int]
     models: tuple[cross_fitting.TunedPart, ...]
@@ -67,7 +67,7 @@ class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: CrossFittedPruneOptions) -> list[Unit]:
-        """One unit a part; what cannot be is refused before anything is trained."""
+        """Return one unit per fold. Invalid options are refused before training."""
         prune.order_names(_pruning(options))
         cross_fitting.recipe_of(options)
         cross_fitting.cut_rows(options)
@@ -75,7 +75,7 @@ class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
         return [Unit(f"fold-{number}", TrainingUnit(fold=number), size) for number in range(options.folds)]
 
     def run(self, options: CrossFittedPruneOptions, unit: Unit) -> Done[PartCurves]:
-        """Fine-tune on the other parts, order the heads on them, and draw the curves of this one."""
+        """Fine-tune on the other folds, rank the heads on them, and compute the pruning curves on this fold."""
         of: TrainingUnit = unit.arguments
         rows, folds = cross_fitting.cut_rows(options)
         run = cross_fitting.run_without(options, of.fold)
@@ -93,7 +93,7 @@ class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
         return Done(PartCurves((of.fold,), (part,), (prune.Curves(tuple(curves)),)), facts)
 
     def results(self, options: CrossFittedPruneOptions, merged: PartCurves) -> list[PruneStep | CrossFittedPart]:
-        """The steps of each order over all rows, then the parts."""
+        """Return the steps of each order over all examples, then one record per fold."""
         task = task_of(options.task)
         by_order = zip(*(part.curves for part in merged.curves), strict=True)
         steps = [step for curves in by_order for step in prune.curve_steps(task, _together(curves))]

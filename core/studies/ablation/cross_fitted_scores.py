@@ -33,7 +33,7 @@ from . import cross_fitting, setup
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedScoresOptions(cross_fitting.CrossFitting):
-    """The parts of the rows, and what each part's models start from."""
+    """Options: how examples are divided into folds, and the initialisations of the models."""
 
     initialisations: Annotated[
         tuple[str, ...], Flag("initialisation: pretrained, random, frozen or untrained; can be repeated", name="--init")
@@ -73,7 +73,7 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: CrossFittedScoresOptions) -> list[Unit]:
-        """One unit a model; what cannot be is refused before anything is trained."""
+        """Return one unit per model. Invalid options are refused before training."""
         if not options.initialisations or not options.seeds:
             raise InputError("Cross-fitting needs at least one initialisation and one seed; got none. Choose them.")
         for initialisation in options.initialisations:
@@ -93,7 +93,7 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
         ]
 
     def run(self, options: CrossFittedScoresOptions, unit: Unit) -> Done[TestedParts]:
-        """Fine-tune on the other parts, then predict this one."""
+        """Fine-tune on the other folds, then predict this fold."""
         of: TrainingUnit = unit.arguments
         rows, folds = cross_fitting.cut_rows(options)
         left_out = folds == of.fold
@@ -111,7 +111,7 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
         return Done(TestedParts((tested,)), facts)
 
     def results(self, options: CrossFittedScoresOptions, merged: TestedParts) -> list[TunedScore]:
-        """Each model's score over all rows, then means and the constant predictor."""
+        """Return each model's score over all examples, then means and the constant prediction."""
         several: dict[tuple[str, int], list[TestedPart]] = {}
         for part in merged.parts:
             several.setdefault((part.initialisation, part.seed), []).append(part)

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFitting:
-    """What is fine-tuned on which rows, in how many parts, and how. seed: of the rows and of how they are cut."""
+    """Options of cross-fitting: checkpoint, task, examples, folds and recipe. seed: of the sampled examples and of the
+    folds.
+    """
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "mrpc"
@@ -63,7 +65,7 @@ def recipe_of(options: CrossFitting) -> Recipe:
 
 
 def training_size(options: CrossFitting) -> int:
-    """Tokens that pass through a model that learns from all of the rows."""
+    """Return the number of tokens that a model processes when it is trained on all examples."""
     return finetune.STUDY.units(_on_all_rows(options))[0].size
 
 

@@ -62,7 +62,7 @@ Differences = Float[np.ndarray, "variant row"]
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DisableOptions(AblationOptions, references.ReferenceOptions):
-    """What is disabled, of which checkpoint, on which rows."""
+    """Options: what is ablated, in which checkpoint, on which examples."""
 
     what: Annotated[
         str,
@@ -113,7 +113,7 @@ class Ablations:
 
     @property
     def in_float32(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """exact_plain and exact, which are there together or not at all."""
+        """Return exact_plain and exact, or None if the partial result has neither."""
         return None if self.exact is None or self.exact_plain is None else (self.exact_plain, self.exact)
 
 
@@ -133,14 +133,16 @@ class Disable(Study[DisableOptions, Ablations]):
     p_is_corrected = True
 
     def read(self, given: Mapping[str, Any]) -> DisableOptions:
-        """Typed heads are groups. Raises InputError where something else is to be disabled with them."""
+        """Read the options; named heads are treated as groups. Raises InputError if another target is requested with
+        them.
+        """
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
         if setup.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
             given = {**given, "operator": "zero"}  # the one that parts have
         return super().read(setup.with_groups(given))
 
     def units(self, options: DisableOptions) -> list[Unit]:
-        """Slices of the task's rows; options that cannot be are refused here."""
+        """Return slices of the task's examples. Invalid options are refused here."""
         references.check(capture.interventions.known_operator(options.operator), options)
         if setup.has_parts(options.what, options.heads) and options.operator != "zero":
             raise InputError(
@@ -155,21 +157,21 @@ class Disable(Study[DisableOptions, Ablations]):
         return setup.units_of(options)
 
     def more(self, options: DisableOptions, partials: Sequence[Ablations]) -> list[Unit]:
-        """In low precision: the variants that float32 might claim, computed again in it."""
+        """With low precision: recompute in float32 the targets whose effect might be significant."""
         if any(not len(part.changed) for part in partials):
             return []
         near = near_claims(options, self.merge(options, partials))
         return setup.units_of(options, "again", targets=near) if near else []
 
     def run(self, options: DisableOptions, unit: Unit) -> Done[Ablations]:
-        """Predictions of these rows, plain and under every variant."""
+        """Predict these examples, without ablation and for every ablation target."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         rows = [all_rows[k] for k in unit.arguments.positions]
         partial, dtype = swept_rows(options, opened, rows, unit.arguments)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows], dtype=dtype))
 
     def merge(self, options: DisableOptions, partials: Sequence[Ablations]) -> Ablations:
-        """All rows, in the task's order."""
+        """Merge all examples, in the order of the task."""
         swept = [part for part in partials if len(part.changed)]
         first, columns = swept[0], in_order(swept, ("rows", "gold", "plain", "changed"))
         whole = Ablations(
@@ -181,7 +183,7 @@ class Disable(Study[DisableOptions, Ablations]):
         return replace(whole, exact_plain=exact_plain, exact=exact)
 
     def results(self, options: DisableOptions, merged: Ablations) -> list[Result]:
-        """The baseline, a record per variant in the order of the heads, and the split-half check."""
+        """Return the baseline, a record per ablation target in the order of the heads, and the split-half check."""
         return _Table(options, task_of(options.task), merged).results()
 
     def facts(self, scores: HeadScores) -> list[Fact]:
@@ -206,7 +208,9 @@ STUDY = Disable()
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far low precision may be from float32. effect: of a mean difference; t: of its t; variants: seen in both."""
+    """Largest deviation of low precision from float32. effect: of a mean difference; t: of its t statistic; variants:
+    number of targets computed in both.
+    """
 
     effect: float
     t: float
@@ -214,7 +218,7 @@ class Deviation:
 
 
 def sampled_variants(variants: int) -> list[int]:
-    """Which variants are computed in both arithmetics: evenly spread."""
+    """Return evenly spaced ablation targets that are computed in both precisions."""
     count = min(variants, max(LEAST, -(-variants // EVERY)))
     return sorted({round(k) for k in np.linspace(0, variants - 1, count)})
 
@@ -233,8 +237,9 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Variants that float32 has not been asked about and might claim: their corrected p reaches CLAIM within the
-    deviation."""
+    """Return the targets whose corrected p could reach CLAIM within the deviation and that have not been computed in
+    float32.
+    """
     difference = deviation_of(low, exact)
     reachable = (
         effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM
@@ -243,7 +248,7 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Outcomes after minus before: float32's where every row is known, else low precision's."""
+    """Return the outcomes after minus before: from float32 if every example has them, otherwise from low precision."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 
@@ -251,12 +256,12 @@ def mixed_precision(low: Differences, exact: Differences) -> Differences:
 
 
 def check_within(within: float) -> None:
-    """Raises InputError for a share that is none."""
+    """Raise InputError for an invalid fraction."""
     scoring.distances.groups_of(np.zeros((2, 2)), all_heads(1, 2), within=within)
 
 
 def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
-    """Every group together, each of its heads alone, and its controls."""
+    """Return the targets for every group: the whole group, each of its heads alone, and its controls."""
     checkpoint = opened.checkpoint
     groups = _groups(opened, data, seed, within)
     if not groups:
@@ -293,7 +298,9 @@ def _groups(opened: Opened, data: str | None, seed: int, within: float) -> "tupl
 
 
 class Contrast(TypedDict, total=False):
-    """What the heads of a group cost one at a time, what random heads cost, and what it costs beyond each."""
+    """Sum of the single effects of a group's heads, effect of random heads, and the excess of the group's effect over
+    each.
+    """
 
     apart: Estimate | None
     control: Estimate | None
@@ -376,7 +383,9 @@ def swept_rows(
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
-    """In low precision: the variants that float32 might claim and was not asked about."""
+    """With low precision: return the targets whose effect might be significant and that have not been computed in
+    float32.
+    """
     return () if merged.exact is None else tuple(_Table(options, task_of(options.task), merged).near())
 
 
@@ -390,7 +399,9 @@ class _Sweeps:
     variants: Sequence[AblationTarget]
 
     def of(self, some: Sequence[int], dtype: str) -> tuple[np.ndarray, np.ndarray, str]:
-        """Plain [row], changed [some variant, row], and the arithmetic that the machine chose."""
+        """Return the predictions without ablation [row], for some targets [target, row], and the number format that the
+        machine chose.
+        """
         opened, options = self.opened, self.options
         components = [self.variants[k].components for k in some]
         encodings, changed = opened.encoded(self.rows), []
@@ -438,7 +449,7 @@ def _variants(options: DisableOptions, layers: int, heads: int, attending: tuple
 
 
 class About(TypedDict):
-    """What all records of a sweep say."""
+    """Fields that all records of an ablation share."""
 
     operator: str
     what: str
@@ -447,7 +458,7 @@ class About(TypedDict):
 
 
 class ScoreColumns(TypedDict, total=False):
-    """The columns by which the store finds a score of a head."""
+    """Columns by which the store finds the score of a head."""
 
     statistic: str
     feature: str
@@ -495,11 +506,11 @@ class _Table:
         )
 
     def near(self) -> list[int]:
-        """Variants that float32 might claim and was not asked about."""
+        """Return the targets whose effect might be significant and that have not been computed in float32."""
         return possible_claims(self.low, self.exact, seed=self.options.seed)
 
     def results(self) -> list[Result]:
-        """The baseline, the variants, their mean, the split-half check."""
+        """Return the baseline, the targets, their mean, and the split-half check."""
         return [self._untouched(), *self._variants(), *self._mean(), *self._checked_on_the_other_half()]
 
     def _mean(self) -> list[MeanOverHeads]:

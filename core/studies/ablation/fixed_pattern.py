@@ -40,7 +40,7 @@ FREE, HELD = "free", "held"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FixedPatternOptions:
-    """What is fine-tuned on which tasks, and which heads are held at what."""
+    """Options: which checkpoint is fine-tuned on which tasks, and which heads get which fixed pattern."""
 
     checkpoint: Checkpoint = config.ENCODER
     tasks: TunedTasks = ("sst2",)
@@ -71,7 +71,7 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: FixedPatternOptions) -> list[Unit]:
-        """One unit a run: free and held, of every task and seed."""
+        """Return one unit per run: with free heads and with fixed patterns, for every task and seed."""
         if options.heads:
             setup.head_groups_of(options.heads)
             capture.interventions.operator_of(options.operator, causal=False)
@@ -85,7 +85,9 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         return all_units
 
     def run(self, options: FixedPatternOptions, unit: Unit) -> Done[TunedRuns]:
-        """Train one model, free or held, and measure it on dev in the same state; save its checkpoint."""
+        """Train one model, with free heads or fixed patterns, evaluate it in the same state on dev, and save its
+        checkpoint.
+        """
         of: TrainingUnit = unit.arguments
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
         fixed = held_heads(options, base) if of.kind == HELD else []
@@ -97,7 +99,9 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         return Done(TunedRuns((tuned,)), provenance(base, row_ids))
 
     def results(self, options: FixedPatternOptions, merged: TunedRuns) -> list[Result]:
-        """The rows of Table 1, free beside held, then what holding costs on each task, averaged over seeds."""
+        """Return the rows of Table 1 for free heads and fixed patterns, then the effect of fixing heads on each task,
+        averaged over seeds.
+        """
         scores = table_scores(merged.runs)
         held = [replace(score, held_heads=run.held_heads) for score, run in zip(scores, merged.runs, strict=False)]
         results: list[Result] = [*held, *scores[len(held) :]]
@@ -129,7 +133,7 @@ STUDY = FixedPattern()
 
 
 def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
-    """All heads but the last of each layer at the patterns in turn."""
+    """Return fixed patterns for all heads of each layer except the last head, using each pattern in turn."""
     turns = [name for name in TURNS if not (causal and name == "next")]
     held: dict[str, set[Head]] = {}
     for head in range(heads - 1):
@@ -138,7 +142,7 @@ def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
 
 
 def held_heads(options: FixedPatternOptions, checkpoint: "Opened") -> "list[Intervention]":
-    """What the options hold fixed. Raises InputError, InterventionError."""
+    """Return the heads and patterns that the options fix. Raises InputError, InterventionError."""
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
     operator = capture.interventions.operator_of(options.operator, causal=checkpoint.causal)

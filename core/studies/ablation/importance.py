@@ -43,7 +43,9 @@ def _operator(value: Any) -> Any:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ImportanceOptions(AblationOptions):
-    """Whose heads are weighed, how, on which rows. sweep: the operator to compare with; None: no sweep."""
+    """Options: for which heads importance is computed, how, and on which examples. sweep: ablation method to compare
+    with; None for no comparison.
+    """
 
     split: Split = "train"
     reading: Reading = "example"
@@ -61,7 +63,7 @@ class ImportanceOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Weighed:
-    """Gradients for every head's gate, and with `sweep` predictions without each head.
+    """Gradients with respect to every head's gate, and with `sweep` predictions without each head.
 
     Attributes:
         example, token: sums over inputs, or over inputs and positions, of |dL/dxi|. *Shape:* (layer, head).
@@ -106,7 +108,7 @@ class Importance(Study[ImportanceOptions, Weighed]):
         return units_of(options)
 
     def run(self, options: ImportanceOptions, unit: Unit) -> Done[Weighed]:
-        """Gradient sums of these rows, and with `sweep` their predictions without each head."""
+        """Return gradient sums for these examples, and with `sweep` their predictions without each head."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         encodings = opened.encoded(rows)
@@ -132,7 +134,7 @@ class Importance(Study[ImportanceOptions, Weighed]):
         return Done(weighed, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
 
     def results(self, options: ImportanceOptions, merged: Weighed) -> list[Result]:
-        """A record per head, most important first, then the rank correlations with the sweep."""
+        """Return a record per head, most important first, then the rank correlations with the ablation effects."""
         import torch  # 1.3 s of start-up
 
         total = capture.importance.Gradients(

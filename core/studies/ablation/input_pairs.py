@@ -23,7 +23,9 @@ Texts = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class Beside:
-    """Two inputs word by word. maps: of each input, between its words. *Shape:* (layer, head, word, word)."""
+    """Two inputs compared word by word. maps: attention between the words of each input. *Shape:* (layer, head, word,
+    word).
+    """
 
     words: tuple[tuple[Word, ...], tuple[Word, ...]]
     alignment: WordAlignment
@@ -32,7 +34,7 @@ class Beside:
 
 
 def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[Word, ...], ...], WordAlignment]:
-    """The words of both inputs (special tokens are words) and which are partners."""
+    """Return the words of both inputs (special tokens count as words) and which of them correspond."""
     words = tuple(words_of(encoding) for encoding in (first, second))
     texts = [[word.text for word in side] for side in words]
     marks = ([word.sentence for word in words[0]], [word.sentence for word in words[1]])
@@ -40,8 +42,9 @@ def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[W
 
 
 def positions(first: "Encoding", second: "Encoding") -> Alignment:
-    """Positions that stand for each other: pieces of partner words one to one, the last with the last where their
-    numbers differ."""
+    """Return aligned token positions: tokens of corresponding words one to one; if their numbers differ, the last token
+    is aligned with the last.
+    """
     words, alignment = word_alignment(first, second)
     pairs: list[tuple[int, int]] = []
     for first_word, second_word in alignment.pairs:
@@ -59,7 +62,7 @@ def positions(first: "Encoding", second: "Encoding") -> Alignment:
 def aligned(
     checkpoint: "Checkpoint", firsts: Sequence[Texts], seconds: Sequence[Texts]
 ) -> "tuple[tuple[Encoding, ...], tuple[Encoding, ...], tuple[Alignment, ...]]":
-    """Encoded pairs and their aligned positions."""
+    """Return the encoded pairs and their aligned positions."""
     encodings = [tuple(checkpoint.encode(*texts) for texts in side) for side in (firsts, seconds)]
     return encodings[0], encodings[1], tuple(positions(a, b) for a, b in zip(*encodings, strict=True))
 
@@ -80,7 +83,7 @@ class LogitDifference:
         return logits[..., self.choices[0]] - logits[..., self.choices[1]]
 
     def whole(self) -> float:
-        """m(A) - m(B). Raises InputError where it is too small to be brought back."""
+        """Return m(A) - m(B). Raises InputError if the difference is too small to be recovered."""
         if abs(self.first - self.second) < 1e-3:
             raise InputError(
                 "The logit differences of the two inputs must differ; those of these inputs differ by only "
@@ -102,7 +105,9 @@ def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
 
 
 def beside(checkpoint: "Checkpoint", first: "Encoding", second: "Encoding") -> Beside:
-    """Both inputs' word maps and how far each head's moved. Raises InputError where no word has a partner."""
+    """Return the word maps of both inputs and how much each head's map changes. Raises InputError if no words
+    correspond.
+    """
     words, alignment = word_alignment(first, second)
     maps = tuple(
         word_weights(capture(checkpoint, encoding).weights, side)

@@ -50,7 +50,7 @@ Link = tuple[int, int]
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class KnockoutOptions(ExampleOptions):
-    """Which edges are cut, of which checkpoint, on which rows."""
+    """Options: which edges are cut, in which checkpoint, on which examples."""
 
     edges: Annotated[
         tuple[str, ...],
@@ -106,14 +106,14 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: KnockoutOptions) -> list[Unit]:
-        """Slices of the task's rows; edges that cannot be are refused here."""
+        """Return slices of the task's examples. Invalid edges are refused here."""
         for kind in options.edges:
             if not is_of_words(kind):
                 capture.knockout.edges_of(kind, causal=False)
         return units_of(options)
 
     def run(self, options: KnockoutOptions, unit: Unit) -> Done[Knocked]:
-        """Predictions of these rows, plain and under every cut."""
+        """Predict these examples, without a cut and for every cut."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         encodings, changed, having, moved = opened.encoded(rows), [], [], {}
@@ -143,7 +143,9 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: KnockoutOptions, merged: Knocked) -> list[Result]:
-        """The baseline, then a record per kind of edge and layer (layer None: all layers), then words beside words."""
+        """Return the baseline, a record per kind of edge and layer (layer None: all layers), then comparisons between
+        links of words.
+        """
         task = task_of(options.task)
         how = f"knockout, {'renormalised' if options.renormalise else 'weights set to 0'}"
         cuts = [
@@ -203,7 +205,7 @@ def _edges(
 
 
 def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
-    """Each layer alone, then all together (if there is more than one). attending: as of `AttentionMaps`."""
+    """Return each layer alone, then all together (if there is more than one). attending: as in `AttentionMaps`."""
     own = list(attending or range(layers))
     return [*([layer] for layer in own), *([own] if len(own) > 1 else [])]
 
@@ -212,7 +214,9 @@ def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
 
 
 def is_of_words(kind: str) -> bool:
-    """Whether a kind of edges is "SORT-SORT". Raises InputError for a sort that is none."""
+    """Return whether a kind of edges has the form "CLASS-CLASS", such as noun-adjective. Raises InputError for an
+    unknown word class.
+    """
     first, dash, other = kind.partition("-")
     if not dash:
         return False
@@ -222,7 +226,9 @@ def is_of_words(kind: str) -> bool:
 
 
 def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str) -> list[Link]:
-    """Positions (earlier, later) of every two words of one piece that are of these sorts, by sentence."""
+    """Return the positions (earlier, later) of all pairs of single-token words of these two word classes within a
+    sentence.
+    """
     first, other = (SORTS[name] for name in kind.split("-"))
     found = set()
     for number, sentence in enumerate(tagged):
@@ -238,7 +244,7 @@ def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str
 
 
 def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[list[Link]]:
-    """Of each kind as many links at every distance as all kinds have there, drawn by seed and text."""
+    """Return equally many links of each kind at every distance, sampled by seed and text."""
     chance = np.random.default_rng([seed, zlib.crc32(text.encode())])
     counts = [Counter(later - earlier for earlier, later in links) for links in kinds]
     chosen: list[list[Link]] = []

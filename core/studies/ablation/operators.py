@@ -36,7 +36,7 @@ DEFAULT = ("disable", "zero", "mean", "resample", "constant")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class OperatorsOptions(AblationOptions, references.ReferenceOptions):
-    """Which operators, on all heads of which checkpoint, on which rows."""
+    """Options: which ablation methods are compared, on which checkpoint and examples."""
 
     limit: Limit = 200
     operators: Annotated[tuple[str, ...], Flag("ablation methods to compare; can be repeated", name="--operator")] = (
@@ -82,7 +82,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
     p_is_corrected = True
 
     def units(self, options: OperatorsOptions) -> list[Unit]:
-        """One operator each; those that cannot be are refused here."""
+        """Return one unit per ablation method. Invalid methods are refused here."""
         if len(set(options.operators)) != len(options.operators) or len(options.operators) < 2:
             raise InputError(
                 "At least two different ablation methods must be compared; got "
@@ -94,7 +94,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         return [Unit(name, NamedUnit(name, number=k), size) for k, name in enumerate(options.operators)]
 
     def run(self, options: OperatorsOptions, unit: Unit) -> Done[Effects]:
-        """The change of every row's loss under one operator."""
+        """Return the change of every example's loss for one ablation method."""
         opened, rows = setup.opened(options), setup.rows_of(options)
         checkpoint, operator = opened.checkpoint, unit.arguments.name
         encodings, gold = opened.encoded(rows), opened.outputs(rows)
@@ -125,7 +125,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         return Done(partial, provenance(checkpoint, names, dtype=outcomes[0].dtype))
 
     def results(self, options: OperatorsOptions, merged: Effects) -> list[Result]:
-        """The baseline, a row per head and operator, then a row per pair of operators."""
+        """Return the baseline, a row per head and ablation method, then a row per pair of methods."""
         task = task_of(options.task).key
         about: Any = {"task": task, "n": len(merged.plain)}
         baseline = Unmodified(name="untouched", loss=float(merged.plain.mean()), metrics=Metrics(()), **about)

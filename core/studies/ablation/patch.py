@@ -35,7 +35,7 @@ WHAT = ("heads", "layers", "blocks", "feedforward", "layers-whole")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PatchOptions(ExampleOptions):
-    """What is patched, of which checkpoint, on pairs made how."""
+    """Options: what is patched, in which checkpoint, and how pairs are made."""
 
     limit: Limit = 100
     kind: Annotated[
@@ -59,7 +59,7 @@ class PatchOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class PatchPartial:
-    """m of some pairs; 0 if a pair could not be made (`made` is False).
+    """Logit differences m of some pairs; 0 if a pair could not be made (`made` is False).
 
     Attributes:
         first, second: m of A and of B. *Shape:* (pair,).
@@ -94,7 +94,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: PatchOptions) -> list[Unit]:
-        """Slices of the task's rows; options that cannot be are refused here."""
+        """Return slices of the task's examples. Invalid options are refused here."""
         if options.what not in WHAT:
             raise InputError(
                 f'What is patched must be one of {", ".join(WHAT)}; got "{options.what}". Choose one of them.'
@@ -133,7 +133,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: PatchOptions, merged: PatchPartial) -> list[Patched]:
-        """A record per component: the share it brings back with its interval and corrected p."""
+        """Return a record per component: the recovered logit difference with its interval and corrected p."""
         made = merged.made.astype(bool)
         if not made.any():
             raise InputError(

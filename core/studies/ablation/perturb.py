@@ -39,7 +39,7 @@ DEFAULT = tuple(kind for kind in PERTURBATIONS if kind not in ("typed", "same"))
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PerturbOptions(ExampleOptions):
-    """Which perturbations, of which checkpoint, on which rows."""
+    """Options: which perturbations, on which checkpoint and examples."""
 
     kinds: Annotated[
         tuple[str, ...], Flag(f"perturbation of the input: {', '.join(DEFAULT)}; can be repeated", name="--kind")
@@ -73,7 +73,7 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: PerturbOptions) -> list[Unit]:
-        """Slices of the task's rows; kinds that cannot be are refused here."""
+        """Return slices of the task's examples. Invalid perturbations are refused here."""
         if unknown := [kind for kind in options.kinds if kind not in DEFAULT and kind != "same"]:
             raise InputError(
                 f'A perturbation must be one of {", ".join(DEFAULT)}; got "{unknown[0]}". Choose one of them.'
@@ -81,7 +81,7 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
         return units_of(options)
 
     def run(self, options: PerturbOptions, unit: Unit) -> Done[Perturbations]:
-        """Predictions of these rows and of what was made of them."""
+        """Predict these examples and their perturbed versions."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         logits = capture.running.predict(checkpoint, opened.encoded(rows))
@@ -109,7 +109,9 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: PerturbOptions, merged: Perturbations) -> list[Result]:
-        """The baseline with the best constant, then a record per kind; kinds that no row allows say n = 0."""
+        """Return the baseline with the best constant prediction, then a record per perturbation; n = 0 if it applies to
+        no example.
+        """
         task = task_of(options.task)
         before, constant = metrics_before(task, merged.gold, merged.plain), _constant(task, merged.gold)
         untouched = Unmodified(task=task.key, n=len(merged.gold), metrics=before, constant=constant)
@@ -146,7 +148,9 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
 
 
 def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
-    """p of each kind corrected for all of them (Holm); they are of different rows, so one draw cannot serve all."""
+    """Return p of each perturbation after Holm's correction; perturbations apply to different examples, so max-T cannot
+    be used.
+    """
     tested = [k for k, kind in enumerate(kinds) if kind.p is not None]
     changed = list(kinds)
     if tested:
@@ -157,7 +161,7 @@ def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
 
 
 def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, str | None] | None:
-    """The row's texts perturbed; None where that cannot be."""
+    """Return the perturbed texts of an example, or None if the perturbation does not apply."""
     try:
         made = perturb(kind, row.text, row.pair, seed=seed, choice=PerturbationChoice(mask=mask)).made  # type: ignore[attr-defined]
     except InputError:

@@ -37,7 +37,7 @@ ORDERS = ("importance", "recomputed", "sweep", "random")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PruneOptions(AblationOptions):
-    """Whose heads go, in which orders, and how many at a time."""
+    """Options: which heads are pruned, in which orders, and how many at a time."""
 
     orders: Annotated[
         tuple[str, ...],
@@ -61,8 +61,9 @@ class PruneOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Curve:
-    """An order of the heads, and predictions of the whole model (plain) and after every step (changed). *Shape:* (step,
-    example)."""
+    """An order of the heads, with predictions of the unpruned model (plain) and after every step (changed). *Shape:*
+    (step, example).
+    """
 
     order: str
     heads: tuple[Head, ...]
@@ -74,7 +75,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Curves:
-    """The curves, as partial results are added up."""
+    """Pruning curves in a form that can be merged."""
 
     curves: tuple[Curve, ...]
 
@@ -102,14 +103,16 @@ class Prune(Study[PruneOptions, Curves]):
         return [Unit(name, NamedUnit(name), size=max(1, options.steps * length)) for name in names]
 
     def run(self, options: PruneOptions, unit: Unit) -> Done[Curves]:
-        """One curve: the order, and the dev predictions after every step."""
+        """Compute one curve: the order, and the dev predictions after every step."""
         opened, dev = setup.opened(options), setup.rows_of(options)
         learned = setup.rows_of(options, "train", options.order_rows)
         curve, dtype = drawn_curve(options, unit.arguments.name, opened, learned, dev)
         return Done(Curves((curve,)), provenance(opened.checkpoint, [row.id for row in dev], dtype=dtype))
 
     def results(self, options: PruneOptions, merged: Curves) -> list[PruneStep]:
-        """A record per curve and step: the metric on dev, its change from the whole model and the interval of that."""
+        """Return a record per curve and step: the metric on dev, and its change from the unpruned model with an
+        interval.
+        """
         return [step for curve in merged.curves for step in curve_steps(task_of(options.task), curve)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -120,7 +123,9 @@ STUDY = Prune()
 
 
 def order_names(options: PruneOptions) -> list[str]:
-    """The orders of the options, each draw of the random one by itself. Raises InputError where there are none."""
+    """Return the names of the orders in the options, with one name per random order. Raises InputError if there are
+    none.
+    """
     if unknown := [name for name in options.orders if name not in ORDERS]:
         raise InputError(f"A pruning order must be one of {', '.join(ORDERS)}; got {unknown[0]!r}. Choose one of them.")
     if not options.orders or options.steps < 1 or options.random_orders < 1:
@@ -135,7 +140,7 @@ def order_names(options: PruneOptions) -> list[str]:
 
 
 def pruning_headline(rows: Sequence[Row]) -> Headline:
-    """What the first order leaves of the metric where half of the heads are gone."""
+    """Return the headline of a pruning curve: the metric with half of the heads pruned in the first order."""
     steps = PruneStep.among(rows)
     order = steps[0].order
     half = min(picked(steps, order=order), key=lambda step: abs(step.share - 0.5))
@@ -167,7 +172,7 @@ def drawn_curve(
 
 
 def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
-    """A record per step of a curve, the whole model first."""
+    """Return a record per step of a curve, beginning with the unpruned model."""
     metric = metrics_of(task)[0]
     whole = float(effects.counted(metric, curve.gold, curve.plain[None], np.ones((1, len(curve.gold))))[0, 0])
     changes = effects.metric_intervals(metric, curve.gold, curve.plain, curve.changed)
@@ -176,7 +181,7 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
 
 
 def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
-    """All heads, the first to go first; learned: the rows that find the order."""
+    """Return all heads in pruning order. learned: examples that determine the order."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     if name.startswith("random"):

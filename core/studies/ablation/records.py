@@ -51,7 +51,7 @@ SEED_WORDS = {"head": "head's first weights", "rows": "sample of rows", "order":
 
 @dataclass(frozen=True, kw_only=True)
 class SeededRun(Result):
-    """One run of the square: its seeds, its score, its most important heads between spaces."""
+    """One run of the Latin square: its seeds, its score, and its most important heads separated by spaces."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("run",)
     task: str
@@ -71,7 +71,7 @@ class SeededRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSource(Result):
-    """A seed's part in the spread of the scores (seeds.VarianceSource); "rest": what no seed explains."""
+    """The part of the variance of scores that is due to one seed (`VarianceSource`); "rest": the residual."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("source",)
     FIGURE = Figure("share", "share of the spread|{task}|{metric}")
@@ -90,7 +90,7 @@ class SeedSource(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSpread(Result):
-    """Scores over all runs, None where one is undefined; dev_error: standard error that the dev rows leave to one."""
+    """Scores over all runs; None if one is undefined. dev_error: standard error of one score from the dev examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("spread",)
     task: str
@@ -106,7 +106,7 @@ class SeedSpread(Result):
 
     @property
     def ends(self) -> str:
-        """The lowest and the highest score, in points."""
+        """Return a phrase with the lowest and the highest score, in points."""
         if self.least is None or self.most is None:
             return "is undefined in some run"
         return f"ranges from {100 * self.least:.1f} to {100 * self.most:.1f}"
@@ -114,7 +114,7 @@ class SeedSpread(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadOverlap(Result):
-    """Shared most important heads, as a share of `top`, over pairs of runs; by_chance: of two random choices."""
+    """Fraction of the `top` most important heads that pairs of runs share; by_chance: for two random choices."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("overlap",)
     FIGURE = Figure("value", "overlap of the most important heads|{task}")
@@ -132,7 +132,7 @@ class HeadOverlap(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class StableHead(Result):
-    """In how many of n runs a head is among the most important."""
+    """Number of runs, of n, in which a head is among the most important."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     name: str
@@ -147,7 +147,7 @@ class StableHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CrossFittedPart(Result):
-    """A part of the rows, tested by the model that never saw it; baseline: the constant predictor."""
+    """A fold of the examples, evaluated by the model that was not trained on it; baseline: the constant prediction."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("fold",)
     name: str
@@ -166,7 +166,7 @@ class CrossFittedPart(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportantHead(Result):
-    """A head's importance, normalised as asked, and the bare gradient. rank: 1 is the most important."""
+    """Importance of a head, normalised as requested, and the unnormalised gradient. rank: 1 is the most important."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("gradient", "gradient of the loss|{task}")  # `value` may be normalised within each layer
@@ -184,7 +184,7 @@ class ImportantHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RankCorrelation(Result):
-    """Rank correlations over n heads: of importance with another score, or of the changes of two sweeps."""
+    """Rank correlations over n heads: between importance and another score, or between the effects in two ablations."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("correlation",)
     name: str
@@ -197,7 +197,9 @@ class RankCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PruneStep(Result):
-    """One point of a curve: `removed` heads, a share of all, are gone. low, high: of the score, not of its change."""
+    """One point of a pruning curve: the number of `removed` heads and their share of all. low, high: interval of the
+    score, not of its change.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("step",)
     FIGURE = Figure("score", "{metric}, heads removed by {order}", "{share:.0%} of heads")
@@ -220,7 +222,7 @@ class PruneStep(Result):
 
 @dataclass(frozen=True)
 class SharedEffect:
-    """A variant that two sweeps have, and the change of the first metric in each; None where it is undefined."""
+    """An ablation target that two ablations share, and the change of the first metric in each; None if undefined."""
 
     name: str
     this: float | None
@@ -228,7 +230,7 @@ class SharedEffect:
 
 
 def shared_effects(rows: Sequence[Row], others: Sequence[Row]) -> tuple[list[SharedEffect], effects.Agreement]:
-    """The variants that both sweeps have, and the rank correlation of their changes."""
+    """Return the ablation targets that both ablations have, and the rank correlation of their effects."""
     first, second = _shared_effects_changes(rows), _shared_effects_changes(others)
     pairs = [SharedEffect(name, first[name], second[name]) for name in first if name in second]
     columns = [np.array([getattr(pair, side) for pair in pairs], dtype=float) for side in ("this", "other")]
@@ -276,7 +278,9 @@ class Component(Result):
 
 
 def too_few_flips(flipped: int | None, n: int) -> str:
-    """Why no interval of a change of accuracy or F1 is shown; "" where one is. flipped: None of scores."""
+    """Return the reason why no interval of a change of accuracy or F1 is shown; "" if one is shown. flipped: None for
+    scores.
+    """
     if flipped is None or flipped >= FEW_FLIPS:
         return ""
     least = "at least " if not flipped else "about "
@@ -293,9 +297,11 @@ def _changes(record: Result, metrics: Metrics) -> list[Number]:
 
 @dataclass(frozen=True, kw_only=True)
 class AblatedTarget(Component):
-    """What `disable` says of one variant. p: corrected over all; flipped: predictions that changed, mcnemar: its p,
-    both None of scores; value, low, high: the change that ranks, where the variant is a head. Of a cross-fitted sweep
-    folds, its parts, and folds_agree, those in which the change has the sign of the whole."""
+    """Effect of one ablation target in `disable`. p: corrected over all targets; flipped: number of changed
+    predictions, mcnemar: McNemar's p, both None for scores; value, low, high: change of the ranking metric, if the
+    target is a head. In a cross-fitted ablation, folds and folds_agree: number of folds, and of folds whose change has
+    the overall sign.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("variant",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -318,14 +324,15 @@ class AblatedTarget(Component):
     folds_agree: int | None = None
 
     def numbers(self) -> list[Number]:
-        """A head's change by the metric that ranks; of anything else the changes of all metrics."""
+        """Return a head's change of the ranking metric, or for other targets the changes of all metrics."""
         return super().numbers() if self.value is not None else _changes(self, self.metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitHalf(Result):
-    """The variant that is best on one half of the rows: its gain there (chosen) and, with the interval, on the other
-    half (held_out). same: how often both halves choose it."""
+    """The target with the best effect on one half of the examples: its gain there (chosen) and, with an interval, on
+    the other half (held_out). same: how often both halves choose it.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("split half",)
     name: str
@@ -341,14 +348,15 @@ class SplitHalf(Result):
 
     @property
     def gain(self) -> Estimate:
-        """On the other half, with its interval; NaN where it is undefined."""
+        """Return the gain on the other half with its interval; NaN if undefined."""
         return Estimate(float("nan") if self.held_out is None else self.held_out, self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeanOverHeads(Result):
-    """The mean change over all of a sweep's heads: what disabling one drawn at random does. low, high: by a bootstrap
-    of the n rows, which keeps what heads have in common; heads: how many."""
+    """The mean change over all ablated heads, which is the expected effect of ablating a random head. low, high:
+    bootstrap over the n examples, which preserves the dependence between heads; heads: their number.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("mean over heads",)
     FIGURE = Figure("value", "mean change of {metric}|{task}")
@@ -365,14 +373,15 @@ class MeanOverHeads(Result):
 
     @property
     def estimate(self) -> Estimate | None:
-        """The mean with its interval; None where it is undefined."""
+        """Return the mean with its interval; None if undefined."""
         return None if self.value is None else Estimate(self.value, self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorEffect(Result):
-    """A head under one operator: mean change of the loss over n rows, p corrected over all. fit_...: of `constant`,
-    squared errors of the mean, of zero and of the optimal constant."""
+    """Effect of ablating a head by one method: mean change of the loss over n examples, with p corrected over all.
+    fit_...: for `constant`, squared errors of the mean, of zero and of the optimal constant.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("effect",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -396,8 +405,9 @@ class OperatorEffect(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorAgreement(Result):
-    """Whether two operators rank the heads alike: Kendall's tau with its interval, on the same rows, and of an operator
-    with itself on other rows."""
+    """Agreement between the rankings of heads by two ablation methods: Kendall's tau with its interval on the same
+    examples, and of each method with itself on other examples.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("agreement",)
     name: str
@@ -449,8 +459,10 @@ class SequentialTestSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestVerdict(Component):
-    """What a race says of one variant. rows: taken; effect: mean on the clipped loss over these rows, with the interval
-    that holds for all heads and looks together; exact_first, gradient_first: on the rows of the first look."""
+    """Verdict of a sequential test about one target. rows: number of examples used; effect: mean change of the clipped
+    loss, with an interval that holds jointly for all heads and interim analyses; exact_first, gradient_first: on the
+    examples of the first interim analysis.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("verdict",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -476,7 +488,9 @@ class SequentialTestVerdict(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class InterimAnalysis(Result):
-    """One look of a race: variants open before it, those it settled, and how many of them matter."""
+    """One interim analysis of a sequential test: number of undecided targets before it, of those that it decided, and
+    of those that matter.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("look",)
     name: str
@@ -495,7 +509,9 @@ class InterimAnalysis(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Changed(Result):
-    """Predictions under a change. changed_rate: share that changed, with Wilson's interval; p: corrected over all."""
+    """Predictions under a change. changed_rate: fraction of changed predictions, with Wilson's interval; p: corrected
+    over all.
+    """
 
     name: str
     task: str | None = None
@@ -515,7 +531,7 @@ class Changed(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeCut(Changed):
-    """Edges cut in one layer, or (layer None) in all. with_edges: rows that have such edges."""
+    """Edges cut in one layer, or in all layers if layer is None. with_edges: number of examples with such edges."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("cut",)
     edges: str
@@ -552,9 +568,10 @@ class LinkContrast(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeparatorLayer(Changed):
-    """One layer of `separators`, or (layer None) all. ratio: the loss's gradient by attention to separators over that
-    to other tokens; weight_on_separators, norm_on_separators: their share of each, None of norms in runs from before
-    they were measured; separators_of_pieces: their share of the pieces. n: rows."""
+    """Attention to separators in one layer, or in all if layer is None. ratio: gradient of the loss with respect to
+    attention to separators, divided by that to other tokens; weight_on_separators, norm_on_separators: fractions of
+    weight and of norm, None in earlier runs; separators_of_pieces: separators as a fraction of tokens. n: examples.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("layer",)
     layer: int | None
@@ -575,8 +592,9 @@ class SeparatorLayer(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class Patched(Component):
-    """A component patched alone. recovered: the share of the first answer that it brings back, over n pairs; p:
-    corrected; under_floor, not_made: pairs left out."""
+    """A component patched alone. recovered: recovered logit difference over n pairs; p: corrected; under_floor,
+    not_made: pairs that were excluded.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
     FIGURE = Figure("recovered", "share recovered|{task}")
@@ -599,8 +617,9 @@ class Patched(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class Perturbation(Changed):
-    """One kind of change to the input, on the n rows (of all) that it could change. A metric's `full` is of the whole
-    inputs; probability_change: of the predicted class; constant: the best constant prediction's score."""
+    """One perturbation on the n examples to which it applies. `full`: metric on the unperturbed inputs;
+    probability_change: of the predicted class; constant: score of the best constant prediction.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("perturbation", "partial input")
     kind: str
@@ -611,7 +630,7 @@ class Perturbation(Changed):
     note: str | None = None
 
     def numbers(self) -> list[Number]:
-        """The changes of all metrics, and that of the predicted class's probability."""
+        """Return the changes of all metrics, and of the probability of the predicted class."""
         of_class = [self.number(self.probability_change, "change of probability", None, None)]
         return super().numbers() + (of_class if self.probability_change is not None else [])
 
@@ -620,8 +639,9 @@ class Perturbation(Changed):
 
 
 def ablation_headline(rows: Sequence[Row]) -> Headline:
-    """Of an ablation of each head or layer in turn: the largest change of the metric in either direction, and how many
-    changes are significant."""
+    """Return the headline of an ablation: the largest change of the metric in either direction, and the number of
+    significant changes.
+    """
     untouched, variants = Unmodified.among(rows)[0], AblatedTarget.among(rows)
     changes = [(variant, variant.metrics.first.change) for variant in variants]
     told = [(variant, change) for variant, change in changes if change]
@@ -646,17 +666,17 @@ def ablation_headline(rows: Sequence[Row]) -> Headline:
 
 
 def interval_of(change: Estimate, flipped: int | None, n: int) -> str:
-    """The interval of a change in words, or why there is none."""
+    """Return the interval of a change as text, or the reason why there is none."""
     return too_few_flips(flipped, n) or percent(change.low, change.high)
 
 
 def score_of(untouched: Unmodified) -> str:
-    """The untouched model's score, as a baseline."""
+    """Return the score of the unmodified model, as the baseline."""
     return f"unmodified model {100 * defined(untouched.metrics.first.value):.1f}"
 
 
 def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
-    """Of cuts, each with what was cut: which moves the metric furthest."""
+    """Return the headline of a knockout: the kind of edges whose cut changes the metric most."""
     untouched = Unmodified.among(rows)[0]
     changes = [(name, cut.metrics.first.change, cut.flipped) for name, cut in cuts]
     told = [(name, change, flipped) for name, change, flipped in changes if change]
@@ -694,8 +714,9 @@ def _significance(row: Any) -> str:
 
 
 def ablation_table(rows: Sequence[Row]) -> list[Row]:
-    """What a terminal's table shows of a sweep: the untouched model, with nothing where only a variant has something,
-    and the variants."""
+    """Return the terminal table of an ablation: the unmodified model, with empty cells for columns of targets only,
+    then the targets.
+    """
     variants = [_variant_row(variant) for variant in AblatedTarget.among(rows)]
     blank = dict.fromkeys(variants[0] if variants else ())
     untouched = [blank | {"name": model.name} | _scores(model.metrics) for model in Unmodified.among(rows)]
@@ -727,7 +748,9 @@ def _variant_row(variant: AblatedTarget) -> Row:
 
 
 def ablation_sentence(rows: Sequence[Row]) -> str:
-    """What holds after the correction, and what the best variant does on rows that did not choose it."""
+    """Return which effects are significant after correction, and the effect of the best target on examples that did not
+    select it.
+    """
     variants = AblatedTarget.among(rows)
     significant = [variant.name for variant in variants if variant.p < SIGNIFICANT]
     sentence = f"Significant (p < {SIGNIFICANT}, corrected over all): {', '.join(significant) or 'none'}."

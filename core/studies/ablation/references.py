@@ -27,7 +27,7 @@ MEANS = {"class": "class of position", "position": "absolute position", "all": "
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ReferenceOptions(ExampleOptions):
-    """Which checkpoint, on which rows of which task, and where stand-ins come from."""
+    """Options: checkpoint, task, examples, and the source of the outputs that replace those of ablated heads."""
 
     reference: Reference = ROWS
     draws: DrawnRows = DRAWS
@@ -35,7 +35,7 @@ class ReferenceOptions(ExampleOptions):
 
 
 def check(operator: str, options: ReferenceOptions) -> None:
-    """Raises InputError where an operator would have nothing to take from."""
+    """Raise InputError if the ablation method has no reference examples."""
     if operator in ("mean", "resample", "constant") and options.reference < 2:
         raise InputError(
             f'The ablation method "{operator}" needs at least two reference examples; got '
@@ -53,7 +53,9 @@ def check(operator: str, options: ReferenceOptions) -> None:
 
 
 def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[StandInSource | None]":
-    """What stands in, one source a sweep: several for "resample" (one a draw), [None] where the input itself says."""
+    """Return the sources of replacement outputs: one per draw for "resample", [None] if the method needs no reference
+    examples.
+    """
     check(operator, options)
     if operator not in capture.interventions.FROM_REFERENCE:
         return [None]
@@ -68,13 +70,15 @@ def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[S
 
 
 def reference_rows(opened: Opened, options: ReferenceOptions, most: int | None = None) -> list[TaskRow]:
-    """Train rows drawn with the seed, as many as the options say, or `most` where that is less."""
+    """Return training examples sampled with the seed: as many as the options request, at most `most`."""
     limit = options.reference if most is None else min(most, options.reference)
     return read_rows(opened.task, "train", folder=options.data, limit=limit, seed=options.seed)
 
 
 def constants(opened: Opened, options: ReferenceOptions) -> "Fitted":
-    """Every head's optimal constant, fitted once in a worker: it depends on the weights and the options alone."""
+    """Return every head's optimal constant, fitted once per worker, because it depends only on the weights and the
+    options.
+    """
     about = opened.checkpoint
     key = (about.name, about.weights_hash, opened.task.key, options.data, options.seed, options.reference)
     if key not in _FITTED:
@@ -84,7 +88,7 @@ def constants(opened: Opened, options: ReferenceOptions) -> "Fitted":
 
 
 def fit(opened: Opened, rows: list[TaskRow], heads: "Collection[Head] | None" = None) -> "Fitted":
-    """Optimal constants on these rows: of every head, or of some."""
+    """Fit optimal constants on these examples, for every head or for some."""
     return capture.constants.optimal_constants(
         opened.checkpoint, opened.encoded(rows), opened.outputs(rows), steps=STEPS, heads=heads
     )
@@ -94,8 +98,9 @@ _FITTED: dict[tuple[Any, ...], "Fitted"] = {}
 
 
 def expected(logits: "Sequence[Tensor]", *, is_score: bool) -> "Tensor":
-    """Return the expectation over draws of a stand-in: log of mean probabilities, or mean scores; logits if there is
-    one draw."""
+    """Return the expectation over draws of replacement outputs: log of mean probabilities, or mean scores; logits for a
+    single draw.
+    """
     import torch  # 1.3 s of start-up
 
     if len(logits) == 1:

@@ -46,7 +46,7 @@ DRAWS = 1000  # of dev rows, for the standard error of one run's score
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SeedsOptions:
-    """What is fine-tuned how often, and on how many dev rows its heads are weighed."""
+    """Options: what is fine-tuned, how often, and on how many dev examples head importance is computed."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
@@ -72,7 +72,9 @@ class SeedsOptions:
 
 @dataclass(frozen=True)
 class SeedRun:
-    """A run of the square. importance: mean |dL/dxi| on each half of the dev examples. *Shape:* (half, layer, head)."""
+    """A run of the Latin square. importance: mean |dL/dxi| on each half of the dev examples. *Shape:* (half, layer,
+    head).
+    """
 
     seeds: Seeds
     tuned: TunedRun
@@ -96,7 +98,7 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: SeedsOptions) -> list[Unit]:
-        """One unit a run of the square; a sample that is no sample is refused."""
+        """Return one unit per run of the Latin square. Invalid sample sizes are refused."""
         sampled = _sampled(options)
         plain = finetune.FinetuneOptions(
             checkpoint=options.checkpoint,
@@ -110,7 +112,7 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         return [Unit(_key(options, cell), TrainingUnit(seeds=cell), size) for cell in cells]
 
     def run(self, options: SeedsOptions, unit: Unit) -> Done[SeedRuns]:
-        """Train one model, measure it on dev, and weigh its heads on both halves of some dev rows."""
+        """Train one model, evaluate it on dev, and compute head importance on both halves of some dev examples."""
         cell = unit.arguments.seeds
         base, task = studies.worker_cache.get_checkpoint(options.checkpoint), task_of(options.task)
         recipe = replace(Recipe.of(options.preset, options.settings), train_limit=_sampled(options))
@@ -124,11 +126,11 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         return Done(SeedRuns((SeedRun(cell, tuned, weighed),)), provenance(base, row_ids, split="dev"))
 
     def results(self, options: SeedsOptions, merged: SeedRuns) -> list[Result]:
-        """Runs, sources, spread, overlaps and heads."""
+        """Return runs, sources of variance, spread, overlaps and heads."""
         return _Table(options, merged.runs).results()
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        """Which seed has most of the spread, and how many of the most important heads two runs share."""
+        """Return which seed causes most of the variance, and how many of the most important heads two runs share."""
         spread, shared = SeedSpread.among(rows)[0], HeadOverlap.among(rows)[0]
         return Headline(
             (
@@ -198,7 +200,9 @@ class _Table:
         self.about: Any = {"task": self.task.key, "metric": self.metric, "n": len(runs)}
 
     def results(self) -> list[Result]:
-        """What the runs there are can say: sources of a whole square, spread and overlaps of two runs and more."""
+        """Return what the finished runs show: sources of variance if the square is complete, spread and overlaps from
+        two runs on.
+        """
         if len(self.runs) < 2:
             return [*self._runs()]
         return [*self._runs(), *self._sources(), self._spread(), *self._overlaps(), *self._heads()]
@@ -305,7 +309,7 @@ FEWEST_RUNS = 5  # for an interval of what they share
 
 @dataclass(frozen=True)
 class VarianceSource:
-    """One factor's part of the variance of scores, or the residual.
+    """The part of the variance of scores that is due to one factor, or the residual.
 
     The residual has only the first three fields. If all scores are equal, `share` and `deviation` are None.
 
@@ -337,7 +341,7 @@ def square(side: int) -> list[tuple[int, int, int]]:
 
 
 def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource]:
-    """Return the three factors' parts of the variance of the scores, then the residual.
+    """Return the parts of the variance of the scores due to the three factors, then the residual.
 
     scores: in the order of `square`. Raises ValueError if the side is below 3, or the number of scores is wrong.
     """

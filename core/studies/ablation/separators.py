@@ -80,7 +80,7 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
         return units_of(options)
 
     def run(self, options: SeparatorsOptions, unit: Unit) -> Done[Slopes]:
-        """Gradients, weights and predictions of these rows."""
+        """Return gradients, weights and predictions for these examples."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         encodings = opened.encoded(rows)
@@ -104,7 +104,9 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: SeparatorsOptions, merged: Slopes) -> list[Result]:
-        """The baseline; a record per layer with the ratio of gradients and what cutting does; one for all layers."""
+        """Return the baseline, a record per layer with the ratio of gradients and the effect of cutting edges, and one
+        for all layers.
+        """
         task = task_of(options.task)
         before = metrics_before(task, merged.gold, merged.plain)
         changes = prediction_changes(task, merged.gold, merged.plain, merged.changed, seed=options.seed)
@@ -136,8 +138,9 @@ def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float |
 
 
 def gradient_facts(merged: Slopes, layer: int) -> Row:
-    """Mean gradients of a layer and their ratio (of means), and how much of weights and of norms separators have,
-    beside their share of the pieces; intervals over rows."""
+    """Return mean gradients of a layer and their ratio, and the separators' fractions of weight, of norm and of tokens,
+    with intervals over examples.
+    """
     is_finite = np.isfinite(merged.to_separator[layer])
     if not is_finite.any():
         return dict.fromkeys(FACTS)

@@ -140,7 +140,9 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> SequentialTestOptions:
-        """Typed heads are groups. Raises InputError if something else is to be tested with them."""
+        """Read the options; named heads are treated as groups. Raises InputError if another target is requested with
+        them.
+        """
         return super().read(setup.with_groups(given))
 
     def units(self, options: SequentialTestOptions) -> list[Unit]:
@@ -172,7 +174,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         )
 
     def run(self, options: SequentialTestOptions, unit: Unit) -> Done[Taken]:
-        """The effects of one round on some rows."""
+        """Measure the effects of one round on some examples."""
         wanted, opened, all_rows = unit.arguments, setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in wanted.positions]
         variants = setup.targets_of(
@@ -209,8 +211,9 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows], dtype=measured[0].dtype))
 
     def merge(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> Taken:
-        """All rows in the task's order. A row may be in several partials under different variants; of two numbers the
-        later one counts."""
+        """Merge all examples in the order of the task. If an example occurs in several partial results, the later
+        number counts.
+        """
         places = np.unique(np.concatenate([part.rows for part in partials])).astype(int)
         arrays: dict[str, np.ndarray] = {}
         for name in ("gold", "loss", "plain", "changed", "exact", "first_order"):
@@ -303,8 +306,10 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
 
 
 def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow], heads: int) -> Rules:
-    """The rules asked for. The default margin is 5% of what knowing nothing costs, and a row's loss counts up to what
-    knowing nothing costs, or twice a margin above half of that. Raises InputError as `constant_loss`."""
+    """Return the rules of the test. By default, the margin is 5 % of the loss of the best constant prediction, and an
+    example's loss is clipped at that loss, or at twice the margin if the margin is above half of it. Raises InputError
+    like `constant_loss`.
+    """
     nothing = constant_loss(task, np.array([row.label for row in rows]))
     margin = SHARE * nothing if options.margin is None else options.margin
     clip = max(nothing, 2 * margin) if options.clip is None else options.clip
@@ -318,7 +323,7 @@ def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SequentialTestState:
-    """A sequential test at some point. rows: all of the task; taken: what was measured of them."""
+    """State of a sequential test. rows: all examples of the task; taken: measurements so far."""
 
     options: SequentialTestOptions
     task: Task
@@ -327,7 +332,7 @@ class SequentialTestState:
 
     @cached_property
     def variants(self) -> list[AblationTarget]:
-        """What is tested, in the order of the heads."""
+        """Return the ablation targets, in the order of the heads."""
         taken = self.taken
         return targets_of(self.options.what, self.options.heads, taken.layers, taken.heads, taken.attending)
 
@@ -338,7 +343,9 @@ class SequentialTestState:
 
     @cached_property
     def costs(self) -> np.ndarray:
-        """What a row's effect of each variant costs, in passes of a row; the untouched pass is left out."""
+        """Return the cost of each target's effect on one example, in forward passes; the pass of the unmodified model
+        is not included.
+        """
         layers = self.taken.layers
         return np.array([
             capture.sweeping.cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants
@@ -346,12 +353,12 @@ class SequentialTestState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Exact effects on the clipped loss in the order of the draw [variant, row]; NaN where not taken."""
+        """Return exact effects on the clipped loss in sampling order [target, row]; NaN if not measured."""
         return self._drawn(clipped(self.taken.loss, self.taken.exact, self.rules.clip))
 
     @cached_property
     def first_order(self) -> np.ndarray:
-        """First-order effects in the order of the draw [variant, row]; NaN where not taken."""
+        """Return first-order effects in sampling order [target, row]; NaN if not measured."""
         return self._drawn(self.taken.first_order)
 
     def _drawn(self, effects: np.ndarray) -> np.ndarray:
@@ -361,7 +368,7 @@ class SequentialTestState:
 
     @property
     def has_begun(self) -> bool:
-        """Whether all rows of the first interim analysis are measured."""
+        """Return whether all examples of the first interim analysis have been measured."""
         first = self.rules.first
         return bool(np.isfinite(self.exact[:, :first]).all() and np.isfinite(self.first_order[:, :first]).all())
 
@@ -383,8 +390,9 @@ class SequentialTestState:
 
     @cached_property
     def left(self) -> tuple[np.ndarray, np.ndarray]:
-        """Variants that matter, and the places of rows that some of them lack; none where the metric is not wanted of
-        them."""
+        """Return the targets that matter, and the positions of examples on which some of them have not been measured;
+        empty if the metric is not requested.
+        """
         matter = np.flatnonzero([verdict == "matters" for verdict in self.standings.verdicts])
         if not self.options.survivors or not len(matter):
             return matter[:0], matter[:0]
@@ -396,12 +404,12 @@ class SequentialTestState:
 
 
 def state_of(options: SequentialTestOptions, taken: Taken) -> SequentialTestState:
-    """The state of a test after what was measured so far."""
+    """Return the state of a test after the measurements so far."""
     return SequentialTestState(options, task_of(options.task), setup.rows_of(options), taken)
 
 
 def left_over(summary: SequentialTestSummary) -> str:
-    """ "1 does not, 30 are undecided": ablations that do not matter, and those that the data do not decide."""
+    """Return text such as "1 does not, 30 are undecided": targets that do not matter, and undecided ones."""
     do, are = ("does" if summary.does_not_matter == 1 else "do"), ("is" if summary.open == 1 else "are")
     return f"{summary.does_not_matter} {do} not, {summary.open} {are} undecided"
 
@@ -469,7 +477,7 @@ def _metrics(state: SequentialTestState) -> dict[int, list[Metric]]:
 
 
 def verdict_sentence(summary: SequentialTestSummary) -> str:
-    """The result of a test in sentences, with what it took and what the gradient alone would say."""
+    """Return the result of a test in sentences, with the number of examples used and the verdicts by gradient alone."""
     futile = (
         f" ({summary.hopeless} of them stopped for futility: with all examples, the chance of a verdict is below "
         f"{HOPELESS:.0%})"

@@ -59,7 +59,7 @@ TARGETS = ("heads", "layers", "all-but-one", "groups", "duplicates", *WHOLE)
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ExampleOptions:
-    """Which checkpoint, on which rows of which task."""
+    """Options: checkpoint, task and examples."""
 
     checkpoint: Classifier
     task: TaskName = "sst2"
@@ -71,14 +71,14 @@ class ExampleOptions:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class AblationOptions(ExampleOptions):
-    """Which checkpoint, on which rows of which task, and in which precision it runs."""
+    """Options: checkpoint, task, examples and number format."""
 
     dtype: Dtype = "float32"
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A classifier, its task, and which label of the task each of its outputs means."""
+    """A classifier, its task, and the task label of each of its outputs."""
 
     checkpoint: "Checkpoint"
     task: Task
@@ -91,24 +91,26 @@ class Opened:
         return np.array(self.order)[logits.argmax(-1).numpy()]
 
     def outputs(self, rows: Sequence[TaskRow]) -> list[int | float]:
-        """Gold labels as numbers of the checkpoint's outputs (scores stay)."""
+        """Return gold labels as indices of the checkpoint's outputs; scores are unchanged."""
         return [row.label if self.task.is_score else list(self.order).index(int(row.label)) for row in rows]
 
     def encoded(self, rows: Sequence[TaskRow]) -> "list[Encoding]":
-        """The rows as the checkpoint reads them."""
+        """Return the encoded examples."""
         return [self.checkpoint.encode(row.text, row.pair) for row in rows]
 
 
 def opened(options: ExampleOptions) -> Opened:
-    """The classifier of the options, which this worker keeps for its next unit; in float32, a sweep's dtype is that of
-    its own layers. Raises CheckpointError."""
+    """Return the classifier of the options in float32, cached in this worker.
+
+    The dtype of an ablation applies only to the layers that it recomputes. Raises CheckpointError.
+    """
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))
 
 
 def rows_of(options: ExampleOptions, split: str | None = None, limit: int | None = None) -> list[TaskRow]:
-    """The task's rows that the options name."""
+    """Return the task's examples that the options select."""
     limit = options.limit if limit is None else limit
     if limit is not None and limit < 2:
         raise InputError(f"The number of examples must be at least two; got {limit}. Raise the limit.")
@@ -161,7 +163,7 @@ class AblationTarget:
         return frozenset((*self.heads, *self.parts))
 
     def facts(self) -> "TargetFields":
-        """The variant as fields of a record; those of near-duplicates where it is one."""
+        """Return the target as fields of a record, including those of near-duplicates if it has them."""
         variant_facts = TargetFields(name=self.name, layer=self.layer, head=self.head, heads=group_name(self.heads))
         if self.parts:
             variant_facts["parts"] = group_name(self.parts)
@@ -171,7 +173,9 @@ class AblationTarget:
 
 
 class TargetFields(TypedDict, total=False):
-    """What a record says of a variant; `parts`, and those of near-duplicates, where it has them."""
+    """Fields of a record that describe an ablation target, including `parts` and those of near-duplicates if it has
+    them.
+    """
 
     name: Required[str]
     layer: Required[int | None]
@@ -184,7 +188,9 @@ class TargetFields(TypedDict, total=False):
 
 
 def groups_of(text: str) -> list[tuple[Component, ...]]:
-    """Read "L1H2,L7H6; L4H1,L2-attention": groups between semicolons, heads and blocks between commas."""
+    """Parse text such as "L1H2,L7H6; L4H1,L2-attention": semicolons separate groups, commas separate heads and
+    sublayers.
+    """
     groups = [tuple(dict.fromkeys(parse_components(part))) for part in text.split(";") if part.strip()]
     if not groups or not all(groups):
         raise InputError(f'Groups of heads must be written like "L1H2,L7H6; L4H1"; got "{text[:60]}". Correct them.')
@@ -206,14 +212,14 @@ def head_groups_of(text: str) -> list[tuple[Head, ...]]:
 
 
 def has_parts(what: str, heads: str) -> bool:
-    """Whether blocks or layers are among what is changed; they are taken out whole, under the operator "zero"."""
+    """Return whether a target includes sublayers or layers, which can only be ablated by "zero"."""
     if what != "groups":
         return what in WHOLE
     return any(isinstance(component, LayerBlock) for group in groups_of(heads) for component in group)
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Given options; heads that are named are groups. Raises InputError where something else is asked for too."""
+    """Return the options with named heads as groups. Raises InputError if another target is requested too."""
     what = given.get("what", "heads")
     if not given.get("heads"):
         return given
@@ -226,7 +232,7 @@ def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def group_name(heads: Sequence[Component]) -> str:
-    """A group's heads, blocks and layers as they are typed."""
+    """Return the heads, sublayers and layers of a group as a user types them."""
     return ",".join(str(head) for head in heads)
 
 

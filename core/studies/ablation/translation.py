@@ -46,7 +46,7 @@ _FORM = "A line of a translation file must be source, tab, target, and optionall
 
 @dataclass(frozen=True)
 class Translation:
-    """A row of a translation file.
+    """One example of a translation file.
 
     Attributes:
         links: zero-based (source word, target word), for words separated by spaces; empty if unknown.
@@ -60,7 +60,7 @@ class Translation:
 
     @property
     def id(self) -> str:
-        """ID of the row in its file."""
+        """ID of the example in its file."""
         return f"line-{self.number}"
 
 
@@ -110,7 +110,9 @@ COLUMNS = {"encoder": "Enc-Enc", "cross": "Enc-Dec", "decoder": "Dec-Dec"}  # Mi
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TranslationOptions:
-    """Which checkpoint on which rows. data: a file of rows (source, target, links); train: another, for orders."""
+    """Options: checkpoint and examples. data: file of examples (source, target, alignment); train: another file, for
+    pruning orders.
+    """
 
     checkpoint: Checkpoint = "atlas-translator"
     what: Annotated[
@@ -153,14 +155,14 @@ class TranslationMeasurement:
 
 @dataclass(frozen=True)
 class TranslationPartial:
-    """The measurements, as partial results are added up."""
+    """The measurements in a form that can be merged."""
 
     seen: tuple[TranslationMeasurement, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnmodifiedTranslation(Result):
-    """The model as it is: shares of rows that are exact and of tokens that are right."""
+    """The unmodified model: fraction of exact translations and of correct tokens."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
     name: str
@@ -183,7 +185,9 @@ class TranslationHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ZeroedHead(TranslationHead):
-    """A head zeroed: the change of exact rows (value), of tokens, and rows that flipped. p: corrected over heads."""
+    """Effect of zeroing a head: change of exact translations (value), of tokens, and number of changed translations. p:
+    corrected over heads.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("zeroed",)
     FIGURE = Figure("value", "change of exact rows", "{name}")
@@ -207,7 +211,7 @@ class ImportantTranslationHead(TranslationHead):
 
 @dataclass(frozen=True, kw_only=True)
 class PrunedColumn(Result):
-    """`removed` heads of one column are gone, a share of its heads. change, low, high: of exact rows."""
+    """Pruning step of one stack: `removed` of its heads are pruned. change, low, high: of exact translations."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("pruned",)
     column: str
@@ -224,8 +228,9 @@ class PrunedColumn(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AlignedHead(TranslationHead):
-    """How often a cross head's largest weight is on the aligned word, over n sentences; beside it the guess from
-    positions (baseline) and what it has more (above). best: the head that was right most often on train rows."""
+    """How often a cross-attention head's largest weight is on the aligned word, over n sentences; baseline: best guess
+    from positions; above: difference. best: head with the highest accuracy on training examples.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("alignment",)
     FIGURE = Figure("value", "alignment", "{name}")
@@ -242,7 +247,7 @@ class AlignedHead(TranslationHead):
 
 
 class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
-    """Zero, weigh and prune the heads of an encoder-decoder, and compare cross-attention with word alignments."""
+    """Zero, rank and prune the heads of an encoder-decoder, and compare cross-attention with word alignments."""
 
     name, options, partial, arguments = "translation", TranslationOptions, TranslationPartial, NamedUnit
     kinds = (UnmodifiedTranslation, ZeroedHead, ImportantTranslationHead, PrunedColumn, AlignedHead)
@@ -276,7 +281,7 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         )
 
     def results(self, options: TranslationOptions, merged: TranslationPartial) -> list[Result]:
-        """The untouched model, then a row per head or step of each measurement."""
+        """Return the unmodified model, then a row per head or step of each measurement."""
         made = {"sweep": _swept, "importance": _important, "prune": _pruned, "align": _aligned}
         return [result for measurement in merged.seen for result in made[measurement.what](measurement, options.seed)]
 

@@ -24,25 +24,25 @@ T = TypeVar("T", bound=Sums)
 
 
 class Attending(Study[A, Pieces[T]], Generic[A, T]):
-    """A study whose units are chunks of rows, and whose partial results are sums over them."""
+    """A study whose units are chunks of inputs, and whose partial results are sums over them."""
 
     arguments = ChunkUnit
     looks_at_maps = True
 
     def measure(self, options: A, checkpoint: Any) -> "Measurement":
-        """The study's measurement on one checkpoint."""
+        """Return the measurement of this study for one checkpoint."""
         raise NotImplementedError
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Show these inputs to the study's measurement: one forward pass, unless a study says otherwise."""
+        """Run the measurement on these inputs, in one forward pass unless a study overrides this."""
         studies.attention.passes.observe(checkpoint, pipeline, inputs, [measure])
 
     def scores(self, options: A, sums: T) -> Sequence[Result]:
-        """What the sums of one checkpoint and task say."""
+        """Return the scores of one checkpoint and task from its sums."""
         raise NotImplementedError
 
     def read(self, given: Mapping[str, Any]) -> A:
-        """Typed texts take the place of tasks."""
+        """Read the options; typed texts replace tasks."""
         return super().read({**given, "tasks": []} if given.get("texts") else given)
 
     def units(self, options: A) -> list[Unit]:
@@ -50,7 +50,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 
     def run(self, options: A, unit: Unit) -> Done[Pieces[T]]:
-        """The sums of one unit's inputs."""
+        """Return the sums over the inputs of one unit."""
         chunk: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.inputs)[chunk.start : chunk.stop]
@@ -64,14 +64,16 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return Pieces((measure.sums(at),))
 
     def after(self, options: A, measure: Any, start: int) -> None:
-        """What else is measured after the rows of a chunk, which begins at `start`. Nothing, unless a study says so."""
+        """Return further measurements after the inputs of a chunk that begins at `start`; none unless a study overrides
+        this.
+        """
 
     def results(self, options: A, merged: Pieces[T]) -> Sequence[Result]:
-        """One a head and statistic, by checkpoint and task."""
+        """Return one record per head and statistic, by checkpoint and task."""
         return [score for sums in merged.pieces for score in self.scores(options, sums)]
 
     def measured_now(self, options: A, checkpoint: Any, open_pipeline: Callable[[str | None], Any]) -> list[Row]:
-        """Rows of the options' texts, at once, with what is already open. Raises InputError."""
+        """Return the rows for the texts in the options, computed at once with an open checkpoint. Raises InputError."""
         measure = self.measure(options, checkpoint)
         pipeline = open_pipeline(options.pipeline) if measure.tags else None
         self.observe(measure, checkpoint, pipeline, sources(options, PASTED))
@@ -79,13 +81,15 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
 
 def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:
-    """A score of these sums: of no head yet, or where there is no number a `note` why."""
+    """Return a score of these sums that is not yet assigned to a head, or has a `note` that explains why there is no
+    number.
+    """
     score = kind(checkpoint=sums.at.checkpoint, task=sums.at.task, statistic=statistic, feature=feature)
     return replace(score, n=0, note=note) if note else score
 
 
 def at_head(score: S, value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> S:
-    """The score of one head, with its interval, which goes up to `most`: 1 of a share."""
+    """Return the score of one head with its interval, whose upper limit is at most `most` (1 for a fraction)."""
     number, low, high = ends(value, layer, head, most=most)
     return replace(score, layer=layer, head=head, value=number, low=low, high=high, n=int(value.n[0]))
 
@@ -99,7 +103,7 @@ def of_heads(
     *,
     otherwise: str,
 ) -> list[S]:
-    """The scores of all heads; where no input has any, one without a head that says `otherwise`."""
+    """Return the scores of all heads, or a score without a head and with the note `otherwise` if no input has any."""
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)
@@ -107,14 +111,14 @@ def of_heads(
 
 
 def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) -> S:
-    """The head's score with what it is beyond its baseline."""
+    """Return the head's score with the difference from its baseline."""
     above, low, high = ends(effect, layer, head)
     baseline = None if score.value is None else score.value - above
     return replace(score, baseline=baseline, effect=above, effect_low=low, effect_high=high)
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """The head's score with its contrast, where there is one."""
+    """Return the head's score with its contrast, if there is one."""
     if contrast is None:
         return score
     value, low, high = ends(contrast, layer, head)
@@ -122,7 +126,7 @@ def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head:
 
 
 def ends(value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> tuple[float, float, float]:
-    """The value of one head, and the low and high end of its interval, which goes up to `most`: 1 of a share."""
+    """Return the value of one head and the limits of its interval, which are at most `most` (1 for a fraction)."""
     return (
         float(value.value[layer, head, 0]),
         float(value.low[layer, head, 0]),

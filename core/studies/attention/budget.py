@@ -37,13 +37,15 @@ WITHOUT = "none"  # the pipeline that is none
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class BudgetOptions(AttendingOptions):
-    """Which inputs are looked at. pipeline: "none" leaves syntax out, for languages without a parser."""
+    """Options: which inputs are measured. pipeline: "none" omits syntax, for languages without a parser."""
 
     pipeline: Pipeline = None
 
 
 class Budget(Attending[BudgetOptions, BudgetSums]):
-    """Where each head's attention goes: [CLS], [SEP], neighbours, syntax, other words, as shares that add up to 1."""
+    """Measure how each head's attention is divided between [CLS], [SEP], neighbours, syntax and other words; the shares
+    sum to 1.
+    """
 
     name, options, partial = "budget", BudgetOptions, Pieces[BudgetSums]
     question = "Where does each head's attention go?"
@@ -64,7 +66,7 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
         return studies.attention.measures.BudgetMeasure(checkpoint, syntax=options.pipeline != WITHOUT)
 
     def scores(self, options: BudgetOptions, sums: BudgetSums) -> list[BudgetScore]:
-        """Every category of both budgets, then what is contested."""
+        """Return the scores of every category in both budgets, then of contested categories."""
         layout, whole, scores = scoring.budget, sums.means.result(), []
         left_out = {"next"} if sums.causal else set()
         left_out |= set() if sums.syntax else set(SYNTAX)

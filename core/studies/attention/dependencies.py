@@ -48,7 +48,9 @@ SPLITS = ("dev", "test")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DependenciesOptions:
-    """Which heads are asked, on which treebank. limit: most sentences of each part, from its beginning."""
+    """Options: which checkpoint, on which treebank. limit: largest number of sentences per split,
+    from its beginning.
+    """
 
     checkpoint: Checkpoint = "atlas-encoder"
     treebank: Annotated[
@@ -67,7 +69,7 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
     kinds = (DependencyScore,)
 
     def units(self, options: DependenciesOptions) -> list[Unit]:
-        """Chunks of gold sentences, of dev (where heads are chosen) and of test (where they are scored)."""
+        """Return chunks of gold sentences from dev (to choose heads) and test (to score them)."""
         all_units = []
         for part in SPLITS:
             all_sentences = sentences(options, part)
@@ -80,7 +82,7 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         return all_units
 
     def run(self, options: DependenciesOptions, unit: Unit) -> Done[Pieces[RelationSums]]:
-        """The sums of one unit's sentences."""
+        """Return the sums over the sentences of one unit."""
         at: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
         batch = sentences(options, at.inputs)[at.start : at.stop]
@@ -98,7 +100,7 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         )
 
     def results(self, options: DependenciesOptions, merged: Pieces[RelationSums]) -> list[DependencyScore]:
-        """One a relation and direction; none while a part has not been looked at."""
+        """Return one record per relation and direction; none until both splits have been measured."""
         parts = {sums.at.checkpoint: sums for sums in merged.pieces}
         if set(parts) != set(SPLITS):
             return []
@@ -158,12 +160,14 @@ def _relations() -> list[Relation]:
 
 
 def sentences(options: DependenciesOptions, part: str) -> list[GoldSentence]:
-    """The sentences of a part, at most `limit` from its beginning."""
+    """Return the sentences of a split, at most `limit` from its beginning."""
     return read_conllu(file_of(options.treebank, part), options.limit)
 
 
 def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int]]:
-    """(dependent, governor) of every word with this label or a subtype of it; ALL: of every label but SKIPPED."""
+    """Return (dependent, governor) of every word with this label or a subtype of it; for ALL, of every label except
+    SKIPPED.
+    """
     return [
         (k, word.head)
         for k, word in enumerate(words)
@@ -173,7 +177,9 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """With contrast and p of its head: that it looks along the links more than distance and kinds of words explain."""
+    """Return the score with the contrast and p of its head: whether it attends along the links more than distance and
+    word classes predict.
+    """
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head
@@ -188,7 +194,7 @@ def best_of_dev(
     dev_distances: "Counter[int]",
     test_distances: "Counter[int]",
 ) -> DependencyScore:
-    """The score of the best head of dev on test, beside the best distance of dev on test."""
+    """Return the test score of the head that is best on dev, and of the fixed distance that is best on dev."""
     if not on_dev.n[0] or not on_test.n[0]:
         return replace(score, n=int(on_test.n[0]), note="too few links of this label")
     accuracies = on_dev.value[..., 0]

@@ -56,7 +56,9 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
     gives = "effective attention"
 
     def units(self, options: EffectiveOptions) -> list[Unit]:
-        """Smaller chunks than other studies': every head needs a singular value decomposition."""
+        """Return units that are smaller than those of other studies, because every head needs a singular value
+        decomposition.
+        """
         all_units = []
         for unit in super().units(options):
             whole: ChunkUnit = unit.arguments
@@ -67,7 +69,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         return all_units
 
     def measure(self, options: EffectiveOptions, checkpoint: Any) -> "EffectiveMeasure":
-        """Both kinds of attention on one checkpoint."""
+        """Return the measurement of raw and effective attention on one checkpoint."""
         return studies.attention.measures.EffectiveMeasure(checkpoint)
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
@@ -75,7 +77,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         measure.measure(studies.attention.passes.prepare(checkpoint, None, inputs))
 
     def scores(self, options: EffectiveOptions, sums: EffectiveSums) -> list[Result]:
-        """Every kind and token type, r, and r by length."""
+        """Return scores for both kinds of attention and every token type, r, and r by input length."""
         whole, scores = sums.means.result(), list[Result]()
         named: list[tuple[str, str | None]] = [
             (kind, kind_type) for kind in studies.attention.measures.KINDS for kind_type in TYPES

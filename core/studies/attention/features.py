@@ -59,7 +59,7 @@ FeatureNames = Annotated[
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FeaturesOptions(AttendingOptions):
-    """Which features are looked for, in which inputs."""
+    """Options: which features are measured, on which inputs."""
 
     compare: Annotated[
         str | None,
@@ -81,7 +81,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
     gives = "attention to features"
 
     def units(self, options: FeaturesOptions) -> list[Unit]:
-        """Chunks of rows; wrong features are refused before anything runs."""
+        """Return chunks of inputs. Unknown features are refused before anything runs."""
         if not options.features:
             raise InputError("At least one feature must be given; got none. Name one, such as noun.")
         for name in options.features:
@@ -89,7 +89,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
         return super().units(options)
 
     def measure(self, options: FeaturesOptions, checkpoint: Any) -> "FeatureMeasure":
-        """Attention to the features on one checkpoint."""
+        """Return the measurement of attention to the features on one checkpoint."""
         return studies.attention.measures.FeatureMeasure(checkpoint, options.features, seed=options.seed)
 
     def scores(self, options: FeaturesOptions, sums: FeatureSums) -> list[Score]:
@@ -97,7 +97,9 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
         return scores_of(sums)
 
     def results(self, options: FeaturesOptions, merged: Pieces[FeatureSums]) -> list[Result]:
-        """One a head and statistic, by checkpoint and task; then the differences of two checkpoints."""
+        """Return one record per head and statistic, by checkpoint and task, then the differences between two
+        checkpoints.
+        """
         by_place = {(sums.at.checkpoint, sums.at.task): sums for sums in merged.pieces}
         scores = list(super().results(options, merged))
         first, second = options.checkpoint, options.compare
@@ -134,7 +136,7 @@ STUDY = Features()
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:
-    """One a head, feature and definition; one without a head where no input has the feature."""
+    """Return one score per head, feature and definition, or one without a head if no input has the feature."""
     observer, scores = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():
@@ -157,7 +159,9 @@ def scores_of(sums: FeatureSums) -> list[Score]:
 
 
 def difference_scores(first: FeatureSums, second: FeatureSums) -> list[Score]:
-    """First checkpoint less second, paired by input, with a two-sided p; none where the shapes differ."""
+    """Return scores of the first checkpoint minus the second, paired by input, with a two-sided p; none if the shapes
+    differ.
+    """
     if first.means.sums.shape != second.means.sums.shape:
         return []
     scores = []

@@ -24,7 +24,7 @@ ENDS, DECILES = 3, range(10, 100, 10)
 
 @dataclass(frozen=True)
 class Chosen:
-    """An input of a gallery. input: its place among all; where: "highest 1", "90 %", ... "lowest 1"."""
+    """An input in a gallery. input: its index among all inputs; where: "highest 1", "90 %", ... "lowest 1"."""
 
     input: int
     where: str
@@ -32,7 +32,7 @@ class Chosen:
 
 
 class InputScores:
-    """Observer: one score of every head on every input [input, layer, head], float32; NaN where it has none."""
+    """Observer of one score of every head on every input [input, layer, head], float32; NaN if undefined."""
 
     def __init__(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore):
         if score.of is None:
@@ -49,7 +49,7 @@ class InputScores:
         self.values = np.full(shape, np.nan, dtype=np.float32)
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        """One layer's maps of one batch."""
+        """Process one layer's maps of one batch."""
         maps = MapBatch(weights, [self.places[k] for k in inputs], self.causal)
         self.values[inputs, layer] = self.of(maps).float().cpu().numpy()
 

@@ -30,7 +30,7 @@ def _pairs(given: Any) -> Any:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class AttendingOptions:
-    """Which inputs a checkpoint looks at. compare: a second checkpoint, whose rows are given too."""
+    """Options: the inputs of a checkpoint. compare: a second checkpoint, whose rows are also returned."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     compare: str | None = None
@@ -54,8 +54,9 @@ class AttendingOptions:
 
 @dataclass(frozen=True)
 class SourceText:
-    """An input before it meets a checkpoint. number: its place among all inputs of its task. windows: running text,
-    which is as many inputs as the checkpoint needs for it."""
+    """An input before it is encoded. number: its index among all inputs of its task. windows: whether it is running
+    text, which is split into as many inputs as the checkpoint needs.
+    """
 
     number: int
     row_id: str
@@ -76,7 +77,7 @@ def pair_of(line: str) -> str | tuple[str, str]:
 
 
 def sources(options: AttendingOptions, task: str) -> list[SourceText]:
-    """The inputs of one task, or the pasted ones, in order."""
+    """Return the inputs of one task, or the typed texts, in order."""
     if task == PASTED:
         pairs = [(text, None) if isinstance(text, str) else (text[0], text[1] or None) for text in options.texts]
         return [SourceText(k, f"text-{k}", text, pair) for k, (text, pair) in enumerate(pairs)]
@@ -87,7 +88,9 @@ def sources(options: AttendingOptions, task: str) -> list[SourceText]:
 
 
 def chunks(options: AttendingOptions) -> list[tuple[ChunkUnit, int]]:
-    """Chunks of rows of every checkpoint and task, with their sizes in about tokens. Raises InputError."""
+    """Return chunks of inputs for every checkpoint and task, with their approximate sizes in
+    tokens. Raises InputError.
+    """
     if options.limit is not None and options.limit < 1:
         raise InputError(f"The number of inputs must be at least 1; got a limit of {options.limit}. Raise the limit.")
     all_chunks = []

@@ -45,9 +45,10 @@ from .passes import Prepared
 
 @dataclass(frozen=True)
 class TaggedPieces:
-    """What each position of an input is. carried: whether it carries the feature; kinds: number of the kind of its word
-    (part of speech, uninflected tag, first in its sentence); spellings: number of its word, ignoring case. -1 without a
-    word."""
+    """Annotations of the positions of an input. carried: whether the position has the feature; kinds: number of the
+    kind of its word (part of speech, uninflected tag, first in its sentence); spellings: number of its word, ignoring
+    case; -1 without a word.
+    """
 
     carried: Bool[np.ndarray, "feature key"]
     kinds: Int[np.ndarray, " key"]
@@ -55,7 +56,7 @@ class TaggedPieces:
 
 
 class FeatureFinder:
-    """Finds features in inputs; what a word of certain tags carries is remembered."""
+    """Finds features in inputs, and caches the features of words by their tags."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self.features = tuple(features)
@@ -66,7 +67,7 @@ class FeatureFinder:
         self._carried = np.zeros((1, len(self.features)), dtype=bool)
 
     def find(self, ready: Prepared) -> TaggedPieces:
-        """What the positions of a tagged input carry: a piece is a word's where they share characters."""
+        """Return the annotations of a tagged input; a token belongs to a word if they share characters."""
         length, spelled = len(ready.encoding), dict[str, int]()
         tags, spellings = [-1] * length, [-1] * length
         joined: list[tuple[int, int]] = []  # pieces of two words carry what both do
@@ -122,7 +123,7 @@ KINDS = ("raw", "effective")
 
 
 def classifying(encoding: Encoding, *, causal: bool) -> int:
-    """The position that classifiers read: [CLS] of encoders, the last token of decoders."""
+    """Return the position that classifiers use: [CLS] in encoders, the last token in decoders."""
     return len(encoding) - 1 if causal else encoding.first or 0
 
 
@@ -130,7 +131,7 @@ def classifying(encoding: Encoding, *, causal: bool) -> int:
 
 
 class FeatureMeasure:
-    """Attention to features on one checkpoint."""
+    """Measurement of attention to features on one checkpoint."""
 
     tags = True
 
@@ -163,13 +164,13 @@ class FeatureMeasure:
         return Marked(found.carried, ready.encoding.ordinary, kinds, at, (self.seed, ready.number))
 
     def sums(self, at: InputOffset) -> FeatureSums:
-        """The sums over all inputs so far; at: which inputs they are of."""
+        """Return the sums over all inputs so far. at: which inputs they cover."""
         means, names = self.attention.means, tuple(feature.name for feature in self.features)
         return FeatureSums(at, *means.sums.shape[1:3], self.causal, means, names, attending=self.attending)
 
 
 def features_again(sums: FeatureSums) -> FeatureAttention:
-    """The observer that saw these sums, for its results."""
+    """Return an observer with these sums, to compute its results."""
     attention = FeatureAttention(sums.layers, sums.heads, sums.features, causal=sums.causal)
     sums.means.widen(attention.means.sums.shape[-1])  # of a job from before contrasts were measured
     attention.means = sums.means
@@ -180,7 +181,9 @@ def features_again(sums: FeatureSums) -> FeatureAttention:
 
 
 class BudgetMeasure:
-    """Attention budgets on one checkpoint. syntax: whether a language pipeline tags and parses the texts."""
+    """Measurement of attention budgets on one checkpoint. syntax: whether a language pipeline tags and parses the
+    texts.
+    """
 
     def __init__(self, checkpoint: Checkpoint, *, syntax: bool):
         self.causal, self.attending, self.tags = checkpoint.causal, checkpoint.attending, syntax
@@ -189,7 +192,7 @@ class BudgetMeasure:
         )
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Say what the positions of each input are."""
+        """Annotate the positions of each input."""
         tokens = [self._tokens(ready) for ready in inputs]
         return [self.attention.take(tokens, [ready.number for ready in inputs])]
 
@@ -222,7 +225,7 @@ class BudgetMeasure:
         )
 
     def sums(self, at: InputOffset) -> BudgetSums:
-        """The sums over all inputs so far; at: which inputs they are of."""
+        """Return the sums over all inputs so far. at: which inputs they cover."""
         means = self.attention.means
         return BudgetSums(at, *means.sums.shape[1:3], self.causal, means, self.tags, attending=self.attending)
 
@@ -231,7 +234,7 @@ class BudgetMeasure:
 
 
 class RelationMeasure:
-    """Attention along links on one checkpoint."""
+    """Measurement of attention along links on one checkpoint."""
 
     tags = True
 
@@ -246,7 +249,7 @@ class RelationMeasure:
         )
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Find the links of the tagged words."""
+        """Find the links between tagged words."""
         linked = []
         for ready in inputs:
             words = [tagged.words for tagged in ready.tagged]
@@ -260,7 +263,7 @@ class RelationMeasure:
         return [self.attention.take(linked, [ready.number for ready in inputs])]
 
     def sums(self, at: InputOffset) -> RelationSums:
-        """The sums over all inputs so far, and links by distance; at: which inputs they are of."""
+        """Return the sums over all inputs so far, and links by distance. at: which inputs they cover."""
         attention, names = self.attention, tuple(relation.name for relation in self.relations)
         distances = tuple(dict(counter) for counter in attention.distances)
         shape = attention.means.sums.shape[1:3]
@@ -268,7 +271,7 @@ class RelationMeasure:
 
 
 def relations_again(sums: RelationSums, relations: Sequence[Relation]) -> RelationAttention:
-    """The observer that saw these sums of these relations, for its results."""
+    """Return an observer with these sums of these relations, to compute its results."""
     names, across = [relation.name for relation in relations], [relation.across for relation in relations]
     attention = RelationAttention(sums.layers, sums.heads, names, across=across, causal=sums.causal)
     sums.means.widen(attention.means.sums.shape[-1], blocks=2 * len(names))  # of a job from before all were measured
@@ -326,7 +329,7 @@ def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[i
 
 
 class StatisticsMeasure:
-    """Head statistics and distances between heads on one checkpoint."""
+    """Measurement of head statistics and distances between heads on one checkpoint."""
 
     tags = False
 
@@ -337,11 +340,11 @@ class StatisticsMeasure:
         self.distances = HeadDistances(layers, heads, self.attending, queries=queries, seed=seed)
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Say where each input's special tokens are."""
+        """Find the special tokens of each input."""
         return [self.statistics_of(inputs), self.distances.take([ready.number for ready in inputs])]
 
     def statistics_of(self, inputs: Sequence[Prepared]) -> HeadStatistics:
-        """The statistics alone, made ready for these inputs."""
+        """Return the statistics alone, prepared for these inputs."""
         places = [
             SpecialPositions(
                 ready.encoding.first or 0, ready.encoding.separators, classifying(ready.encoding, causal=self.causal)
@@ -351,7 +354,7 @@ class StatisticsMeasure:
         return self.statistics.take(places, [ready.number for ready in inputs])
 
     def sums(self, at: InputOffset) -> StatisticsSums:
-        """The sums over all inputs so far; at: which inputs they are of."""
+        """Return the sums over all inputs so far. at: which inputs they cover."""
         means, distances = self.statistics.means, self.distances
         shape = means.sums.shape[1:3]
         return StatisticsSums(
@@ -367,7 +370,7 @@ def distances_again(sums: StatisticsSums) -> HeadDistances:
 
 
 class PatternMeasure:
-    """Distances between heads, and their mean patterns, on one checkpoint."""
+    """Measurement of distances between heads, and of their mean patterns, on one checkpoint."""
 
     tags = False
 
@@ -382,7 +385,7 @@ class PatternMeasure:
         self.repeats = [OwnAndOthers(*shape) for _ in sets]
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Say which inputs come; random weights see them at once."""
+        """Register the inputs; random weights process them at once."""
         encodings = [ready.encoding for ready in inputs]
         for number, observer in enumerate(self.repeats[1:]):
             drawn = random_copy(self.checkpoint, seed=self.seed + number)
@@ -391,7 +394,7 @@ class PatternMeasure:
         return [self.distances.take([ready.number for ready in inputs]), self.patterns, *own]
 
     def sums(self, at: InputOffset) -> PatternSums:
-        """The sums over all inputs so far; at: which inputs they are of."""
+        """Return the sums over all inputs so far. at: which inputs they cover."""
         checkpoint, distances, patterns = self.checkpoint, self.distances, self.patterns
         shape = (checkpoint.layers, checkpoint.heads, checkpoint.causal)
         nothing = Means(checkpoint.layers, checkpoint.heads, 0)
@@ -408,7 +411,7 @@ class PatternMeasure:
 
 
 class EffectiveMeasure:
-    """Means per head of attention to token types, raw and effective, and of r; and r by length."""
+    """Measurement of raw and effective attention to token types, and of their correlation r, also by input length."""
 
     tags = False
 
@@ -444,7 +447,7 @@ class EffectiveMeasure:
             self.squares[len(encoding)] = self.squares.get(len(encoding), 0.0) + r * r
 
     def sums(self, at: InputOffset) -> EffectiveSums:
-        """The sums over all inputs so far; at: which inputs they are of."""
+        """Return the sums over all inputs so far. at: which inputs they cover."""
         shape = self.means.sums.shape[1:3]
         more = (self.by_length, self.squares)
         return EffectiveSums(at, *shape, self.checkpoint.causal, self.means, *more, attending=self.checkpoint.attending)
@@ -462,7 +465,7 @@ def both_maps(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, n
 
 
 def token_types(encoding: Encoding) -> dict[str, tuple[int, ...]]:
-    """Positions of each of TYPES; they cover all positions once."""
+    """Return the positions of each of TYPES; every position belongs to exactly one."""
     start = () if encoding.first is None else (encoding.first,)
     separators = tuple(k for k in encoding.separators if k not in start)
     points = tuple(

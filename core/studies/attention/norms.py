@@ -39,7 +39,7 @@ KOBAYASHI = "Kobayashi et al. 2020"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class NormsOptions(AttendingOptions):
-    """Which features are looked for, in which inputs."""
+    """Options: which features are measured, on which inputs."""
 
     pipeline: Pipeline = None
     features: FeatureNames = features.FEATURES
@@ -71,7 +71,7 @@ class Norms(Attending[NormsOptions, NormSums]):
     gives = "the same by norms |alpha f(x)|"
 
     def units(self, options: NormsOptions) -> list[Unit]:
-        """Chunks of rows; wrong features are refused before anything runs."""
+        """Return chunks of inputs. Unknown features are refused before anything runs."""
         for name in options.features:
             feature_of(name)
         return super().units(options)
@@ -81,11 +81,11 @@ class Norms(Attending[NormsOptions, NormSums]):
         return NormMeasure(checkpoint, options.features, seed=options.seed)
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """One pass that hands over values beside weights."""
+        """Run one forward pass that reads values in addition to weights."""
         measure.observe(pipeline, inputs)
 
     def scores(self, options: NormsOptions, sums: NormSums) -> list[Score]:
-        """Every statistic, token type and feature."""
+        """Return scores of every statistic, token type and feature."""
         whole, lengths = sums.statistics.means.result(), sums.means.result()
         none, scores = "not defined on these inputs", []
         for number, name in enumerate(STATISTICS):
@@ -115,7 +115,7 @@ STUDY = Norms()
 
 
 class NormMeasure:
-    """Everything about norms on one checkpoint."""
+    """Measurement of norm-based attention on one checkpoint."""
 
     tags = True
 
@@ -126,7 +126,9 @@ class NormMeasure:
         self.means = Means(checkpoint.layers, checkpoint.heads, len(TYPES))
 
     def observe(self, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """One forward pass over all inputs. Raises InputError where the family hands over no values."""
+        """Run one forward pass over all inputs. Raises InputError if values cannot be read from
+        models of the family.
+        """
         for start in range(0, len(inputs), studies.attention.passes.ROWS_A_CHUNK):
             prepared = studies.attention.passes.prepare(
                 self.checkpoint, pipeline, inputs[start : start + studies.attention.passes.ROWS_A_CHUNK]

@@ -12,7 +12,7 @@ from ..merging import MergedBy, OfFirst, Smallest, Summed
 
 @dataclass(frozen=True)
 class InputOffset:
-    """Which inputs sums are of: those of a task on a checkpoint, from number `start` on."""
+    """The inputs that sums cover: those of a task on a checkpoint, from number `start` on."""
 
     checkpoint: str
     task: str
@@ -32,12 +32,12 @@ class Sums:
 
     @property
     def names(self) -> list[Head]:
-        """The heads that exist, layer by layer."""
+        """Return the names of the heads that exist, layer by layer."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property
     def numbers(self) -> list[int]:
-        """Their numbers among the heads of all layers."""
+        """Return the indices of these heads among the heads of all layers."""
         return [head.layer * self.heads + head.head for head in self.names]
 
 
@@ -121,6 +121,6 @@ class PatternSums(Sums):
 
 @dataclass(frozen=True)
 class Pieces(Generic[S]):
-    """The sums of some units: what was seen of each chunk of inputs, or of each checkpoint and task."""
+    """The sums of some units, for each chunk of inputs, or for each checkpoint and task."""
 
     pieces: Annotated[tuple[S, ...], MergedBy("at.checkpoint", "at.task", order="at.start")]

@@ -35,12 +35,12 @@ class Prepared:
 
     @cached_property
     def pieces(self) -> list[list[tuple[int, ...]]]:
-        """Of each sentence the positions of each tagged word's pieces."""
+        """Return the token positions of each tagged word, by sentence."""
         return [self.encoding.pieces_of(tagged.spans, sentence) for sentence, tagged in enumerate(self.tagged)]
 
 
 class Measurement(Protocol):
-    """One kind of measurement on one checkpoint. tags: whether it looks at words as a language pipeline tags them."""
+    """One kind of measurement on one checkpoint. tags: whether it needs words tagged by a language pipeline."""
 
     tags: bool
 
@@ -53,11 +53,11 @@ class Measure(Measurement, Protocol):
     """A measurement that can share a pass with others."""
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Get ready for a pass over these inputs; returns what observes it."""
+        """Prepare for a pass over these inputs, and return the observer of the pass."""
 
 
 def in_windows(checkpoint: Checkpoint, inputs: Sequence[SourceText]) -> list[SourceText]:
-    """The same inputs, running text as one for each window of the checkpoint's own maximum."""
+    """Return the same inputs, with running text split into windows of the checkpoint's maximum length."""
 
     def fits(text: str) -> int:
         encoding = checkpoint.encode(text)
@@ -89,7 +89,7 @@ def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText])
 
 
 def observe(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText], measures: Iterable[Measure]) -> None:
-    """One forward pass over all inputs, chunk by chunk, that feeds all measures."""
+    """Run one forward pass over all inputs, chunk by chunk, for all measurements."""
     kept, inputs = list(measures), in_windows(checkpoint, inputs)
     for start in range(0, len(inputs), ROWS_A_CHUNK):
         with _uncollected():
@@ -112,5 +112,5 @@ def _uncollected() -> Iterator[None]:
 
 
 def pipeline_for(measure: Measurement, name: str | None) -> Any:
-    """The language pipeline that a measure needs, which this worker keeps open; None where it needs none."""
+    """Return the language pipeline that a measurement needs, cached in this worker; None if it needs none."""
     return worker_cache.pipeline(name) if measure.tags else None

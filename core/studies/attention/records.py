@@ -60,24 +60,25 @@ class Score(Result):
 
     @property
     def effect_estimate(self) -> Estimate:
-        """The value less its baseline, with its interval."""
+        """Return the value minus its baseline, with its interval."""
         return Estimate(float(self.effect or 0.0), self.effect_low, self.effect_high)
 
     @property
     def contrast_estimate(self) -> Estimate:
-        """The contrast with its interval; without one where a row has none."""
+        """Return the contrast with its interval, or without one if a row has none."""
         return Estimate(float(self.contrast or 0.0), self.contrast_low, self.contrast_high)
 
     @classmethod
     def of_heads(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """The records of heads with a value, without the notes that stand in their place."""
+        """Return the records of heads with a value, without records that only have a note."""
         return [score for score in cls.among(rows) if score.layer is not None and score.value is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelationScore(Score):
-    """A head along one relation in one direction (statistic). accuracy: how often its largest weight is on the
-    relation's end, beside the best fixed distance, the previous and the next word."""
+    """Score of a head along one relation in one direction (statistic). accuracy: how often its largest weight is on the
+    related word, with the accuracies of the best fixed distance and of the previous and next word.
+    """
 
     accuracy: float | None = None
     accuracy_low: float | None = None
@@ -90,8 +91,9 @@ class RelationScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class DependencyScore(Score):
-    """The head that is best on dev (accuracy `dev` of dev_n links), on test, for one relation and direction; beside it
-    the fixed distance that is best on dev. chosen: the better of the two directions."""
+    """Test score, for one relation and direction, of the head that is best on dev (accuracy `dev` on dev_n links), with
+    the fixed distance that is best on dev. chosen: whether this is the better direction.
+    """
 
     distance: int | None = None
     dev: float | None = None
@@ -101,7 +103,7 @@ class DependencyScore(Score):
 
     @property
     def estimate(self) -> Estimate:
-        """The accuracy with its interval, up to 1: rows of before 25 November 2026 may have an end above it."""
+        """Return the accuracy with its interval, limited to 1, because early results may have a higher limit."""
         return Estimate(
             float(self.value or 0.0), self.low, None if self.high is None else min(self.high, 1.0), "accuracy"
         )
@@ -120,7 +122,7 @@ class BudgetScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleScore(Score):
-    """A head's score for a role. has: whether it has the role, after correction; None of what is not judged."""
+    """Score of a head for a role. has: whether the head has the role, after correction; None if this is not tested."""
 
     role: str | None = None
     has: bool | None = None
@@ -128,8 +130,9 @@ class RoleScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceScore(Score):
-    """A head statistic; of the statistic "place" also where the head stands in the picture (x, y, its stress), by what
-    it mostly does (kind) and how far it is from the others (value: mean over so many rows of maps, queries; sum)."""
+    """A head statistic. For the statistic "place", also the head's position in the plot (x, y, stress), its most
+    frequent behaviour (kind), and its distance from the others (value: mean over so many rows of maps, queries; sum).
+    """
 
     queries: int | None = None
     x: float | None = None
@@ -140,14 +143,16 @@ class PlaceScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class EffectiveScore(Score):
-    """A head's attention to one token type (feature), raw or effective (statistic); feature: None of their r."""
+    """Attention of a head to one token type (feature), raw or effective (statistic); feature: None for their
+    correlation r.
+    """
 
     feature: str | None = stated()
 
 
 @dataclass(frozen=True, kw_only=True)
 class LengthCorrelation(Result):
-    """Mean r of raw and effective attention over n inputs of so many pieces."""
+    """Mean correlation r of raw and effective attention over n inputs with so many tokens."""
 
     BY: ClassVar[str] = "statistic"
     KINDS: ClassVar[tuple[str, ...]] = ("correlation by length",)
@@ -164,7 +169,7 @@ class LengthCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangedInput(Result):
-    """An input on which a head changed much: its row id and the cosine there."""
+    """An input on which a head changed much: its example ID and the cosine there."""
 
     row: Any
     cosine: float
@@ -172,7 +177,7 @@ class ChangedInput(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeScore(Result):
-    """How alike a head's maps (kind "head") or a layer's ("layer") are before and after fine-tuning, over n inputs."""
+    """Similarity of the maps of a head (kind "head") or layer ("layer") before and after fine-tuning, over n inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head", "layer")
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -192,12 +197,12 @@ class ChangeScore(Result):
 
     @property
     def name(self) -> str:
-        """ "L1H2", or "L1" of a layer."""
+        """Return "L1H2" for a head, or "L1" for a layer."""
         return f"L{self.layer + 1}" if self.head is None else str(Head(self.layer, self.head))
 
     @property
     def most_changed(self) -> list[ChangedInput]:
-        """The inputs on which it changed most."""
+        """Return the inputs on which the head changed most."""
         return [ChangedInput.of(row) for row in self.changed_most or ()]
 
 
@@ -206,7 +211,9 @@ class ChangeScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AlikeHead(Result):
-    """A head, the one that is nearest to it (`other`, at the distance `value`), its group, how clearly it belongs."""
+    """A head, its nearest head (`other`, at the distance `value`), its group, and how clearly it
+    belongs to the group.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "distance to the nearest head|{task}")
@@ -226,8 +233,9 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """What AlikeHead says of a head's group as scores of the head: its number (statistic "group"), and how clearly it
-    belongs there ("clear")."""
+    """Membership in a group as scores of the head: the number of the group (statistic "group"), and how clearly the
+    head belongs to it ("clear").
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")
@@ -244,8 +252,9 @@ class GroupMember(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedHead(Result):
-    """How much nearer the nearest other head is on the same inputs than the head is to itself on other inputs, with its
-    interval over n pairs of inputs. other: that head."""
+    """Distance of a head to itself on other inputs minus that to the nearest other head (other) on the same inputs,
+    with an interval over n pairs of inputs.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeated",)
     FIGURE = Figure("value", "nearer to another head than to itself|{task}")
@@ -299,7 +308,7 @@ class HeadGroup(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LikenessKept(Result):
-    """Whether the same heads are alike in two pairs of checkpoint and task: r over pairs of heads."""
+    """Similarity of redundancy in two pairs of checkpoint and task: correlation r over pairs of heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("kept",)
     between: str

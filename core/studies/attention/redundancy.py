@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RedundancyOptions(AttendingOptions):
-    """Which inputs are looked at. queries: rows of each input that distances between heads compare."""
+    """Options: which inputs are measured. queries: rows of each input that distances between heads compare."""
 
     compare: Annotated[str | None, Flag("second checkpoint, such as one that was fine-tuned from the first")] = None
     queries: Annotated[
@@ -72,13 +72,13 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
         return super().units(options)
 
     def measure(self, options: RedundancyOptions, checkpoint: Any) -> "PatternMeasure":
-        """Distances and mean patterns on one checkpoint."""
+        """Return the measurement of distances and mean patterns on one checkpoint."""
         return studies.attention.measures.PatternMeasure(
             checkpoint, queries=options.queries, seed=options.seed, random=options.random
         )
 
     def results(self, options: RedundancyOptions, merged: Pieces[PatternSums]) -> list[Result]:
-        """Heads, groups, then pairs of checkpoint and task."""
+        """Return heads, groups, then pairs of checkpoint and task."""
         results: list[Result] = [result for sums in merged.pieces for result in alike(sums, groups=options.groups)]
         results += [result for sums in merged.pieces for result in repeated(sums)]
         return results + list(likeness_kept(merged.pieces, seed=options.seed))
@@ -100,7 +100,7 @@ STUDY = Redundancy()
 
 
 def alike(sums: PatternSums, *, groups: int) -> list[Result]:
-    """Each head with its scores, then the groups."""
+    """Return each head with its scores, then the groups."""
     distances = _distances(sums) / max(sums.rows, 1)
     if len(distances) < 2 or not sums.rows:
         return []
@@ -141,8 +141,9 @@ def _head(sums: PatternSums, number: int) -> Row:
 
 
 def repeated(sums: PatternSums) -> list[Result]:
-    """Whether patterns are repeated in different heads: each head, then the shares of heads of the checkpoint and of
-    each draw of random weights; none where it was not asked for, or of too few inputs."""
+    """Return whether patterns are repeated in different heads: each head, then the shares of heads in the checkpoint
+    and in each draw of random weights; none if not requested or with too few inputs.
+    """
     draws = [scoring.repetition.repeated(own, sums.pairs.tolist()) for own in sums.nearer]
     if not draws or draws[0] is None:
         return []
@@ -164,7 +165,7 @@ def repeated(sums: PatternSums) -> list[Result]:
 
 
 def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[LikenessKept]:
-    """Of each pair of checkpoint and task of one shape, whether the same heads are alike in both."""
+    """For each pair of checkpoint and task with the same shape, return whether the same heads are similar in both."""
     results = []
     for first, other in combinations(pieces, 2):
         if first.names != other.names or not (first.rows and other.rows):

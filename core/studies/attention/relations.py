@@ -38,7 +38,7 @@ RELATIONS = ("verb-subject", "verb-object", "determiner-noun", "noun-pronoun", "
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RelationsOptions(AttendingOptions):
-    """Which relations are looked for, in which inputs."""
+    """Options: which relations are measured, on which inputs."""
 
     tasks: Tasks = ("mrpc",)
     pipeline: Pipeline = None
@@ -66,7 +66,7 @@ class Relations(Attending[RelationsOptions, RelationSums]):
     gives = "attention along relations"
 
     def units(self, options: RelationsOptions) -> list[Unit]:
-        """Chunks of rows; wrong relations are refused before anything runs."""
+        """Return chunks of inputs. Unknown relations are refused before anything runs."""
         if not options.relations:
             raise InputError("At least one relation must be given; got none. Name one, such as verb-subject.")
         for name in options.relations:
@@ -74,12 +74,12 @@ class Relations(Attending[RelationsOptions, RelationSums]):
         return super().units(options)
 
     def measure(self, options: RelationsOptions, checkpoint: Any) -> "RelationMeasure":
-        """Attention along the relations on one checkpoint."""
+        """Return the measurement of attention along the relations on one checkpoint."""
         relations = [relation_of(name) for name in dict.fromkeys(options.relations)]
         return studies.attention.measures.RelationMeasure(checkpoint, relations)
 
     def scores(self, options: RelationsOptions, sums: RelationSums) -> list[RelationScore]:
-        """One a head, relation and direction; one without a head where there is no link."""
+        """Return one score per head, relation and direction, or one without a head if there are no links."""
         scores, relations = [], [relation_of(name) for name in sums.relations]
         results = list(studies.attention.measures.relations_again(sums, relations).result())
         p_of = [
@@ -138,7 +138,9 @@ STUDY = Relations()
 
 
 def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "Counter[int]":
-    """The distances of the links that count in a direction: in causal models those whose query sees its key."""
+    """Return the distances of the links that count in a direction: in causal models, those whose key is visible to the
+    query.
+    """
     if not causal:
         return Counter(distances)
     return Counter({d: n for d, n in distances.items() if (d < 0) == (direction == "forward")})

@@ -82,7 +82,7 @@ ON_REPEATS: tuple[Role, ...] = ("duplicate", "prefix")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RolesOptions(AttendingOptions):
-    """Which inputs are looked at, and how many random ones."""
+    """Options: which inputs are measured, and how many random sequences."""
 
     pipeline: Pipeline = None
     sequences: Annotated[int, Flag("number of sequences of random words that are repeated once", least=2)] = 50
@@ -101,7 +101,7 @@ class Roles(Attending[RolesOptions, RoleSums]):
     gives = "roles against baselines"
 
     def units(self, options: RolesOptions) -> list[Unit]:
-        """Chunks of rows; the first of each task has the random sequences too."""
+        """Return chunks of inputs; the first chunk of each task includes the random sequences."""
         if options.sequences < 2 or options.period < 2 or options.times < 1:
             raise InputError(
                 "Roles need at least 2 sequences, a period of at least 2 words, and a threshold of at least "
@@ -115,12 +115,14 @@ class Roles(Attending[RolesOptions, RoleSums]):
         return RoleMeasure(checkpoint)
 
     def after(self, options: RolesOptions, measure: Any, start: int) -> None:
-        """The random sequences, once a task."""
+        """Measure the random sequences, once per task."""
         if start == 0:
             measure.repeats(sequences=options.sequences, period=options.period, seed=options.seed)
 
     def scores(self, options: RolesOptions, sums: RoleSums) -> list[RoleScore]:
-        """Every role, as it is and without the sink, and copying; one without a head where no input has it."""
+        """Return scores of every role with and without the sink, and of copying; one without a head if no input has the
+        role.
+        """
         roles = RoleMeans(sums.layers, sums.heads)
         roles.means = sums.means
         q, scores = role_q(roles, times=options.times), []
@@ -174,7 +176,7 @@ STUDY = Roles()
 
 
 class RoleMeasure:
-    """Roles of every head on one checkpoint."""
+    """Measurement of the roles of every head on one checkpoint."""
 
     tags = True
 
@@ -187,13 +189,13 @@ class RoleMeasure:
         self._blocks: dict[int, RoleBlocks] = {}
 
     def take(self, inputs: "Sequence[Prepared]") -> "list[Observer]":
-        """Find where each input's targets are."""
+        """Find the positions of each input's targets."""
         self._places = [role_positions_of(ready, causal=self.checkpoint.causal) for ready in inputs]
         self._numbers = [ready.number for ready in inputs]
         return [self]
 
     def update(self, layer: int | slice, weights: Any, inputs: list[int]) -> None:
-        """One layer's maps [batch, head, query, key]; inputs with equal places together."""
+        """Process one layer's maps [batch, head, query, key]; inputs with equal positions are processed together."""
         maps = weights.double().cpu().numpy()
         groups: dict[RolePositions, list[int]] = {}
         for row, k in enumerate(inputs):
@@ -202,18 +204,18 @@ class RoleMeasure:
             self.roles.update_layer(layer, maps[rows], places, [self._numbers[inputs[row]] for row in rows])
 
     def update_layers(self, weights: Any, inputs: list[int]) -> None:
-        """All layers' maps [batch, layer and head, query, key]."""
+        """Process all layers' maps [batch, layer and head, query, key]."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Of long inputs blocks of queries, which are added up one layer after the other."""
+        """Request blocks of queries for long inputs, which are summed layer by layer."""
         if queries != keys:
             return None
         self._begin(inputs)
         return [Needs(blocks=partial(self._take, number)) for number in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """One layer without its maps: its blocks have gone by."""
+        """Finish one layer without whole maps, after its blocks have been processed."""
         blocks = np.stack([self._blocks[number].result() for number in inputs])
         self.roles.add(layer, blocks, [self._numbers[number] for number in inputs])
         self._begin(inputs)
@@ -225,7 +227,7 @@ class RoleMeasure:
         self._blocks[number].take(head, start, weights)
 
     def repeats(self, *, sequences: int, period: int, seed: int) -> None:
-        """Random words twice, `sequences` times, each beside a control without repeats; and the copying scores.
+        """Measure `sequences` repeated random sequences, each with a control without repeats, and the copying scores.
 
         Raises InputError where the vocabulary has too few words.
         """
@@ -250,7 +252,7 @@ class RoleMeasure:
         self.copying = np.zeros((0, 0)) if values is None else values
 
     def sums(self, at: InputOffset) -> RoleSums:
-        """The sums over all inputs so far, and copying scores; at: which inputs they are of."""
+        """Return the sums over all inputs so far, and copying scores. at: which inputs they cover."""
         shape = (self.checkpoint.layers, self.checkpoint.heads)
         made = (self.roles.means, self.copying)
         return RoleSums(at, *shape, self.checkpoint.causal, *made, attending=self.checkpoint.attending)
@@ -263,7 +265,7 @@ class _Pairs:
         self.roles, self.places, self.first = roles, places, first
 
     def update(self, layer: int | slice, weights: Any, inputs: list[int]) -> None:
-        """One layer's maps [batch, head, query, key], even inputs with repeats, odd ones without."""
+        """Process one layer's maps [batch, head, query, key]; even inputs have repeats, odd ones do not."""
         maps = weights.double().cpu().numpy()[np.argsort(inputs)]
         pairs = len(maps) // 2
         self.roles.update_layer(
@@ -271,12 +273,12 @@ class _Pairs:
         )
 
     def update_layers(self, weights: Any, inputs: list[int]) -> None:
-        """All layers' maps [batch, layer and head, query, key]."""
+        """Process all layers' maps [batch, layer and head, query, key]."""
         self.update(EVERY_LAYER, weights, inputs)
 
 
 def role_positions_of(ready: "Prepared", *, causal: bool) -> RolePositions:
-    """Separators, the least frequent word, and the dependencies of an input, as positions of its pieces."""
+    """Return the positions of separators, of the least frequent word and of the dependencies of an input."""
     encoding, links = ready.encoding, []
     for sentence, tagged in enumerate(ready.tagged):
         for word, (start, end) in zip(tagged.words, tagged.spans, strict=True):
@@ -312,7 +314,7 @@ def _rare(encoding: Encoding) -> tuple[int, ...]:
 
 
 def whole_words(checkpoint: "Checkpoint") -> list[int]:
-    """Vocabulary numbers of pieces that are words of letters on their own."""
+    """Return the vocabulary IDs of tokens that are whole words consisting of letters."""
     marked = ("Ġ", "▁")
     vocabulary: dict[str, int] = checkpoint.tokenizer.get_vocab()
     starts = any(piece.startswith(marked) for piece in vocabulary)

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class StatisticsOptions(AttendingOptions):
-    """Which inputs are looked at. queries: rows of each input that distances between heads compare; None: all."""
+    """Options: which inputs are measured. queries: rows of each input that distances between heads
+    compare; None: all.
+    """
 
     queries: Annotated[
         int | None, Flag("number of rows (queries) per input that are used for distances between heads", least=1)
@@ -65,11 +67,11 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         return super().units(options)
 
     def measure(self, options: StatisticsOptions, checkpoint: Any) -> "StatisticsMeasure":
-        """Statistics and distances on one checkpoint."""
+        """Return the measurement of statistics and distances on one checkpoint."""
         return studies.attention.measures.StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)
 
     def scores(self, options: StatisticsOptions, sums: StatisticsSums) -> list[PlaceScore]:
-        """Every statistic, then the places of the heads."""
+        """Return every statistic, then the positions of the heads in the plot."""
         whole, scores = sums.means.result(), []
         for number, name in enumerate(STATISTICS):
             scores += of_heads(PlaceScore, sums, whole.part(number), name, otherwise="not defined on these inputs")
@@ -110,6 +112,6 @@ def _places(sums: StatisticsSums, whole: StatisticEstimate, seed: int) -> list[P
 
 
 def kinds_of(whole: StatisticEstimate) -> list[str]:
-    """What every head mostly does, one layer's heads after another's; of the means of STATISTICS."""
+    """Return the most frequent behaviour of every head, layer by layer, from the means of STATISTICS."""
     heads = whole.value.reshape(-1, whole.value.shape[-1])
     return [kind_of({name: float(value) for name, value in zip(STATISTICS, means, strict=True)}) for means in heads]

@@ -76,7 +76,7 @@ EVERY_EDGE = 2500  # up to which all edges race; beyond, the strongest by attrib
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CircuitOptions(ExampleOptions):
-    """Which checkpoint, on which pairs, held to what."""
+    """Options: checkpoint, pairs of inputs, and rules of the test."""
 
     limit: Limit = 400
     kind: Annotated[str, Flag(f"how the second input of a pair is found: {', '.join(PAIR_KINDS)}")] = OTHER_ROW
@@ -164,7 +164,9 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return [Unit("pairs", ExampleUnit((), "pairs"), 1)]
 
     def more(self, options: CircuitOptions, partials: Sequence[CircuitPartial]) -> list[Unit]:
-        """What the study wants next; verdicts depend on effects alone, so that any number of workers agrees."""
+        """Return the next measurements; verdicts depend only on effects, so they are the same for any number of
+        workers.
+        """
         state = CircuitState(options, self.merge(options, partials))
         wanted, done = state.next(), sum(part.numbers is not None for part in partials)
         order = sorted(wanted.positions, key=lambda k: (int(state.pairs.lengths[k]), k))
@@ -173,7 +175,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
                 for k, some in enumerate(slices)] if wanted.step else []  # fmt: skip
 
     def run(self, options: CircuitOptions, unit: Unit) -> Done[CircuitPartial]:
-        """One unit: which pairs there are, or what was wanted of some of them."""
+        """Run one unit: find the pairs, or measure some of them."""
         opened, wanted = opened_model(options), unit.arguments
         pairs = _pairs(options, opened.checkpoint.weights_hash)
         numbers = range(len(pairs.firsts)) if wanted.step == "pairs" else wanted.positions
@@ -206,7 +208,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return CircuitPartial(pairs, np.arange(count), whole["attribution"], whole["exact"], by_circuit)
 
     def results(self, options: CircuitOptions, merged: CircuitPartial) -> list[Result]:
-        """The circuit in one record, its edges, its curve, and the pairs; nothing while it is under way."""
+        """Return the circuit as one record, its edges, its curve and the pairs; nothing until the study is complete."""
         if merged.kept is None:
             return []
         state = CircuitState(options, merged)
@@ -280,7 +282,7 @@ NAMED = 3  # edges that the headline names
 
 @dataclass(frozen=True)
 class CircuitState:
-    """A circuit's study at some point, from all that was measured."""
+    """State of a circuit study, given all measurements so far."""
 
     options: "CircuitOptions"
     taken: CircuitPartial
@@ -303,26 +305,28 @@ class CircuitState:
 
     @cached_property
     def attributed(self) -> np.ndarray:
-        """The pairs that attribution is taken on: all that decide where it proposes, else the first look's."""
+        """Return the pairs on which attribution is computed: all test pairs if attribution proposes edges, otherwise
+        those of the first interim analysis.
+        """
         deciding, count_of_edges = self.division.deciding, len(self.graph.edges)
         proposes = self.options.strongest > 0 or count_of_edges > EVERY_EDGE
         return deciding if proposes else deciding[: self.options.first]
 
     @cached_property
     def attribution(self) -> np.ndarray:
-        """Attribution of the pairs that it is taken on [edge, pair]."""
+        """Return the attributions on those pairs [edge, pair]."""
         assert self.taken.attribution is not None  # noqa: S101
         return self.taken.attribution[:, self.attributed]
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Exact effects on the pairs that decide [edge, pair]; NaN where an edge was not run."""
+        """Return exact effects on the test pairs [edge, pair]; NaN if an edge was not measured."""
         assert self.taken.exact is not None  # noqa: S101
         return self.taken.exact[:, self.division.deciding]
 
     @cached_property
     def proposed(self) -> np.ndarray:
-        """The edges that race because attribution says they are strong."""
+        """Return the edges that are tested because of their strong attribution."""
         order = np.argsort(-np.abs(self.attribution.mean(1)), kind="stable")
         edge_count = len(self.graph.edges)
         count = (
@@ -334,41 +338,41 @@ class CircuitState:
 
     @cached_property
     def sampled(self) -> np.ndarray:
-        """Random other edges, which say what attribution misses."""
+        """Return further edges drawn at random, which show what attribution misses."""
         others = np.setdiff1d(np.arange(len(self.graph.edges)), self.proposed)
         drawn = np.random.default_rng([self.options.seed, 11]).permutation(len(others))[: self.options.sample]
         return np.sort(others[drawn])
 
     @cached_property
     def raced(self) -> np.ndarray:
-        """All edges that race, by number."""
+        """Return the numbers of all tested edges."""
         return np.sort(np.concatenate([self.proposed, self.sampled]))
 
     @cached_property
     def scale(self) -> float:
-        """Mean |m(A) - m(B)| of the pairs that decide: what margins are a share of."""
+        """Return the mean |m(A) - m(B)| over the test pairs, which margins are a fraction of."""
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
     @cached_property
     def rules(self) -> Rules:
-        """What verdicts are held to, in logits."""
+        """Return the rules of the test, in logits."""
         margin, count = self.options.margin * self.scale, len(self.division.deciding)
         first = min(self.options.first, count)
         return Rules(margin, margin * self.options.clip, count, len(self.raced), self.options.alpha, first)
 
     @cached_property
     def standings(self) -> Standings:
-        """Where each edge that races stands."""
+        """Return the state of each tested edge."""
         return standings(self.exact[self.raced], self.rules)
 
     @cached_property
     def mattering(self) -> np.ndarray:
-        """Numbers of the edges that matter."""
+        """Return the numbers of the edges that matter."""
         return self.raced[[verdict == "matters" for verdict in self.standings.verdicts]]
 
     def next(self) -> ExampleUnit:
-        """What is to be measured next."""
+        """Return the next measurement."""
         deciding = self.division.deciding
         if np.isnan(self.attribution).any():
             return ExampleUnit(tuple(map(int, self.attributed)), "attribution")
@@ -390,7 +394,7 @@ class CircuitState:
 
     @cached_property
     def ranked(self) -> np.ndarray:
-        """All edges, strongest first: those that raced by |exact effect|, then the others by |attribution|."""
+        """Return all edges, strongest first: tested edges by |exact effect|, then the others by |attribution|."""
         means = np.zeros(len(self.graph.edges))
         raced = self.exact[self.raced]
         means[self.raced] = np.abs(np.nanmean(raced, 1)) + 1e-12
@@ -406,7 +410,7 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """The circuits of a curve: their order, how many edges they have, and which draw or layer it is."""
+    """Return the circuits of a curve: their order, their numbers of edges, and their draw or layer."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
@@ -544,7 +548,7 @@ def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | 
 
 
 def said_of_stability(circuit: CircuitSummary) -> str:
-    """Which edges are stable, in one sentence."""
+    """Return a sentence that says which edges are stable."""
     if circuit.level is None:
         return "an earlier version chose stable edges by an invalid rule. Run the study again."
     if not circuit.stable:
@@ -583,12 +587,14 @@ def columns_of(path: str) -> list[list[str]]:
 
 
 def names_words(path: str | None) -> bool:
-    """Whether the lines of a file of pairs end in a word and its foil, for a language model to choose between."""
+    """Return whether the lines of a file of pairs end in a word and its foil, between which a
+    language model chooses.
+    """
     return path is not None and len(columns_of(path)[0]) == WITH_WORDS
 
 
 def fills_words(options: "CircuitOptions") -> bool:
-    """Whether the pairs of a study name words that a language model fills in."""
+    """Return whether the pairs of a study name words that a language model predicts."""
     return names_words(options.pairs_file)
 
 
@@ -601,7 +607,7 @@ def opened_model(options: "CircuitOptions") -> setup.Opened:
 
 
 def encoded(checkpoint: "Checkpoint", texts: tuple[str, str | None]) -> "Encoding":
-    """A text as the checkpoint reads it, with its own mask where [MASK] is written."""
+    """Return the encoded text, with the checkpoint's mask token in place of [MASK]."""
     mask = checkpoint.tokenizer.mask_token or MASK
     return checkpoint.encode(texts[0].replace(MASK, mask), texts[1])
 
@@ -656,7 +662,7 @@ def word_differences(
 
 @dataclass(frozen=True)
 class PairSet:
-    """Every pair that could be made and whose inputs differ enough. Arrays are [pair].
+    """All pairs that could be made and whose logit differences differ enough. Arrays are [pair].
 
     Attributes:
         firsts: position of A in the task, or its line in a file of pairs.
@@ -691,7 +697,7 @@ class Division:
 
 
 def check(options: "CircuitOptions") -> None:
-    """Raises InputError for options that no pair can have."""
+    """Raise InputError for options that do not fit pairs."""
     if options.kind not in PAIR_KINDS:
         raise InputError(
             f'The kind of pair must be one of {", ".join(PAIR_KINDS)}; got "{options.kind}". Choose one of them.'
@@ -707,7 +713,7 @@ def check(options: "CircuitOptions") -> None:
 
 
 def texts_of(options: "CircuitOptions") -> list[tuple[Texts, Texts | None]]:
-    """A's texts and, from a file of pairs, B's: one pair a line, a tab between the two sentences."""
+    """Return the texts of A and, from a file of pairs, of B: one pair per line, with a tab between the sentences."""
     if options.pairs_file is None:
         return [((row.text, row.pair), None) for row in setup.rows_of(options)]
     return [((parts[0], None), (parts[1], None)) for parts in columns_of(options.pairs_file)]
@@ -770,7 +776,7 @@ def _answers(logits: np.ndarray) -> np.ndarray:
 def other_text(
     options: "CircuitOptions", opened: setup.Opened, text: tuple[Texts, Texts | None], number: int
 ) -> Texts | None:
-    """B's texts; None where it cannot be made."""
+    """Return the texts of B, or None if they cannot be made."""
     if text[1] is not None:
         return text[1]
     row = TaskRow(str(number), text[0][0], text[0][1], 0)
@@ -843,8 +849,9 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
 def run_inputs(
     options: "CircuitOptions", opened: setup.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], AlignedPairs]]":
-    """The pairs of these numbers in batches of one length of A that are read at one place: their places among
-    `numbers`, and the inputs."""
+    """Return the pairs with these numbers in batches whose A have the same length and answer position: their indices in
+    `numbers`, and the inputs.
+    """
     every, checkpoint = texts_of(options), opened.checkpoint
     firsts, seconds = [every[int(pairs.firsts[k])][0] for k in numbers], []
     for k in numbers:

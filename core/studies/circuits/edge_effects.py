@@ -29,7 +29,7 @@ from .records import EdgeEffect
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class EdgeEffectsOptions(ExampleOptions):
-    """Which edges of which checkpoint, on which pairs."""
+    """Options: which edges, of which checkpoint, on which pairs."""
 
     limit: Limit = 100
     kind: Annotated[str, Flag(f"how the second input of a pair is found: {', '.join(circuit.PAIR_KINDS)}")] = (
@@ -70,7 +70,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
     counts = "rows"
 
     def units(self, options: EdgeEffectsOptions) -> list[Unit]:
-        """All pairs at once; edges that cannot be are refused here."""
+        """Return a unit with all pairs. Invalid edges are refused here."""
         if not options.edges:
             raise InputError("At least one edge must be named, such as L1H2>L3H4.q; got none. Name one.")
         for name in options.edges:
@@ -78,7 +78,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         return [Unit("pairs", size=len(setup.rows_of(options)))]
 
     def run(self, options: EdgeEffectsOptions, unit: Unit) -> Done[EdgePartial]:
-        """Effects of the edges and of those beside them."""
+        """Measure the effects of the edges and of the edges they are compared with."""
         opened = setup.opened(options)
         about = {
             name: getattr(options, name) for name in ("checkpoint", "task", "data", "split", "limit", "seed", "kind")
@@ -96,7 +96,9 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in setup.rows_of(options)]))
 
     def results(self, options: EdgeEffectsOptions, merged: EdgePartial) -> list[EdgeEffect]:
-        """A record an edge: its mean effect on pairs of different answers, and on those of the same."""
+        """Return a record per edge: its mean effect on pairs with different answers, and on pairs
+        with the same answer.
+        """
         different, results = ~merged.same.astype(bool), []
         for number, name in enumerate(merged.names):
             sender, reader, kind = ends_of(name)

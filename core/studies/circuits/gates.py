@@ -44,7 +44,7 @@ TOGETHER = ("irrelevant", "interfering")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class GatesOptions(ExampleOptions):
-    """Which checkpoint, fitted on which rows, judged on which."""
+    """Options: checkpoint, and the examples on which gates are fitted and evaluated."""
 
     limit: Limit = 200
     fit_rows: Annotated[int, Flag("number of training examples on which gates are fitted", least=8)] = 48
@@ -108,7 +108,7 @@ class Gates(Study[GatesOptions, GatePartial]):
         return [Unit("path", ExampleUnit((), "path"), len(PRICES))]
 
     def more(self, options: GatesOptions, partials: Sequence[GatePartial]) -> list[Unit]:
-        """Then the fits at the price that was chosen; when the classes are there, the rows that judge them."""
+        """Return the fits at the chosen price, then, once classes are known, the evaluation on held-out examples."""
         merged = self.merge(options, partials)
         if merged.up is None or merged.down is None:
             price, every = chosen_price(merged, PRICES), range(options.samples * options.starts)
@@ -135,7 +135,9 @@ class Gates(Study[GatesOptions, GatePartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: GatesOptions, merged: GatePartial) -> list[Result]:
-        """The path, the heads, the classes together, and how the ways to rank heads agree; nothing while under way."""
+        """Return the path, the heads, the classes ablated together, and the agreement of head rankings; nothing until
+        the study is complete.
+        """
         if merged.effects is None:
             return []
         assert merged.up is not None  # noqa: S101 - all stages are there
@@ -223,7 +225,7 @@ NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Gates of some bootstrap samples and starts, pushed up and pushed down."""
+    """Fit gates for some bootstrap samples and starts, pushed up and pushed down."""
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)
@@ -251,8 +253,9 @@ def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], s
 
 
 def margin_of(options: GatesOptions) -> float:
-    """The margin of a study, in units of the task's loss; by default 5 % of the best constant answer's loss on the rows
-    that gates are fitted on."""
+    """Return the margin of a study, in units of the task's loss; by default 5 % of the loss of the best constant
+    prediction on the examples on which gates are fitted.
+    """
     if options.margin is not None:
         return options.margin
     rows = setup.rows_of(options, split="train", limit=options.fit_rows)
@@ -260,7 +263,7 @@ def margin_of(options: GatesOptions) -> float:
 
 
 def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -> GatePartial:
-    """Gates pushed down at each price of the path, all rows counting once."""
+    """Fit gates pushed down at each price of the path, with equal weight for all examples."""
     import torch  # 1.3 s of start-up
 
     checkpoint, labels, encodings = opened.checkpoint, opened.outputs(rows), opened.encoded(rows)
@@ -281,7 +284,9 @@ def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -
 
 
 def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Exact effects on the loss of rows that fitted nothing: every head, the classes together, random heads."""
+    """Return exact effects on the loss of held-out examples: of every head, of each class together, and of random
+    heads.
+    """
     checkpoint = opened.checkpoint
     heads_of_all = checkpoint.all_heads
     encodings, labels = opened.encoded(rows), opened.outputs(rows)
@@ -307,8 +312,9 @@ def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow],
 
 
 def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
-    """The largest price, in the loss's units, at which gates pushed down add at most the margin; the smallest where
-    all add more."""
+    """Return the largest price, in units of the loss, at which gates pushed down add at most the margin; the smallest
+    price if all add more.
+    """
     fitting = [price for price, added in zip(prices, _added(partial), strict=True) if added <= partial.margin]
     return partial.margin * max(fitting, default=min(prices))
 

@@ -46,7 +46,7 @@ OPERATORS = ("zero", "mean")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PairsOptions(references.ReferenceOptions):
-    """Which pairs of heads of which checkpoint, on which rows."""
+    """Options: which pairs of heads, of which checkpoint, on which examples."""
 
     limit: Limit = 200
     operator: Annotated[str, Flag("ablation method: zero or mean")] = "zero"
@@ -95,7 +95,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
     p_is_corrected = True
 
     def units(self, options: PairsOptions) -> list[Unit]:
-        """One unit that says how many heads there are, and chooses among more than 48."""
+        """Return one unit that counts the heads, and selects pairs if there are more than 48 heads."""
         check_operator(options.operator)
         references.check(options.operator, options)
         setup.rows_of(options)
@@ -133,7 +133,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: PairsOptions, merged: PairPartial) -> list[Result]:
-        """A record a pair, strongest first; then how many of the pairs drawn at random interact."""
+        """Return a record per pair, strongest first, then the number of randomly drawn pairs that interact."""
         if merged.pairs is None or merged.sampled is None or not len(merged.pairs):
             return []
         tested = interactions(merged.alone, merged.together, merged.pairs)
@@ -191,7 +191,7 @@ STUDY = Pairs()
 
 
 def check_operator(operator: str) -> None:
-    """Raises InputError for what cannot stand in for several heads at once here."""
+    """Raise InputError for an ablation method that cannot ablate several heads at once here."""
     if operator not in OPERATORS:
         raise InputError(
             f"The ablation method of several heads must be {' or '.join(OPERATORS)}; got "

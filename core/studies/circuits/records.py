@@ -9,7 +9,7 @@ from ..records import Figure, Result, stated
 
 
 def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] | str]:
-    """A table of each kind of rows but these."""
+    """Return a table for each kind of rows except these."""
     left_out = {name for kind in kinds for name in kind.KINDS}
     tables: dict[str, list[Row]] = {}
     for row in rows:
@@ -70,8 +70,9 @@ class TogetherCheck(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PricePoint(Result):
-    """One price a head of the path: gates left open when pushed down, and what that adds to the loss of the rows that
-    fit. chosen: the largest price that adds at most the margin."""
+    """One price per head: gates left open when pushed down, and the resulting increase of the loss on the fitted
+    examples. chosen: whether it is the largest price that adds at most the margin.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("price",)
     price: float
@@ -83,7 +84,7 @@ class PricePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RankingCorrelation(Result):
-    """Spearman's correlation over n heads of two ways to rank them, with its interval over heads."""
+    """Spearman's correlation over n heads between two head rankings, with its interval over heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("agreement",)
     FIGURE = Figure("value", "rank correlation")
@@ -123,8 +124,9 @@ class HeadPair(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSample(Result):
-    """What the choice of pairs missed: of the sampled ones, how many interact beyond luck, with Clopper and Pearson's
-    interval of that share."""
+    """How many randomly drawn pairs interact significantly, with the Clopper-Pearson interval of this fraction: an
+    estimate of what the selection of pairs missed.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("sampled pairs",)
     interacting: int
@@ -156,7 +158,7 @@ class ShapleyHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleySum(Result):
-    """Mean logit difference with all heads and with none, and the values' sum, which is their difference."""
+    """Mean logit difference with all heads and with none, and the sum of the values, which equals their difference."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sum",)
     with_all: float
@@ -167,8 +169,9 @@ class ShapleySum(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderStep(Result):
-    """Mean logit difference of n rows that no order was made on, with `removed` heads out, weakest of the order
-    first; low, high: its interval."""
+    """Mean logit difference of n held-out examples with `removed` heads pruned, weakest first;
+    low, high: its interval.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("order",)
     FIGURE = Figure("value", "logit difference, heads removed by {order}", "{removed} heads")
@@ -182,8 +185,9 @@ class OrderStep(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderContrast(Result):
-    """Mean over all steps of what the order by Shapley values keeps beyond Michel's order by gradient, per row, with
-    its interval; verdict: which order keeps more, or no difference beyond luck."""
+    """Mean over all steps of the logit difference with the order by Shapley values minus that with Michel's gradient
+    order, paired by example, with its interval; verdict: which order retains more, or no significant difference.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("order contrast",)
     FIGURE = Figure("value", "kept beyond the order by gradient")
@@ -236,7 +240,8 @@ class CircuitEdge(Result):
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
     """Mean effect of an edge in logits, not clipped, with its own 95 % interval. pairs: "different answers" or "same
-    answer"."""
+    answer".
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")
@@ -318,8 +323,9 @@ class CircuitSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Faithfulness(Result):
-    """How much of m(A) - m(all from B) a circuit keeps on n pairs that decided nothing, with its interval. order:
-    "effect" (the strongest edges), "random" (mean of draws), or "without L3" (every edge but those into a layer)."""
+    """Fraction of m(A) - m(all from B) that a circuit retains on n held-out pairs, with its interval. order: "effect"
+    (the strongest edges), "random" (mean of draws), or "without L3" (every edge except those into a layer).
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("faithfulness",)
     FIGURE = Figure("value", "faithfulness, edges by {order}", "{size} edges")
@@ -333,8 +339,9 @@ class Faithfulness(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitPair(Result):
-    """A pair by the places of its rows, zero-based; second is -1 where B was made of A. use: decides, judges or
-    control."""
+    """A pair by the zero-based indices of its examples; second is -1 if B was made from A. use: decides (tests edges),
+    judges (evaluates circuits) or control.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("pair",)
     use: str

@@ -45,7 +45,7 @@ ORDERS = ("Shapley value", "gradient")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ShapleyOptions(references.ReferenceOptions):
-    """Which checkpoint, on which rows, with how many orders."""
+    """Options: checkpoint, examples, and number of orders."""
 
     limit: Limit = 100
     orders: Annotated[
@@ -93,7 +93,7 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: ShapleyOptions) -> list[Unit]:
-        """Slices of the task's rows; options that cannot be are refused here."""
+        """Return slices of the task's examples. Invalid options are refused here."""
         check_operator(options.operator)
         references.check(options.operator, options)
         antithetic_orders(2, options.orders, np.random.default_rng(0))
@@ -104,14 +104,14 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         return setup.units_of(options, most=ROWS_A_UNIT)
 
     def more(self, options: ShapleyOptions, partials: Sequence[ShapleyPartial]) -> list[Unit]:
-        """The rows that compare orders, once there are orders."""
+        """Return the examples on which pruning orders are compared, once there are orders."""
         if not options.judge_rows or any(part.kept is not None for part in partials):
             return []
         ranked = weakest_first(self.merge(options, partials))
         return [Unit("orders", ExampleUnit((), groups=ranked), options.judge_rows)]
 
     def run(self, options: ShapleyOptions, unit: Unit) -> Done[ShapleyPartial]:
-        """Values of these rows, or what is kept along the orders."""
+        """Return the values for these examples, or the logit difference retained along the orders."""
         opened, work = setup.opened(options), unit.arguments
         if work.groups:
             rows = setup.rows_of(options, split="train", limit=options.judge_rows)
@@ -123,7 +123,7 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: ShapleyOptions, merged: ShapleyPartial) -> list[Result]:
-        """The heads, their sum, ranks that agree, and the orders of pruning."""
+        """Return the heads, their sum, rank correlations, and the pruning orders."""
         means, n = merged.values.mean(1), len(merged.rows)
         ends = effects.mean_intervals(np.zeros(n), merged.values, most=None)
         ranks = {int(k): rank + 1 for rank, k in enumerate(np.argsort(-means, kind="stable"))}
@@ -176,7 +176,7 @@ STUDY = Shapley()
 def values_of(
     options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], places: Sequence[int]
 ) -> ShapleyPartial:
-    """Shapley values of every row, each along orders of its own."""
+    """Return the Shapley values of every example, each estimated with its own orders."""
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     source, columns = references.sources(options.operator, opened, options)[0], []
@@ -208,7 +208,7 @@ def values_of(
 def along_orders(
     options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], ranked: Sequence[Sequence[int]]
 ) -> ShapleyPartial:
-    """The logit difference of rows that made no order, heads taken out one after another in each order."""
+    """Return the logit difference of held-out examples as heads are pruned one after another in each order."""
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     sets = [frozenset(all_of_heads[k] for k in order[: step + 1]) for order in ranked for step in range(len(order))]
@@ -228,7 +228,7 @@ def along_orders(
 
 
 def weakest_first(partial: "ShapleyPartial") -> tuple[tuple[int, ...], ...]:
-    """Heads by Shapley value and by gradient, weakest first."""
+    """Return the heads in the orders by Shapley value and by gradient, weakest first."""
     ways = (partial.values.mean(1), _gradient(partial))
     return tuple(tuple(int(k) for k in np.argsort(way, kind="stable")) for way in ways)
 

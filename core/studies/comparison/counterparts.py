@@ -40,7 +40,7 @@ LEAST_RUNS = 2
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CounterpartsOptions(AttendingOptions):
-    """Which checkpoints are compared, and on which inputs."""
+    """Options: which checkpoints are compared, on which inputs."""
 
     compare: Annotated[
         str | None, Flag("checkpoint in which counterparts of the heads are searched", argument=True, required=True)
@@ -58,13 +58,13 @@ class CounterpartsOptions(AttendingOptions):
 
     @property
     def others(self) -> tuple[str, ...]:
-        """The checkpoints where heads are looked for, each once."""
+        """Return the checkpoints in which counterparts are searched, without duplicates."""
         return tuple(dict.fromkeys(name for name in (self.compare, *self.also) if name))
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Both checkpoints on some inputs, as sums of `core.scoring.counterparts.SimilaritySums`.
+    """Similarity sums of both checkpoints on some inputs (`core.scoring.counterparts.SimilaritySums`).
 
     Attributes:
         keys: "tokens" or "words".
@@ -85,12 +85,12 @@ class Compared:
     other_layers: tuple[int, ...] = ()
 
     def head_of(self, number: int) -> Head:
-        """The head of the first checkpoint with this number among `sums`."""
+        """Return the head of the first checkpoint with this number in `sums`."""
         layer, head = divmod(number, self.heads)
         return Head(self.layers[layer] if self.layers else layer, head)
 
     def other_of(self, number: int) -> Head:
-        """The head of the other checkpoint with this number."""
+        """Return the head of the other checkpoint with this number."""
         layer, head = divmod(number, self.others)
         return Head(self.other_layers[layer] if self.other_layers else layer, head)
 
@@ -112,7 +112,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class CounterpartsPartial:
-    """What pieces of the work gave."""
+    """Partial results of the units."""
 
     compared: Annotated[tuple[Compared, ...], MergedBy("compare")] = ()
     drawn: tuple[Drawn, ...] = ()
@@ -126,12 +126,12 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
     kinds = (Counterpart, CounterpartsSummary, Recurrence, RecurrenceSummary)
 
     def title(self, options: CounterpartsOptions) -> str:
-        """Name both, or say how many there are."""
+        """Name both checkpoints, or their number."""
         others = options.others
         return f"Heads of {options.checkpoint} in {others[0] if len(others) == 1 else f'{len(others)} others'}"
 
     def checkpoints(self, options: CounterpartsOptions) -> list[str]:
-        """The checkpoint whose heads are looked for, and all where they are."""
+        """Return the first checkpoint and all checkpoints in which counterparts are searched."""
         return [options.checkpoint, *options.others]
 
     def units(self, options: CounterpartsOptions) -> list[Unit]:
@@ -166,7 +166,7 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
         ]
 
     def run(self, options: CounterpartsOptions, unit: Unit) -> Done[CounterpartsPartial]:
-        """Some inputs in both checkpoints, or some draws of random weights."""
+        """Compare some inputs in both checkpoints, or with some draws of random weights."""
         piece: ChunkUnit = unit.arguments
         first, other = (
             studies.worker_cache.get_checkpoint(name, dtype=options.dtype)
@@ -196,7 +196,7 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
         return Done(partial, provenance)
 
     def results(self, options: CounterpartsOptions, merged: CounterpartsPartial) -> Sequence[Result]:
-        """Of each other checkpoint a row a head and the summary; of several what recurs."""
+        """Return a row per head and a summary for each other checkpoint; with several checkpoints also recurrences."""
         by_name = {whole.compare: whole for whole in merged.compared}
         rows: list[Result] = []
         counterparts_of_all: list[Counterpart] = []
@@ -253,7 +253,7 @@ STUDY = Match()
 
 
 def inputs_of(options: CounterpartsOptions) -> list[SourceText]:
-    """All inputs, numbered through. Raises InputError without any."""
+    """Return all inputs, numbered consecutively. Raises InputError if there are none."""
     tasks = [PASTED] if options.texts else list(dict.fromkeys(task_of(task).key for task in options.tasks))
     sources_of_tasks = [source for task in tasks for source in sources(options, task)]
     return [replace(source, number=number) for number, source in enumerate(sources_of_tasks)]
@@ -273,7 +273,7 @@ def _compared(
 
 
 def counterparts(options: CounterpartsOptions, merged: CounterpartsPartial) -> list[Counterpart]:
-    """A record a head of the first checkpoint."""
+    """Return a record per head of the first checkpoint."""
     whole = merged.compared[0]
     sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
     similarity, widths, matches = sums.similarity(), sums.half_widths(), scoring.counterparts.matching(sums)
@@ -320,7 +320,7 @@ def _p(merged: CounterpartsPartial, match: np.ndarray) -> np.ndarray:
 def summary(
     options: CounterpartsOptions, merged: CounterpartsPartial, heads: Sequence[Counterpart]
 ) -> CounterpartsSummary:
-    """The row that says what was compared."""
+    """Return the row that describes the comparison."""
     whole, matched = merged.compared[0], [head for head in heads if head.matched]
     places = [(head.layer, head.head) == (head.match_layer, head.match_head) for head in matched]
     return CounterpartsSummary(

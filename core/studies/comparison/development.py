@@ -40,7 +40,7 @@ OF_ITS_WEIGHTS, OF_SEEDS = "curve.csv", "development.parquet"  # beside the weig
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DevelopmentOptions(AttendingOptions):
-    """Which snapshots are looked at, in order, and on which inputs."""
+    """Options: which snapshots are measured, in order, and on which inputs."""
 
     checkpoint: str = ""  # none of its own: the snapshots are
     checkpoints: Annotated[
@@ -107,15 +107,15 @@ class Development(Study[DevelopmentOptions, Stages]):
     kinds = (CurvePoint, Beginning, RoleBeginnings)
 
     def title(self, options: DevelopmentOptions) -> str:
-        """Name the first and the last."""
+        """Name the first and the last snapshot."""
         return f"Development from {options.checkpoints[0]} to {options.checkpoints[-1]}" if options.checkpoints else ""
 
     def checkpoints(self, options: DevelopmentOptions) -> list[str]:
-        """None beforehand: a range of revisions is resolved when the work is divided."""
+        """Return no checkpoints, because a range of revisions is only resolved when the work is divided into units."""
         return []
 
     def units(self, options: DevelopmentOptions) -> list[Unit]:
-        """One a snapshot; revisions are resolved here, once."""
+        """Return one unit per snapshot; revisions are resolved here, once."""
         unknown = [score for score in options.scores if score not in STATISTICS]
         if unknown:
             raise InputError(
@@ -128,7 +128,7 @@ class Development(Study[DevelopmentOptions, Stages]):
         ]
 
     def run(self, options: DevelopmentOptions, unit: Unit) -> Done[Stages]:
-        """Open a snapshot, score its heads, and let it go."""
+        """Open a snapshot, score its heads, and close it."""
         stage: NamedUnit = unit.arguments
         checkpoint = models.opening.open_checkpoint(stage.name, dtype=options.dtype)
         inputs = sources(options, PASTED if options.texts else task_of(options.tasks[0]).key)
@@ -203,7 +203,7 @@ def class_shares(
 
 
 def curve_points(stage: StageScores) -> list[CurvePoint]:
-    """A record a score and head of one snapshot."""
+    """Return a record per score and head of one snapshot."""
     heads = stage.value.shape[2]
     records = []
     for number, score in enumerate(stage.scores):
@@ -224,7 +224,7 @@ def curve_points(stage: StageScores) -> list[CurvePoint]:
 
 
 def role_records(points: Sequence[CurvePoint], *, seed: int = 0) -> list[Result]:
-    """When each head of each role began, and the order of roles; of pattern classes likewise, among themselves."""
+    """Return when each head acquired each role, and the order of roles; pattern classes are ordered separately."""
     labels = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
     measured = list(dict.fromkeys(point.score for point in points))
     records: list[Result] = []
@@ -282,7 +282,9 @@ def _order_records(orders: "dict[str, RoleOrder]", labels: Sequence[str]) -> lis
 
 
 def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
-    """Which role came when, in one sentence; which pattern class in a second one where they were measured."""
+    """Return a sentence with the order of roles, and a second one with the order of pattern classes if they were
+    measured.
+    """
     classes = [order for order in orders if order.score.startswith(CLASS_SHARE)]
     places = _order_of([order for order in orders if order not in classes], "attend mostly to one position")
     of_classes = _order_of(classes, "have one class in most maps")

@@ -39,8 +39,9 @@ MOST_UNKNOWN = 0.5  # share of a text's tokens that a vocabulary may lack
 
 @dataclass(frozen=True)
 class CommonInputs:
-    """What both checkpoints share of some inputs. backward: whether keys after the query are left out, because one
-    checkpoint cannot see them; numbers: of the inputs in the study."""
+    """What both checkpoints share of some inputs. backward: whether keys after the query are excluded, because one
+    checkpoint is causal; numbers: indices of the inputs in the study.
+    """
 
     keys: str
     backward: bool
@@ -51,16 +52,16 @@ class CommonInputs:
     queries: tuple[list[int], ...]
 
     def part(self, chosen: Sequence[int]) -> "CommonInputs":
-        """Some of the inputs, by place."""
+        """Return some of the inputs by index."""
         picked = [tuple(values[k] for k in chosen) for values in (self.first, self.other, self.common, self.queries)]
         return CommonInputs(self.keys, self.backward, self.numbers[list(chosen)], *picked)  # type: ignore[arg-type]
 
     def rows_of_first(self, checkpoint: Checkpoint) -> list[RowBlock]:
-        """The first checkpoint's rows of these inputs."""
+        """Return the first checkpoint's attention rows for these inputs."""
         return self._rows(checkpoint, self.first, [common.first for common in self.common])
 
     def rows_of_other(self, checkpoint: Checkpoint) -> list[RowBlock]:
-        """The rows of the other checkpoint, or of other weights of its shape."""
+        """Return the attention rows of the other checkpoint, or of other weights with its shape."""
         return self._rows(checkpoint, self.other, [common.other for common in self.common])
 
     def _rows(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], groups: Sequence[Any]) -> list[RowBlock]:
@@ -132,7 +133,7 @@ def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarra
 
 
 def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> SimilaritySums:
-    """How alike all heads are on these inputs."""
+    """Return the similarity of all heads on these inputs."""
     measured = distances(inputs.rows_of_first(first), inputs.rows_of_other(other))
     return similarity_sums(measured, inputs.numbers)
 

@@ -44,12 +44,12 @@ class Counterpart(Result):
 
     @property
     def name(self) -> str:
-        """The head as people write it, from 1."""
+        """Return the name of the head, counted from 1."""
         return f"L{self.layer + 1}H{self.head + 1}"
 
     @property
     def match(self) -> str:
-        """The matched head as people write it; "" without one."""
+        """Return the name of the matched head; "" without one."""
         return "" if self.match_layer is None else f"L{self.match_layer + 1}H{(self.match_head or 0) + 1}"
 
 
@@ -83,7 +83,7 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """In how many other checkpoints (`runs`) a head has a counterpart, and at how many the same place."""
+    """Number of other checkpoints (`runs`) in which a head has a counterpart, and in which it has the same position."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str
@@ -101,8 +101,9 @@ class Recurrence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrenceSummary(Result):
-    """How many heads recur in all other checkpoints or in none. share: mean share of heads that a run has, with a t
-    interval."""
+    """Number of heads that recur in all other checkpoints, and in none. share: mean fraction of heads that a checkpoint
+    has, with a t interval.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurring",)
     checkpoint: str
@@ -143,7 +144,7 @@ class CurvePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning(Result):
-    """When a head took on a role for good.
+    """When a head permanently acquired a role.
 
     Attributes:
         score, bound: it has the role while the score is above the bound.
@@ -166,7 +167,7 @@ class Beginning(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleBeginnings(Result):
-    """When the heads of one role began.
+    """When the heads of one role acquired it.
 
     Attributes:
         median, low, high: the first snapshot by which half of the heads have begun, with a bootstrap interval over

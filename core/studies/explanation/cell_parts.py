@@ -42,7 +42,9 @@ class Cell:
     terms: tuple[CellTerm, ...]
 
     def largest(self, count: int) -> list[CellTerm]:
-        """The largest terms in size, then one of all others together, so that the list adds up to the score."""
+        """Return the largest terms by absolute value, then the sum of all others, so that the list adds up to the
+        score.
+        """
         rest = self.terms[count:]
         others = [CellTerm(f"{len(rest)} others", "", sum(term.value for term in rest))] if rest else []
         return [*self.terms[:count], *others]
@@ -87,7 +89,7 @@ class LayerScores:
         return Cell(score, float(inputs.weights[0, head, query, key]), tuple(named))
 
     def groups(self, side: Literal["query", "key"]) -> list[str]:
-        """The groups of contributions on a side, in the order of the layers."""
+        """Return the groups of contributions on one side, in the order of the layers."""
         components = self.inputs.query_components if side == "query" else self.inputs.key_components
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 
@@ -114,7 +116,7 @@ class LayerScores:
         return visible[min(head, len(visible) - 1)]
 
     def check(self, head: int, query: int, key: int) -> None:
-        """Refuse, with an InputError, a head that the layer or a token that the input does not have."""
+        """Raise InputError for a head that the layer does not have, or a token that the input does not have."""
         sizes = (self.inputs.query.shape[2], self.inputs.query.shape[3], self.inputs.key.shape[3])
         for name, number, size in zip(("head", "query", "key"), (head, query, key), sizes, strict=True):
             if not 0 <= number < size:
@@ -129,7 +131,9 @@ def _of_group(states: Tensor, components: Sequence[Component], group: str) -> Te
 
 
 def in_words(component: Component, encoding: Encoding, position: int) -> str:
-    """What a contribution is at a place of an input: "position 5", "the word 'cat'", "L1H4's output on 'cat'"."""
+    """Return a contribution at a position of an input as text: "position 5", "the word 'cat'", "L1H4's output on
+    'cat'".
+    """
     token = encoding.tokens[position]
     match component.kind:
         case "position":

@@ -77,7 +77,7 @@ def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: st
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class WhyOptions(AttendingOptions):
-    """Which inputs are looked at, and what is told apart."""
+    """Options: which inputs are measured, and which contributions are distinguished."""
 
     limit: Limit = 60
     single_heads: Annotated[
@@ -113,7 +113,7 @@ class LayerMoments:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """What some inputs of a task showed on a checkpoint."""
+    """Sums over some inputs of a task on a checkpoint."""
 
     checkpoint: str
     task: str
@@ -152,7 +152,9 @@ class Why(Study[WhyOptions, WhyPartial]):
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 
     def run(self, options: WhyOptions, unit: Unit) -> Done[WhyPartial]:
-        """Score shares of these inputs, in the checkpoint and in random weights; removal in the first unit."""
+        """Return the score shares for these inputs, in the checkpoint and with random weights; the first unit also
+        measures removal.
+        """
         chunk: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
         rows = sources(options, chunk.inputs)
@@ -172,7 +174,7 @@ class Why(Study[WhyOptions, WhyPartial]):
         return Done(WhyPartial((sums,)), provenance(checkpoint, row_ids))
 
     def results(self, options: WhyOptions, merged: WhyPartial) -> list[Result]:
-        """Shares by layer and head, then what removal did."""
+        """Return the shares by layer and head, then the effects of removal."""
         results: list[Result] = []
         for sums in merged.pieces:
             shares = list(share_records(sums, options.least))
@@ -180,7 +182,9 @@ class Why(Study[WhyOptions, WhyPartial]):
         return results
 
     def facts(self, scores: HeadScores) -> list[Fact]:
-        """The sort of contributions that has most of its scores, and the earlier heads it reads."""
+        """Return the group of contributions with the largest share of the head's scores, and the earlier heads that it
+        reads.
+        """
         own, told = scores.own.sort_values("value", ascending=False), []
         for row in each(own[own["score"].str.startswith("score share/")].head(1)):
             chance = "" if row["baseline"] != row["baseline"] else f" (random weights: {row['baseline']:.2f})"
@@ -252,7 +256,7 @@ STUDY = Why()
 def layer_moments(
     model: str, checkpoint: "Checkpoint", encodings: "Sequence[Encoding]", *, by_head: bool
 ) -> list[LayerMoments]:
-    """Moments of every layer's score shares. Raises InterventionError where scores cannot be taken apart."""
+    """Return the moments of every layer's score shares. Raises InterventionError if scores cannot be decomposed."""
     return [
         LayerMoments(
             model,
@@ -266,14 +270,16 @@ def layer_moments(
 
 
 def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[Removal, ...]:
-    """What removal does in every layer; nothing where positions are no contribution, which the rows then lack."""
+    """Return the effects of removal in every layer; nothing if positions are not embeddings, and the rows then lack
+    them.
+    """
     if not capture.contributions.has_position_embeddings(checkpoint):
         return ()
     return tuple(removal(checkpoint, encodings))
 
 
 def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
-    """Every share that is at least so large, and all groups and sorts, by layer and head."""
+    """Return every share above the limit, and all groups, by layer and head."""
     nulls = {
         (part.layer, part.weighting, name): float(np.nanmean(ratio))
         for part in sums.layers
@@ -297,7 +303,9 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
 
 
 def score_records(sums: ScoreSums, shares: Sequence[ScoreShare]) -> Iterator[SortScore]:
-    """What the atlas shows of every head: four sorts, and on either side the earlier head that it reads most."""
+    """Return the scores of every head for the atlas: four groups of contributions, and on each side the earlier head
+    with the largest share.
+    """
     most: dict[tuple[int, int, str], ScoreShare] = {}
     for share in (share for share in shares if share.weighting == "even"):
         if share.level == "sort" and share.query_part in ATLAS_SORTS:
@@ -335,8 +343,10 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Each head's rank agreement, and the median over heads: of terms with maps, the scale held and recomputed; and of
-    maps of held with maps of recomputed scale, which says what holding it hides."""
+    """Return each head's rank agreement and the median over heads: between terms and maps, with the LayerNorm scale
+    held fixed and recomputed; and between the maps with fixed and recomputed scale, which shows what fixing the scale
+    hides.
+    """
     for scale in ("held", "recomputed", "held to recomputed"):
         heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
         yield from heads
@@ -470,7 +480,7 @@ class _RemovalSums:
 
 @dataclass(frozen=True)
 class PartName:
-    """Which part of the scores a share is of. level: as `ScoreShare.level`."""
+    """The part of the scores that a share describes. level: as in `ScoreShare.level`."""
 
     level: str
     query_part: str
@@ -479,7 +489,7 @@ class PartName:
 
 @dataclass(frozen=True)
 class LayerShares:
-    """Moments of the score shares of a layer's heads. weighting: how keys count (core.scoring.score_parts)."""
+    """Moments of the score shares of a layer's heads. weighting: how keys are weighted (core.scoring.score_parts)."""
 
     layer: int
     weighting: "Weighting"
@@ -492,7 +502,7 @@ class LayerShares:
 
 
 class ShareSums:
-    """What `take_head_inputs` hands its layers to; `layers` are the sums so far, by layer and weighting."""
+    """Receives layers from `take_head_inputs`; `layers` are the sums so far, by layer and weighting."""
 
     def __init__(self) -> None:
         self.layers: "dict[tuple[int, Weighting], LayerShares]" = {}

@@ -59,12 +59,12 @@ def _steps(used: Sequence[int], ordinary: Sequence[int]) -> list[int]:
 
 
 def of_maps(captured: Sequence[tuple["AttentionMaps", Sequence[int]]]) -> DistanceNull:
-    """The null of captured sentences, each with the positions of its text's own pieces."""
+    """Return the null distribution from captured sentences, each with the positions of its text's tokens."""
     return DistanceNull(tuple((maps.weights, tuple(places)) for maps, places in captured))
 
 
 def distance_null(checkpoint: "Checkpoint") -> DistanceNull:
-    """The null of the bundled sentences, captured now."""
+    """Return the null distribution from the bundled sentences, captured now."""
     captured = []
     for row in read_rows(SENTENCES).sentences:
         encoding = checkpoint.encode(row.text)

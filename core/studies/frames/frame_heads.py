@@ -188,8 +188,7 @@ SENTENCES_A_UNIT = 400  # so that most lengths have many sentences to exchange l
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FrameHeadsOptions:
-    """Sentences, scoring, and the paper's selection (`Filter`; None: off). rows: sentences as JSON
-    lines."""
+    """Options: sentences, scoring, and the paper's selection (`Filter`; None: off). rows: sentences as JSON lines."""
 
     checkpoint: Checkpoint = config.ENCODER
     sentences: Annotated[
@@ -258,7 +257,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
     counts = "words"
 
     def units(self, options: FrameHeadsOptions) -> list[Unit]:
-        """Slices of the sentences that pass, similar lengths together."""
+        """Return slices of the selected sentences, grouped by similar length."""
         if options.average not in ("sentences", "links"):
             raise InputError(
                 f'The average must be over "sentences" or "links"; got {options.average!r}. Choose one of them.'
@@ -278,7 +277,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         ]
 
     def run(self, options: FrameHeadsOptions, unit: Unit) -> Done[Scores]:
-        """Scores of these sentences, and the sums of both nulls."""
+        """Return the scores of these sentences, and the sums of both null distributions."""
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
         links = chosen(options)[0].kept
         sentences = [links[k] for k in unit.arguments.positions]
@@ -290,7 +289,9 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         return Done(score_sentences(checkpoint, sentences, options), provenance)
 
     def results(self, options: FrameHeadsOptions, merged: Scores) -> list[Result]:
-        """All heads together, each head (best score first), each scored sentence or link."""
+        """Return a record for all heads together, one per head (best score first), and one per
+        scored sentence or link.
+        """
         if not merged.draws:
             raise InputError(
                 "At least one link must be visible; in a decoder, a query never attends to a "
@@ -383,13 +384,13 @@ def read(options: FrameHeadsOptions) -> FrameReading:
 
 
 def rules_of(options: FrameHeadsOptions) -> Filter:
-    """The filter that the options name; without it only the rule for core elements stays."""
+    """Return the filter in the options; without it, only the rule for core elements applies."""
     named = {name: getattr(options, name) for name in asdict(Filter())}
     return Filter(**named) if options.filter else Filter(**(asdict(NO_FILTER) | {"core": options.core}))
 
 
 def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
-    """The sentences that pass the filter. Raises InputError when none does."""
+    """Return the sentences that pass the filter. Raises InputError if there are none."""
     reading = read(options)
     selection = select(reading.sentences, rules_of(options))
     if not selection.kept:
@@ -456,7 +457,7 @@ def _summary(
 
 @dataclass(frozen=True)
 class Entry:
-    """What is scored as one: the links of a sentence (or one link of it) as positions of its encoding."""
+    """One scored entry: the links of a sentence (or a single link) as positions in its encoding."""
 
     input: int
     links: Links
@@ -465,7 +466,7 @@ class Entry:
 def entries_of(
     encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> list[Entry]:
-    """One entry a sentence, or one a link where the average is over links."""
+    """Return one entry per sentence, or one per link if the average is over links."""
     entries = []
     for k, (encoding, sentence) in enumerate(zip(encodings, sentences, strict=True)):
         links = links_in_pieces(encoding, sentence, core=options.core)
@@ -477,7 +478,9 @@ def entries_of(
 def score_sentences(
     checkpoint: "models.checkpoint.Checkpoint", sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> Scores:
-    """The score of every head on each sentence (or link), and the sums of both nulls; nothing where none is seen."""
+    """Return the score of every head on each sentence (or link), and the sums of both null distributions; None if no
+    link is visible.
+    """
     encodings = [checkpoint.encode(sentence.text) for sentence in sentences]
     how: dict[str, Any] = {"direction": options.direction, "pairing": options.pairing, "causal": checkpoint.causal}
     entries = [entry for entry in entries_of(encodings, sentences, options) if pairs_of(entry.links, **how)]
@@ -517,7 +520,7 @@ def score_sentences(
 
 
 class Sinkless:
-    """Hands maps, or what is asked of them, on without the first position (the sink), rows renormalised."""
+    """Passes maps to an observer without the first position (the attention sink), with rows renormalised."""
 
     def __init__(self, observer: "PairScores | QueryResiduals | MeanContrasts") -> None:
         self._observer = observer
@@ -526,14 +529,14 @@ class Sinkless:
         self._observer.update(layer, without(weights.float(), 0), inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """What the observer needs, and of each row what the other keys have."""
+        """Return what the observer needs, and for each row the sum over the other keys."""
         own = self._observer.needs(inputs, queries, keys)
         self._cells = [np.zeros((0, 2), dtype=int) if needs.cells is None else needs.cells for needs in own]
         others = keys_as_values([range(1, keys)], keys)
         return [replace(needs, values=others, blocks=_without_sink(needs.blocks)) for needs in own]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Hand on cells as `links.without_key` would leave them."""
+        """Pass on cells as `links.without_key` would leave them."""
         handed = []
         for found, cells in zip(sums, self._cells, strict=True):
             left = found.values[:, cells[:, 0], 0]

@@ -22,7 +22,9 @@ APART = 3  # words that may stand between the parts of a unit of several words (
 
 
 class Target(NamedTuple):
-    """A proposed target: its word, the lexical unit and the frame it may evoke. more: a unit's other words."""
+    """A proposed target: its word, the lexical unit and the frame it may evoke. more: other words
+    of the lexical unit.
+    """
 
     word: int
     unit: str
@@ -86,7 +88,7 @@ def _fits(word: Any, unit: str) -> bool:
 
 
 def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:
-    """Characters of some words, neighbours joined."""
+    """Return the character spans of some words; neighbouring words are joined."""
     runs: list[Span] = []
     for k in sorted(set(chosen)):
         if runs and k - 1 in chosen:
@@ -101,7 +103,7 @@ def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:
 
 @dataclass(frozen=True)
 class LinkPicture:
-    """How heads attend along the links of one sentence, in one direction of `pairs_of`.
+    """Attention of all heads along the links of one sentence, in one direction of `pairs_of`.
 
     Attributes:
         score: maximum over the links' tokens; NaN if a causal model cannot attend that way, and in layers without
@@ -128,7 +130,7 @@ class LinkPicture:
         return self.score - self.others if by == "difference" and beside else self.score
 
     def rows(self, by: str = "score") -> list[dict[str, Any]]:
-        """One row a head, ranked from 1 by "score" or "difference", the first first; ties share a rank."""
+        """Return one row per head, ranked from 1 by "score" or "difference" in descending order; ties share a rank."""
         ranked = self.ranked(by)
         cells = [cell for cell in np.ndindex(self.score.shape) if not (self.visible and np.isnan(self.score[cell]))]
         cells.sort(key=lambda cell: -ranked[cell] if self.visible else 0)
@@ -150,7 +152,7 @@ class LinkPicture:
 
 @dataclass(frozen=True)
 class LinkReading:
-    """How links are read. without_first: the first key (a decoder's sink) is left out."""
+    """How links are scored. without_first: the first key (a decoder's sink) is ignored."""
 
     direction: str
     pairing: str = "product"
@@ -196,8 +198,9 @@ def picture(
 
 
 def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) -> tuple[Any, LinkPicture]:
-    """The encoding of a marked sentence, and how the heads of an opened checkpoint attend along its links. Raises
-    InputError where none can."""
+    """Return the encoding of an annotated sentence, and the attention of an opened checkpoint's heads along its links.
+    Raises InputError if there are none.
+    """
     encoding = checkpoint.encode(marked.text)
     ranking = picture(
         capture.running.capture(checkpoint, encoding),
@@ -236,7 +239,7 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
 
 
 def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
-    """The links of a sentence that a person marked, checked. Raises InputError."""
+    """Return the checked links of a sentence that a user annotated. Raises InputError."""
     check_apart(sentence)
     if not sentence.elements:
         raise InputError("A frame must have an element; none is marked. Mark the words of an element.")
@@ -280,6 +283,6 @@ def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list
 
 
 def spaced(text: str) -> TaggedSentence:
-    """Words between white space, with nothing known about them: for when there is no language pipeline."""
+    """Return words separated by white space, without annotation, for use without a language pipeline."""
     spans = [match.span() for match in re.finditer(r"\S+", text)]
     return TaggedSentence(text, tuple(TaggedWord(text[a:b], a, b, "", "", "", k) for k, (a, b) in enumerate(spans)))

@@ -84,12 +84,12 @@ def unpacked(text: str, draws: int) -> np.ndarray:
 
 
 def positions(encoding: Any, spans: Spans) -> tuple[int, ...]:
-    """Pieces that share a character with any of the spans, in order. (The one way from spans to pieces.)"""
+    """Return the positions of tokens that share a character with any of the spans, in order."""
     return tuple(sorted({piece for start, end in spans for piece in encoding.pieces(start, end)}))
 
 
 def links_in_pieces(encoding: Any, sentence: AnnotatedSentence, *, core: str = "core_sets") -> Links:
-    """A sentence's links as positions; a link that was cut off with the end of the text is left out."""
+    """Return a sentence's links as token positions; links in a truncated part of the text are excluded."""
     places = (
         (positions(encoding, link.element), positions(encoding, link.target)) for link in links_of(sentence, core=core)
     )

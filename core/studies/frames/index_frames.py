@@ -37,7 +37,7 @@ class IndexFramesOptions:
 
 @dataclass(frozen=True)
 class Indexed:
-    """A slice of a release. lines: its sentences in our own form, compressed JSON lines in base64."""
+    """A slice of a release. lines: its sentences in our format, compressed JSON lines in base64."""
 
     release: str
     folder: str
@@ -46,7 +46,7 @@ class Indexed:
     lines: str
 
     def sentences(self) -> Iterator[Row]:
-        """The sentences, in our own form."""
+        """Return the sentences in our format."""
         for line in zlib.decompress(base64.b64decode(self.lines)).decode().splitlines():
             yield json.loads(line)
 
@@ -73,7 +73,7 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
     counts = "lexical units"
 
     def units(self, options: IndexFramesOptions) -> list[Unit]:
-        """Slices of the lexical units (where there is a folder lu) and of the full texts."""
+        """Return slices of the lexical units (if there is a folder lu) and of the full texts."""
         release = _release(options)
         count = len(release.lexical_units) if (release.folder / "lu").is_dir() else 0
         lexical = [
@@ -88,7 +88,7 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         ]
 
     def run(self, options: IndexFramesOptions, unit: Unit) -> Done[Slices]:
-        """The slice's sentences, what was skipped, and the release it belongs to."""
+        """Return the sentences of the slice, what was skipped, and the release it belongs to."""
         release = _release(options)
         readings = list(_readings(release, unit.arguments))
         lines = "".join(write_rows(reading.sentences) for reading in readings)
@@ -102,7 +102,7 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         return Done(Slices((indexed,)))
 
     def results(self, options: IndexFramesOptions, merged: Slices) -> list[IndexedSlice]:
-        """How many annotations each slice has, and what was skipped."""
+        """Return the number of annotations in each slice, and what was skipped."""
         return [
             IndexedSlice(
                 release=piece.release, folder=piece.folder, annotations=piece.annotations, skipped=piece.skipped_lines
@@ -111,8 +111,9 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         ]
 
     def keep(self, db: Database, run: Finished[IndexFramesOptions, Slices]) -> None:
-        """Store the annotations; a release that was indexed before is replaced. InputError where the run came without
-        its sentences."""
+        """Store the annotations, replacing an earlier index of the release. Raises InputError if the run has no
+        sentences.
+        """
         slices = [piece for part in run.partials() for piece in part.slices]
         if not slices:
             raise InputError(

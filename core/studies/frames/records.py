@@ -14,7 +14,7 @@ NAMED_LINES = 20  # skipped lines that a terminal names
 
 @dataclass(frozen=True, kw_only=True)
 class SkippedLine(Result):
-    """What was not read, and why."""
+    """A line that was skipped, and the reason."""
 
     where: str
     why: str
@@ -65,10 +65,11 @@ class FrameSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class FrameHead(Score):
-    """One head: its mean weight on frame links with its interval over n, beside the same distance elsewhere (baseline)
-    and other sentences (exchanged); p by null and the largest; contrast: mean log weight of the links
-    with query, key and distance taken out, and its p; q: of the largest p, corrected over heads; to_...: its mean
-    weight on the previous, next and first word."""
+    """Score of one head: mean weight on frame links with its interval over n, at the same distance elsewhere (baseline)
+    and in other sentences (exchanged); p by null and the largest; contrast: mean log weight of the links adjusted for
+    query, key and distance, and its p; q: of the largest p, corrected over heads; to_...: mean weight on the previous,
+    next and first word.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     kind: str | None = stated("head")
@@ -91,12 +92,12 @@ class FrameHead(Score):
     to_first: float | None = None
 
     def as_row(self) -> dict[str, Any]:
-        """With the head's name, which rows of some earlier versions lack."""
+        """Return the row with the head's name, which rows of some earlier versions lack."""
         return super().as_row() | {"name": self.name}
 
     @property
     def estimate(self) -> Estimate:
-        """The mean weight with its interval; NaN, which rows are read without, where it could not be measured."""
+        """Return the mean weight with its interval; NaN (None in rows) if it could not be measured."""
         return Estimate(math.nan if self.value is None else self.value, self.low, self.high, "weight")
 
 
@@ -121,7 +122,7 @@ class FrameSentence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class IndexedSlice(Result):
-    """How many annotations a slice of a release has, and what was skipped."""
+    """Number of annotations in a slice of a release, and what was skipped."""
 
     release: str
     folder: str

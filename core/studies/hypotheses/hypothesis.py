@@ -56,8 +56,9 @@ FRAME_SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RowChoice:
-    """Rows of a task, or sentences with frames. limit: most rows, drawn with the seed; None for all. data: None for
-    the bundled ones."""
+    """Selected examples of a task, or sentences with frames. limit: largest number, sampled with the seed; None for
+    all. data: None for the bundled ones.
+    """
 
     task: str
     split: str = "dev"
@@ -67,8 +68,9 @@ class RowChoice:
 
     @classmethod
     def parse(cls, text: str, *, data: str | None = None) -> "RowChoice":
-        """Read "mrpc", "mrpc:train", "mrpc:train:200" or "mrpc:train:200:1" (task, split, limit, seed); a limit of 0 is
-        all. Raises InputError."""
+        """Parse "mrpc", "mrpc:train", "mrpc:train:200" or "mrpc:train:200:1" (task, split, limit, seed); a limit of 0
+        means all. Raises InputError.
+        """
         task, *others = text.rsplit(":", text.count(":")) if not text.endswith((".csv", ".tsv")) else [text]
         split, limit, seed = (*others, *("dev", "200", "0")[len(others) :])[:3]
         if (
@@ -90,13 +92,13 @@ class RowChoice:
         return f"{self.task}:{self.split}:{self.limit or 0}:{self.seed}"
 
     def rows(self) -> list[TaskRow]:
-        """The rows. Raises InputError where there are none."""
+        """Return the examples. Raises InputError if there are none."""
         if self.task == FRAMES:
             return [TaskRow(sentence.id, sentence.text, None, 0) for sentence in self._sentences()]
         return read_rows(self.task, self.split, folder=self.data, limit=self.limit, seed=self.seed)
 
     def frames(self) -> str:
-        """The sentences with their frames, as `frame-heads` reads them."""
+        """Return the sentences with their frames, as `frame-heads` reads them."""
         return write_rows(self._sentences())
 
     def _sentences(self) -> list[AnnotatedSentence]:
@@ -137,7 +139,7 @@ class HypothesisOptions:
 
 @dataclass(frozen=True)
 class RunPart:
-    """What a unit of a run gave, and where from, as JSON. order: of the unit within its run."""
+    """The result of a unit and its provenance, as JSON. order: index of the unit in its run."""
 
     run: int
     order: int
@@ -168,7 +170,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         return f"{about} ({options.checkpoint})"
 
     def checkpoints(self, options: HypothesisOptions) -> list[str]:
-        """The batch's, and those of counterparts."""
+        """Return the checkpoint of the batch and those of counterparts."""
         return list(dict.fromkeys([options.checkpoint, *(run.checkpoint for run in runs_of(options))]))
 
     def paths(self, options: HypothesisOptions) -> Iterator[tuple[str, bool]]:
@@ -177,7 +179,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
             yield from run.does.paths(run.options)
 
     def units(self, options: HypothesisOptions) -> list[Unit]:
-        """Those of every run; hypotheses that cannot be tested are refused here."""
+        """Return the units of every run. Hypotheses that cannot be tested are refused here."""
         if not options.hypotheses:
             raise InputError("A test must have at least one hypothesis that was not withdrawn; got none. Register one.")
         for hypothesis in options.hypotheses:
@@ -207,7 +209,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         return Done(HypothesisPartial((part,)), done.provenance if is_own else Provenance())
 
     def results(self, options: HypothesisOptions, merged: HypothesisPartial) -> list[Result]:
-        """Criteria of every hypothesis, then what is known of every head."""
+        """Return the criteria of every hypothesis, then the number of met criteria of every head."""
         partials = {run.key: _merged(run, parts) for run, parts in _parts_by_run(options, merged)}
         registered = max(options.registered, len(options.hypotheses))
         batch = Batch(options.checkpoint, options.level, registered, options.seen)
@@ -232,7 +234,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         )
 
     def keep(self, db: Database, run: Finished[HypothesisOptions, HypothesisPartial]) -> None:
-        """Add the test to each hypothesis that is registered here, and keep the runs behind its criteria.
+        """Add the test to each hypothesis that is registered here, and store the runs behind its criteria.
 
         Not of a run that came in from a file, nor where what was tested is not what was registered: its criteria show
         with the run alone.
@@ -274,12 +276,12 @@ STUDY = HypothesisStudy()
 
 
 def mark_of(row: TaskRow) -> str:
-    """What a row is known by: a hash of its texts, whatever its id or label."""
+    """Return a hash of an example's texts that does not depend on its ID or label."""
     return hashlib.sha256(json.dumps([row.text, row.pair], ensure_ascii=False).encode()).hexdigest()[:MARK]
 
 
 def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:
-    """What an input is known by, as a checkpoint sees it: rows that share either mark are one input.
+    """Return the hashes of an input as a checkpoint reads it; examples that share either hash are the same input.
 
     Returns:
         Hashes of its letters and digits without case and accents, and of its token ids.
@@ -288,12 +290,12 @@ def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tup
 
 
 def letters_mark(row: TaskRow) -> str:
-    """A hash of the letters and digits of an input, without case and accents."""
+    """Return a hash of the letters and digits of an input, ignoring case and accents."""
     return "letters:" + _hashed([_letters(text) for text in (row.text, row.pair or "")])
 
 
 def is_plain(row: TaskRow) -> bool:
-    """Whether other letters must be other tokens: nothing that a vocabulary may lack, and nothing that is cut."""
+    """Return whether different letters always give different tokens: no unknown characters and no truncation."""
     text = f"{row.text} {row.pair or ''}"
     return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
 
@@ -308,8 +310,9 @@ def _hashed(value: Any) -> str:
 
 
 def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.checkpoint.Checkpoint") -> None:
-    """Raises InputError where an input comes twice among the rows of one choice, as tests take inputs for independent;
-    or where one that judges is among those that the hypothesis was thought of on."""
+    """Raise InputError if an input occurs twice in one selection, because tests assume independent inputs, or if an
+    evaluation example is among those from which the hypothesis was formed.
+    """
     before: set[str] = set()
     both = []
     for choice in (thought, judged):
@@ -338,7 +341,9 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
 
 
 def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
-    """Names of rows that a hypothesis may be thought of on, and of others that may judge it, where none were chosen."""
+    """Return default names of the examples on which a hypothesis may be formed, and of others on which it may be
+    tested.
+    """
     study = predicate_of(predicate).study
     if study == "frame-heads":
         return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
@@ -349,8 +354,9 @@ def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class StudyRun:
-    """One study on some rows. study: with its variant, as `Hypothesis.measured_by`; rows: "thought of on" or "judged
-    on", or one of RANDOM: the judging rows, with fresh weights."""
+    """One study on some examples. study: with its variant, as in `Hypothesis.measured_by`; rows: "thought of on"
+    (formed on) or "judged on" (tested on), or one of RANDOM: the evaluation examples with random weights.
+    """
 
     study: str
     checkpoint: str
@@ -360,17 +366,17 @@ class StudyRun:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What the run is found by."""
+        """Return the key of the run."""
         return (self.study, self.checkpoint, self.rows)
 
     @property
     def is_random(self) -> bool:
-        """Whether it is of fresh weights."""
+        """Return whether the run uses random weights."""
         return self.rows in RANDOM
 
     @property
     def source(self) -> str:
-        """Study, rows and checkpoint in a word."""
+        """Return a short text with the study, examples and checkpoint."""
         source = f"{self.study} on {self.choice}, {self.checkpoint}"
         return f"{source} ({self.rows})" if self.is_random else source
 
@@ -381,7 +387,7 @@ class StudyRun:
 
 
 def runs_of(options: "HypothesisOptions") -> list[StudyRun]:
-    """Every run that the batch needs, each once, in a fixed order."""
+    """Return every run that the batch needs, without duplicates, in a fixed order."""
     needed: dict[tuple[str, str, str], list[Hypothesis]] = {}
     for hypothesis in options.hypotheses:
         for key in _keys(options.checkpoint, hypothesis):
@@ -627,7 +633,7 @@ def _check_weights(options: HypothesisOptions, run: StudyRun, about: Provenance)
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
-    """What is known of every head that a hypothesis is about."""
+    """Return the number of met criteria of every head that a hypothesis is about."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

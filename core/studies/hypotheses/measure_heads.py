@@ -47,19 +47,19 @@ SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Asked:
-    """One of the studies. given: its options by name, as JSON; those left out are at their defaults."""
+    """One of the requested studies. given: its options by name, as JSON; omitted options have their defaults."""
 
     study: str
     given: str = "{}"
 
     @property
     def does(self) -> Study[Any, Any]:
-        """The study itself. Raises JobError where there is none."""
+        """Return the study. Raises JobError if it does not exist."""
         return find_study(self.study)
 
     @property
     def options(self) -> Any:
-        """Its options as its own record. Raises InputError."""
+        """Return its options as the study's options class. Raises InputError."""
         return self.does.read(json.loads(self.given))
 
 
@@ -73,7 +73,7 @@ class MeasureHeadsOptions:
 
 @dataclass(frozen=True)
 class UnitPart:
-    """What a unit of a study gave, as JSON, and where from. error: why it gave nothing, "" where it did."""
+    """The result of a unit as JSON, with its provenance. error: why it failed, "" if it succeeded."""
 
     number: int
     order: int
@@ -91,7 +91,7 @@ class Parts:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredStudy(Result):
-    """One of the studies. says: its headline, or why it was left out; kept: its rows; provenance: where from."""
+    """The result of one study. says: its headline, or why it was left out; kept: its rows; provenance: of the run."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("measured",)
     study: str
@@ -109,7 +109,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
     kinds = (MeasuredStudy,)
 
     def title(self, options: MeasureHeadsOptions) -> str:
-        """Say how many and of what."""
+        """Name the checkpoint and the studies, or their number."""
         return f"{len(options.studies)} kinds of scores of the heads of {options.checkpoint}"
 
     def paths(self, options: MeasureHeadsOptions) -> Iterator[tuple[str, bool]]:
@@ -118,7 +118,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
             yield from planned.does.paths(planned.options)
 
     def units(self, options: MeasureHeadsOptions) -> list[Unit]:
-        """Those of every study that this checkpoint can have."""
+        """Return the units of every study that this checkpoint supports."""
         divided: list[Unit] = []
         refused = None
         for number, planned in enumerate(options.studies):
@@ -135,7 +135,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         return divided
 
     def more(self, options: MeasureHeadsOptions, partials: Sequence[Parts]) -> list[Unit]:
-        """The next round of every study that goes in rounds and had no error."""
+        """Return the next round of every study that has several rounds and no error."""
         merged, added = self.merge(options, partials), []
         for number, planned in enumerate(options.studies):
             parts = [part for part in merged.parts if part.number == number]
@@ -149,7 +149,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         return added
 
     def run(self, options: MeasureHeadsOptions, unit: Unit) -> Done[Parts]:
-        """One unit of one study; why it cannot be, where it cannot."""
+        """Run one unit of one study; if it fails, return the reason."""
         piece: NamedUnit = unit.arguments
         planned, order = options.studies[piece.number], piece.order
         if piece.packed:
@@ -166,7 +166,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         return Done(Parts((part,)), Provenance(weights_hash=done.provenance.weights_hash))
 
     def results(self, options: MeasureHeadsOptions, merged: Parts) -> list[MeasuredStudy]:
-        """One record a study, with the rows that it will keep."""
+        """Return one record per study, with the rows that it stores."""
         parts_of = {
             number: [part for part in merged.parts if part.number == number]
             for number in dict.fromkeys(part.number for part in merged.parts)
@@ -183,7 +183,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         return Headline(f"Measured {', '.join(names)}. Each is stored as a separate result.", scores, "scores of heads")
 
     def keep(self, db: Database, run: Finished[MeasureHeadsOptions, Parts]) -> None:
-        """Each study's rows as a run of its own."""
+        """Store each study's rows as a separate run."""
         planned = {study.study: study for study in run.options.studies}
         for result in MeasuredStudy.among(run.rows):
             if result.kept:
@@ -248,7 +248,7 @@ def missing(
 
 
 def gives(study: str) -> str:
-    """What a study measures of heads, in a few words."""
+    """Return a short description of what a study measures in heads."""
     return GIVES.get(study) or find_study(study).gives
 
 
@@ -279,7 +279,7 @@ def _asked(name: str, checkpoint: str, task: str, class_set: str, data: str | No
 
 
 def said_of(provenance: Provenance) -> str:
-    """What a unit says of itself, as JSON."""
+    """Return the metadata of a unit, as JSON."""
     return json.dumps(plain({name: value for name, value in provenance.as_row().items() if value is not None}))
 
 

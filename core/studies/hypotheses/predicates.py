@@ -28,8 +28,9 @@ Parameters = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a predicate. default: where it may be left out, "" where nothing is tested without it; None
-    where it must be said."""
+    """A parameter of a predicate. default: value if it is omitted, "" if nothing is then tested; None if it is
+    required.
+    """
 
     name: str
     meaning: str
@@ -39,8 +40,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Predicate:
-    """What may be said of a head. sentence: with the parameters' names in braces; study: what measures it; apart: the
-    parameter whose values are measured in runs of their own, "" where one run measures all."""
+    """A kind of claim about a head. sentence: with parameter names in braces; study: the study that measures it; apart:
+    the parameter whose values need separate runs, "" if one run measures all.
+    """
 
     key: str
     sentence: str
@@ -78,7 +80,7 @@ def _share(value: str) -> None:
 
 
 def counterpart_of(value: str) -> tuple[str, Head]:
-    """The checkpoint and head that "checkpoint:L2H3" names. Raises InputError."""
+    """Parse "checkpoint:L2H3" into a checkpoint and a head. Raises InputError."""
     checkpoint, colon, name = value.rpartition(":")
     if not colon or not checkpoint.strip():
         raise InputError(
@@ -164,7 +166,7 @@ PREDICATES: Mapping[str, Predicate] = MappingProxyType({predicate.key: predicate
 
 
 def predicate_of(key: str) -> Predicate:
-    """A predicate by its key. Raises InputError naming all."""
+    """Return a predicate by its key. Raises InputError with the list of all keys."""
     if key not in PREDICATES:
         raise InputError(f'A predicate must be one of {", ".join(PREDICATES)}; got "{key[:60]}". Choose one of them.')
     return PREDICATES[key]
@@ -213,7 +215,7 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Hypothesis:
-    """A sentence about one head that rows can speak for or against. hypothesis: its id; layer, head: from 0."""
+    """A testable claim about one head. hypothesis: its ID; layer, head: from 0."""
 
     hypothesis: str
     layer: int
@@ -223,32 +225,34 @@ class Hypothesis:
 
     @property
     def subject(self) -> Head:
-        """The head that it is about."""
+        """Return the head that the hypothesis is about."""
         return Head(self.layer, self.head)
 
     def parameter(self, name: str) -> str:
-        """The value of a parameter; "" where the predicate has none of that name."""
+        """Return the value of a parameter; "" if the predicate does not have it."""
         return dict(self.parameters).get(name, "")
 
     @property
     def least_name(self) -> str:
-        """The parameter that says what the effect must be beyond."""
+        """Return the name of the parameter with the smallest effect that counts."""
         return "margin" if self.predicate == "needed-for" else "least"
 
     @property
     def least(self) -> float:
-        """What the effect must be beyond, in its own unit; of a hypothesis of an earlier version the default."""
+        """Return the smallest effect that counts, in its own unit; the default for hypotheses of earlier versions."""
         default = next(p.default for p in predicate_of(self.predicate).parameters if p.name == self.least_name)
         return float(self.parameter(self.least_name) or default or 0)
 
     def with_least(self, least: float) -> "Hypothesis":
-        """The same with an effect that must be beyond another number."""
+        """Return the same hypothesis with another smallest effect."""
         others = tuple(pair for pair in self.parameters if pair[0] != self.least_name)
         return replace(self, parameters=(*others, (self.least_name, repr(least))))
 
     @property
     def measured_by(self) -> str:
-        """The study that measures it; and, of one whose runs are apart, which of them: "patch:drop"."""
+        """Return the study that measures the hypothesis, with the variant if its runs are separate, such as
+        "patch:drop".
+        """
         predicate = predicate_of(self.predicate)
         apart = self.parameter(predicate.apart) if predicate.apart else ""
         apart = counterpart_of(apart)[0] if predicate.apart == "of" else apart
@@ -256,7 +260,7 @@ class Hypothesis:
 
     @property
     def relation(self) -> str:
-        """The relation that it is about."""
+        """Return the relation that the hypothesis is about."""
         return SAME_WORD if self.predicate == "same-word" else self.parameter("relation")
 
     @property

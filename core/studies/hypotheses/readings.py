@@ -49,7 +49,7 @@ class Reading:
 
     @property
     def is_beyond(self) -> bool:
-        """Whether its whole interval lies beyond `least`."""
+        """Return whether the whole interval lies beyond `least`."""
         return self.low is not None and self.low > self.least
 
 
@@ -78,7 +78,7 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
 
 
 def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) -> Reading | str:
-    """One head's mean [layer, head, 1], tested against `least` in place of 0."""
+    """Return one head's mean [layer, head, 1], tested against `least` instead of 0."""
     shifted = reading(measure, above(means, least).result(), head, **others)
     if isinstance(shifted, str):
         return shifted
@@ -87,19 +87,19 @@ def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) 
 
 
 def above(means: Means, least: float) -> Means:
-    """What each input has beyond `least`, as an accumulator."""
+    """Return the excess of each input over `least`, as an accumulator."""
     shifted = means.columns(range(means.sums.shape[-1]))
     shifted.sums = means.sums - least * means.counts[:, :, None, :]
     return shifted
 
 
 def number_of(value: float) -> float | None:
-    """The value; None where it is not finite."""
+    """Return the value, or None if it is not finite."""
     return float(value) if np.isfinite(value) else None
 
 
 def halves_of(measure: str, means: Means, column: int, head: Head, least: float = 0.0) -> tuple[Reading, ...] | str:
-    """The number in either half of the inputs."""
+    """Return the value in each half of the inputs."""
     both = tuple(beyond(measure, means.columns([column]).half(parity), least, head) for parity in (0, 1))
     numbers = tuple(half for half in both if isinstance(half, Reading))
     return numbers if len(numbers) == len(both) else "a half has no such inputs"
@@ -325,8 +325,9 @@ ONE = Head(0, 0)  # where `effect_estimate` keeps the one number that it has
 
 
 def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Share of the logit difference that the head's own output brings back; explained: beyond its layer's other heads;
-    specific: beyond pairs whose answer stays the same."""
+    """Return the fraction of the logit difference that patching the head's own output recovers. explained: beyond other
+    heads of its layer; specific: beyond pairs whose answer stays the same.
+    """
     head.within(partial.layers, partial.heads)
     made = partial.made.astype(bool) & (np.abs(partial.first - partial.second) >= FLOOR)
     turn, whole = np.sign(partial.first - partial.second), np.abs(partial.first - partial.second)
@@ -339,8 +340,9 @@ def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evide
 
 
 def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Share of the logit difference that the edge carries; explained: beyond the edges from its layer's other heads;
-    specific: beyond pairs of the same answer."""
+    """Return the fraction of the logit difference that the edge carries. explained: beyond the edges from other heads
+    of its layer; specific: beyond pairs with the same answer.
+    """
     reader, kind = hypothesis.parameter("reader"), hypothesis.parameter("input")
     names = list(partial.names)
     own_index = names.index(edge_name(head, reader, kind))
@@ -417,7 +419,9 @@ NORMAL = 1.959964  # of a 95 % interval
 
 
 def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Share of a head's maps that the bundled classifier calls so; explained: freed of its confusions."""
+    """Return the fraction of a head's maps that the bundled classifier assigns to the class. explained: corrected for
+    its confusions.
+    """
     (piece,) = partial.pieces
     head.within(*piece.classes.shape[1:])
     numbers, names = piece.classes[:, head.layer, head.head], list(piece.names)
@@ -464,7 +468,9 @@ def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
 
 
 def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Similarity to the other head, beside random weights; explained: beyond the next most similar head."""
+    """Return the similarity to the other head, compared with random weights. explained: beyond the next most similar
+    head.
+    """
     (whole,) = partial.compared
     sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
     _, count, others = whole.sums.shape
@@ -513,7 +519,9 @@ def _gap(similarity: np.ndarray, its: int) -> float:
 
 
 def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Largest weight of a frame link, beside the same distance elsewhere; explained: beyond all four nulls."""
+    """Return the largest weight of a frame link, compared with the same distance elsewhere. explained: beyond all four
+    nulls.
+    """
     if not partial.draws:
         nothing = "no link can be seen by a query of this checkpoint"
         return Evidence(nothing, nothing, nothing, nothing)

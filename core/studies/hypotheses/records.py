@@ -45,8 +45,9 @@ class Criterion(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CriteriaMet(Result):
-    """How much is known of a head: the most criteria that one of the batch's hypotheses about it meets, of seven; or
-    whether one of them is both held out and causal (1 or 0). A head score."""
+    """Number of criteria, of seven, that the best hypothesis of the batch about a head meets; or whether a hypothesis
+    is both confirmed on held-out examples and causal (1 or 0). Stored as a head score.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("criteria met",)
     FIGURE = Figure("value", "{statistic}")
@@ -61,8 +62,9 @@ class CriteriaMet(Result):
 
 @dataclass(frozen=True)
 class JudgedHypothesis:
-    """A hypothesis about a head with what came of testing it. criteria: none where it was not tested; standing: "",
-    "withdrawn" or "earlier weights"."""
+    """A hypothesis about a head with its test result. criteria: empty if it has not been tested; standing: "",
+    "withdrawn" or "earlier weights".
+    """
 
     sentence: str
     criteria: Sequence[Criterion] = ()
@@ -75,6 +77,6 @@ class JudgedHypothesis:
 
     @property
     def verdict(self) -> str:
-        """What to say of it in a line."""
+        """Return the result in one line."""
         said = f"meets {', '.join(self.met)}" if self.met else "meets no criterion" if self.criteria else "not tested"
         return f"{said} ({self.standing})" if self.standing else said

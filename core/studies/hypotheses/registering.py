@@ -60,7 +60,7 @@ MOST_HYPOTHESES = 500  # of a batch
 
 @dataclass(frozen=True)
 class Proposal:
-    """What somebody wants to say of a head, before it is registered."""
+    """A proposed hypothesis about a head, before it is registered."""
 
     head: Head
     predicate: str
@@ -68,7 +68,7 @@ class Proposal:
 
     @property
     def hypothesis(self) -> Hypothesis:
-        """The hypothesis that is proposed, checked, without an id. Raises InputError."""
+        """Return the proposed hypothesis after checks, without an ID. Raises InputError."""
         if self.head.part:
             raise InputError(
                 f"Hypotheses can only be registered for models with one set of heads; {self.head} belongs to "
@@ -210,13 +210,14 @@ def _check_rows(hypotheses: Sequence[Hypothesis], thought: RowChoice, judged: Ro
 
 
 def hypothesis_of(stored: StoredHypothesis) -> Hypothesis:
-    """A stored hypothesis as it is tested."""
+    """Return a stored hypothesis in the form in which it is tested."""
     return Hypothesis(stored.hypothesis, stored.layer, stored.head, stored.predicate, stored.parameters)
 
 
 def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesis]]:
-    """The batch of this id, or that of the hypothesis of this id, or the newest for "latest"; and all its hypotheses.
-    Raises StoreError."""
+    """Return a batch by its ID, by the ID of one of its hypotheses, or the newest for "latest", with all its
+    hypotheses. Raises StoreError.
+    """
     every = hypotheses(db)
     named = next((one.batch for one in every if one.hypothesis == name), name)
     if name == LATEST and every:
@@ -263,7 +264,7 @@ def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> Hypot
 
 
 def changed_row(choice: RowChoice, before: Marks) -> str:
-    """The id of the first row that is not as it was, "" where all are."""
+    """Return the ID of the first example that has changed; "" if none has."""
     now = [(row.id, mark_of(row)) for row in choice.rows()]
     for k, row in enumerate(before):
         if k >= len(now) or now[k] != row[:2]:
