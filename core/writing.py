@@ -73,7 +73,8 @@ def _settle(part: Path, target: Path) -> None:
     with part.open("rb+") as stream:
         os.fsync(stream.fileno())
     if target.exists():
-        part.chmod(stat.S_IMODE(target.stat().st_mode))
+        with contextlib.suppress(PermissionError):  # network folders without permissions refuse to set any
+            part.chmod(stat.S_IMODE(target.stat().st_mode))
     part.replace(target)
 
 

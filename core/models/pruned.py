@@ -49,7 +49,7 @@ def restored(files: list[Path], config: Any, cut: dict[int, list[int]], name: st
     heads = int(config.num_attention_heads)
     width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
     weights = {name: tensor for file in files for name, tensor in load_file(file).items()}
-    filled = set()
+    filled: set[int] = set()
     for key, tensor in weights.items():
         found = _LAYER.search(f".{key}")
         if found and (gone := cut.get(int(found[1]))):

@@ -28,6 +28,7 @@ from core.tasks.conllu import read_conllu, read_part
 from core.tasks.glue import task_of
 from core.tasks.own import checked, keep_rows, read_own, stretches
 from core.tasks.tables import read_given, read_pasted
+from core.writing import write_whole
 
 
 @pytest.fixture
@@ -383,6 +384,16 @@ def test_a_folder_without_locks_is_said_to_have_none(reason):
         locked = explain(OSError(f"Could not set lock on file: Conflicting lock is held in {held}."), Path("a"))
         assert isinstance(locked, LockedError)
         assert f"{who} holds it" in str(locked)
+
+
+def test_a_file_is_replaced_in_a_folder_that_keeps_no_permissions(tmp_path, monkeypatch):  # SMB refuses chmod
+    def refuse(self, mode):
+        raise PermissionError(1, "Operation not permitted", str(self))
+
+    file = written(tmp_path, "scores.csv", "before")
+    monkeypatch.setattr(Path, "chmod", refuse)
+    write_whole(file, "after")
+    assert file.read_text() == "after"
 
 
 # ---------------------------------------------------------------- small ones
