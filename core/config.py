@@ -35,6 +35,7 @@ VISITORS = ("none", "viewer", "annotator", "admin")
 _ADDRESS = r"([a-z]+://)?([\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}"
 _SITE = re.compile(r"https?://(\*\.)?[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*(:\d{1,5})?")
 ENCODER, DECODER, ENGLISH = "atlas-encoder", "atlas-decoder", "atlas-english"
+REAL = "all-MiniLM-L6-v2"
 CLASSIFIER = f"{ENCODER}-sst2"  # the encoder fine-tuned on the SST-2-like examples
 # The example that the maps page opens with; here, where reading it needs no numpy
 EXAMPLE_TEXT = "The company said profits rose sharply."
@@ -105,6 +106,13 @@ def packaged_checkpoints() -> dict[str, Path]:
             if (place / "config.json").is_file():
                 folders.setdefault(name, place)
     return folders
+
+
+def usual_encoder() -> str:
+    """Return the checkpoint that views open with where no output head is needed: the real model if it is on this
+    machine, otherwise the bundled encoder.
+    """
+    return REAL if REAL in packaged_checkpoints() else ENCODER
 
 
 def hub_cache() -> Path:

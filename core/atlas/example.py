@@ -1,4 +1,4 @@
-"""The example on the maps page, captured in advance so that the first page needs no model.
+"""The example on the first pages, captured in advance from the checkpoints that they open with: no model is needed.
 
 `python -m data.recipes.example_maps` makes it again when the bundled encoder changes; until then it is not used.
 """
@@ -33,20 +33,28 @@ FILE = config.DATA / "examples" / "maps.npz"
 
 
 class Example(NamedTuple):
-    """One captured input of the bundled encoder."""
+    """One captured input."""
 
     encoding: Encoding
     maps: AttentionMaps
 
 
+def file_of(name: str) -> Path:
+    """Return the file with the captured example of a checkpoint."""
+    return FILE if name == config.ENCODER else FILE.with_name(f"maps-{name}.npz")
+
+
 def stored(name: str, text: str, pair: str | None) -> Example | None:
-    """Return the example if it has this text and was captured from the present bundled encoder, otherwise None."""
-    if (name, text, pair) != (config.ENCODER, TEXT, PAIR):
+    """Return the example if it has this text and was captured from the present weights of one of the checkpoints that
+    views open with, otherwise None.
+    """
+    if name not in (config.ENCODER, config.REAL) or (text, pair) != (TEXT, PAIR):
         return None
-    weights = config.BUNDLED_MODELS / config.ENCODER / "model.safetensors"
-    if not (FILE.is_file() and weights.is_file()):
+    folder = config.BUNDLED_MODELS / name if name == config.ENCODER else config.packaged_checkpoints().get(name)
+    weights, file = folder and folder / "model.safetensors", file_of(name)
+    if not (weights and weights.is_file() and file.is_file()):
         return None
-    return _read(FILE, FILE.stat().st_mtime_ns, file_hash(weights))
+    return _read(file, file.stat().st_mtime_ns, file_hash(weights))
 
 
 def write(encoding: Encoding, maps: AttentionMaps, weights_hash: str, file: Path = FILE) -> None:
@@ -78,7 +86,7 @@ def _frozen(value: Any) -> Any:
 def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> Grid:
     """Return the maps of all heads on the example pair, with one enlarged.
 
-    Maps of the bundled encoder are stored; those of other checkpoints are captured.
+    Maps of the checkpoints that views open with are stored; those of others are captured.
 
     Args:
         weights_hash: required hash of the checkpoint's weights; "" if unknown.

@@ -1,8 +1,9 @@
-"""Capture the example that the maps page opens with, from the bundled encoder as it is now.
+"""Capture the example that the first pages open with, from the bundled encoder as it is now and, if it is installed,
+from all-MiniLM-L6-v2.
 
     python -m data.recipes.example_maps
 
-Writes data/examples/maps.npz (weights, pieces, hash of the checkpoint's weights).
+Writes data/examples/maps.npz and maps-all-MiniLM-L6-v2.npz (weights, pieces, hash of the checkpoint's weights).
 """
 
 from core import config
@@ -12,11 +13,12 @@ from core.models.opening import open_checkpoint
 
 
 def main() -> None:
-    encoder = open_checkpoint(config.ENCODER)
-    encoding = encoder.encode(example.TEXT, example.PAIR)
-    maps = capture(encoder, encoding)
-    example.write(encoding, maps, encoder.weights_hash)
-    print(f"{example.FILE}: {maps.layers} layers x {maps.heads} heads x {len(maps)} tokens")
+    for name in dict.fromkeys((config.ENCODER, config.usual_encoder())):
+        opened = open_checkpoint(name)
+        encoding = opened.encode(example.TEXT, example.PAIR)
+        maps = capture(opened, encoding)
+        example.write(encoding, maps, opened.weights_hash, example.file_of(name))
+        print(f"{example.file_of(name)}: {maps.layers} layers x {maps.heads} heads x {len(maps)} tokens")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ class View(NamedTuple):
         uses: what of the context it reads (pages/parts/shell/context.py); nothing: it shows no context at all.
         starts: what it reads where the context names nothing: pairs of a field and its value.
         ready: whether it stands without a model, so that it need not wait while models load.
+        bundled: whether it opens with the bundled encoder even if a real model is installed, whose results are not
+            bundled.
     """
 
     name: str
@@ -27,6 +29,7 @@ class View(NamedTuple):
     uses: tuple[str, ...] = ()
     starts: tuple[tuple[str, str], ...] = ()
     ready: bool = False
+    bundled: bool = False
 
 
 class Page(NamedTuple):
@@ -66,7 +69,7 @@ PAGES = (
         View("similar", "Similar heads", "similar", _RESULT, (("rows", "sst2"),), ready=True),
         View("counterparts", "Counterparts", "counterparts", ("checkpoint", "beside", "rows", "head in its picture"),
              (("rows", "sst2"),)),
-        View("development", "Development", "development", ("checkpoint", "rows"), (("rows", "sst2"),)),
+        View("development", "Development", "development", ("checkpoint", "rows"), (("rows", "sst2"),), bundled=True),
     )),
     Page("linguistics", "Linguistics", ":material/account_tree:", (
         View("tokens", "Token types", "token_types", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),
@@ -84,7 +87,7 @@ PAGES = (
     Page("finetuning", "Fine-tuning", ":material/school:", (
         View("train", "Train", "training", _RESULT, (("rows", "sst2"),)),
         View("change", "Change in attention", "change", ("checkpoint", "rows")),
-        View("seeds", "Seed variance", "seed_variance", _RESULT, (("rows", "sst2"),)),
+        View("seeds", "Seed variance", "seed_variance", _RESULT, (("rows", "sst2"),), bundled=True),
     )),
     Page("interventions", "Interventions", ":material/block:", (
         View("ablation", "Ablation", "ablation", ("checkpoint", "rows", "input", "head"),
@@ -93,7 +96,7 @@ PAGES = (
         View("pruning", "Pruning", "pruning", _RESULT, _TUNED),
         View("patching", "Patching and perturbation", "patching", ("checkpoint", "rows", "input"), (
             *_TUNED, ("text", "The film is warm and funny, though far too long."))),
-        View("subnetworks", "Subnetworks", "subnetworks", _RESULT, (("rows", "sst2"),)),
+        View("subnetworks", "Subnetworks", "subnetworks", _RESULT, (("rows", "sst2"),), bundled=True),
         View("together", "Gates and pairs", "gates_pairs", _RESULT, _TUNED),
         View("circuit", "Circuit", "circuit", _RESULT, _TUNED),
     )),

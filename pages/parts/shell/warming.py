@@ -95,7 +95,7 @@ def prepare() -> None:
     streamlit_internals.warm_first_element()
     with suppress(AtlasError):
         resources.open_database()
-        resources.shown(config.ENCODER, example.TEXT, example.PAIR)
+        resources.shown(config.usual_encoder(), example.TEXT, example.PAIR)
 
 
 def start() -> None:
@@ -118,7 +118,7 @@ def load() -> None:
 
     loading.begin()
     try:
-        opened = resources.open_checkpoint(config.ENCODER, None, "none")
+        opened = resources.open_checkpoint(config.usual_encoder(), None, "none")
         capture.running.capture(opened, opened.encode("The first run of a model costs more than those after it."))
         loading.end()
         importlib.import_module("altair")  # half a second that a page whose maps draw themselves need not wait for

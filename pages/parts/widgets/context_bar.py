@@ -35,7 +35,7 @@ def show_bar(view: View) -> bool:
     Returns whether the view can be drawn: not while its checkpoint has to be downloaded and none was shown before.
     """
     shown = [name for use in view.uses for name in FIELDS_OF.get(use, (use,))]
-    usual: dict[str, Any] = USUAL | dict(view.starts)
+    usual: dict[str, Any] = USUAL | {"checkpoint": usual_checkpoint(view)} | dict(view.starts)
     if "[MASK]" in (context.chosen().text or "") and usual["checkpoint"] == config.CLASSIFIER:
         usual["checkpoint"] = config.ENCODER  # it asks for a word
     with st.container(horizontal=True, vertical_alignment="center", key="context", gap="small"):
@@ -62,6 +62,12 @@ def show_bar(view: View) -> bool:
         history.keep(dict.fromkeys((*shown, CUT)) | _kept_cut(picked) | context.parameters())
     _say_unread(view, shown)
     return None not in reads.values()
+
+
+def usual_checkpoint(view: View) -> str:
+    """The checkpoint that a view opens with: a real model if there is one and the view has something to show of it."""
+    starts: dict[str, str] = dict(view.starts)
+    return starts.get("checkpoint") or (config.ENCODER if view.bundled else config.usual_encoder())
 
 
 def _named(picked: dict[str, Any]) -> dict[str, Any]:
