@@ -12,6 +12,7 @@ from core.store.jobs import jobs_of
 from core.tasks.glue import TASKS
 from pages.parts.shell import context, people, resources
 from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets import pickers
 
 STUDY = "measure-heads"
 OPEN, QUICK, ALL, SOME = "_analysis_open", "Quick plan", "All studies", "Selection"
@@ -54,7 +55,7 @@ def _show_plan(checkpoint: str) -> None:
     if can_download(checkpoint):
         st.markdown(f"{plain(checkpoint)} is not on this machine. Download it first.")
         return
-    from pages.parts.widgets import job_progress, pickers
+    from pages.parts.widgets import job_progress  # what runs jobs, which a first visit spares
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
         names = list(dict.fromkeys([*TASKS, context.chosen().rows or "sst2"]))
@@ -86,8 +87,7 @@ def _show_plan(checkpoint: str) -> None:
 
 def _planned(checkpoint: str, task: str) -> Any:
     """The plan, made once for a checkpoint, a task and what is stored."""
-    from core.report.analysis import plan_analysis
-    from pages.parts.widgets import pickers
+    from core.report.analysis import plan_analysis  # every study, which a first visit spares
 
     key = (checkpoint, task, stamp_of(checkpoint), pickers.data_folder())
     known = st.session_state.get("_analysis_plan")
@@ -99,7 +99,7 @@ def _planned(checkpoint: str, task: str) -> Any:
 
 
 def _table(plan: Any, chosen: list[str]) -> pd.DataFrame:
-    from pages.parts.widgets.job_progress import duration
+    from pages.parts.widgets.job_progress import duration  # as above
 
     return pd.DataFrame(
         {
