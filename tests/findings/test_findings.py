@@ -336,7 +336,7 @@ def test_a_stored_run_is_pinned_on_its_page_and_stands_among_the_findings(db, mo
     assert any("jobs start statistics" in one.value for one in app.code)
     assert any(link.proto.label == "Open the live view" for link in app.get("page_link"))
     app.button[-1].click().run()
-    assert "Nothing is pinned yet" in app.info[0].value
+    assert "No result has been pinned yet" in app.info[0].value
     app.button(key="undo_removal").click().run()
     assert "look *here*" in [one.value for one in app.text], "note and picture are back"
     assert app.get("vega_lite_chart")

@@ -101,7 +101,9 @@ def test_headlines_count_what_they_are_about(db):
 def test_the_guided_path_shows_an_ablation_of_each_head_in_turn(db):
     app = opened("start/path")
     (step,) = [
-        text for text in said(app) if text.startswith("A bundled result, until you have one: ") and "ablation" in text
+        text
+        for text in said(app)
+        if text.startswith("Bundled result, until you have your own: ") and "ablation" in text
     ]
     assert "but" not in step
 

@@ -112,7 +112,7 @@ def test_a_head_shows_its_budget_as_one_bar(filled):
     for category, share in SHARES.items():
         stored(filled, "budget", "budget", np.full((2, 3), share), feature=category, baseline=0.25)
     app = opened("heads/one")
-    assert "Where does its attention go?" in [one.value for one in app.subheader]
+    assert "What does this head attend to?" in [one.value for one in app.subheader]
     said = next(one.value for one in app.caption if one.value.startswith("Most of it"))
     assert "55%, goes to" in said
     assert "54.0% to 56.0%" in said
@@ -192,11 +192,11 @@ def test_a_head_shows_its_neighbours_and_counterparts_as_maps_and_what_it_does_a
         np.testing.assert_allclose(one.weights.sum(-1), 1, atol=1e-5)
     np.testing.assert_array_equal(*(one.weights for one in drawn["counterpart_maps"]))  # matched with itself
     specs = " ".join(chart.proto.spec for chart in app.get("vega_lite_chart"))
-    assert "Without this head: rise of the loss, nats" in specs
+    assert "Ablation of this head: increase of the loss, nats" in specs
     assert "Strongest edges in the newest circuit" in specs
     scores = choices.on_task(choices.scores_of(NAME), "sst2")
     assert {start.split("/")[0] for start in one_head.MEASURED_AS} <= study_modules().keys()
-    frame = one_head.effects(scores, Head(0, 0))["rise of the loss, nats"]
+    frame = one_head.effects(scores, Head(0, 0))["increase of the loss, nats"]
     assert frame["value"].tolist() == pytest.approx([0.4, 0.02])  # the head, and the mean of the other five
     assert [one.name for one in one_head.edges_of(NAME, Head(0, 0))] == ["L1H1 to L2H1 q"]
 
@@ -296,8 +296,8 @@ def test_groups_by_mean_pattern_and_whether_redundancy_is_kept(filled):
         frame.loc[(frame["task"] == "sst2") & (frame["kind"] == "head"), "name"]
     )
     others = replace(kept, low=-0.1, p=0.4)
-    assert similar.comparison_sentence(others).endswith("not shown to be the same.")
-    assert similar.comparison_sentence(replace(kept, low=0.8, p=0.001)).endswith("the same heads are alike in both.")
+    assert similar.comparison_sentence(others).endswith("no significant agreement.")
+    assert similar.comparison_sentence(replace(kept, low=0.8, p=0.001)).endswith("the same heads are similar in both.")
 
 
 SOURCES = {  # of each study: what it is given, its page, and how that page is brought to one of its scores

@@ -150,7 +150,7 @@ def test_head_statistics_and_the_picture_of_heads(db):
     titles = {layer["encoding"][axis]["title"] for layer in scatter["layer"] for axis in "xy"}
     assert titles == {"first direction", "second direction"}
     page.segmented_control(key="colour").set_value("class")
-    assert "compute its class shares first" in page.run().info[0].value
+    assert "Compute them on Statistics > Pattern shares first" in page.run().info[0].value
 
 
 def test_heads_are_coloured_by_their_stored_pattern_class(db):
@@ -174,7 +174,7 @@ def test_heads_are_coloured_by_their_stored_pattern_class(db):
     page.segmented_control(key="colour").set_value("class")
     page.run()
     assert not page.exception
-    assert not any("class shares" in one.value for one in page.info)
+    assert not any("Pattern shares" in one.value for one in page.info)
     charts = [json.loads(one.proto.spec) for one in page.get("vega_lite_chart")]
     assert any(layer["encoding"].get("color", {}).get("field") == "class" for c in charts for layer in c["layer"])
 

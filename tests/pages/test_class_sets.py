@@ -38,7 +38,7 @@ def make(page, members=SET, name="sea", count=None):
     for k, (title, eye) in enumerate(members):
         page.text_input(key=f"new_set_class_{k}").input(title)
         page.text_input(key=f"new_set_eye_{k}").input(eye)
-    return press(page, "Make the class set")
+    return press(page, "Create class set")
 
 
 def test_a_class_set_is_made_on_the_page_and_is_the_one_that_is_picked(page):
@@ -73,12 +73,12 @@ def test_equal_colours_and_keys_are_refused_on_the_page(page):
     make(page, name="")
     page.text_input(key="new_set_name").input("sea")
     page.text_input(key="new_set_key_1").input("1")
-    assert "The key of a class must be unique" in press(page, "Make the class set")[0]
+    assert "The key of a class must be unique" in press(page, "Create class set")[0]
     page.text_input(key="new_set_key_1").input("")
     page.color_picker(key="new_set_colour_1").set_value(page.color_picker(key="new_set_colour_0").value)
-    assert "The colour of a class must be unique" in press(page, "Make the class set")[0]
+    assert "The colour of a class must be unique" in press(page, "Create class set")[0]
     page.color_picker(key="new_set_colour_1").set_value("#123456")
-    assert press(page, "Make the class set") == []
+    assert press(page, "Create class set") == []
     assert known_class_set(resources.database(), "sea").classes[1].key == ""
 
 
@@ -91,7 +91,7 @@ def test_deleting_a_class_asks_what_becomes_of_its_labels(page):
     page.run()
     assert next(one for one in page.button if one.label == "Delete the class").disabled, "nothing was chosen yet"
     (fate,) = page.radio
-    assert fate.label == "1 label is of this class and will be"
+    assert fate.label == "1 label is of this class. What should happen to the labels of this class?"
     fate.set_value("rest").run()
     assert press(page, "Delete the class") == []
     assert known_class_set(db, "sea").names == ("dots <b>", "rest")

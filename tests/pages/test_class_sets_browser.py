@@ -31,9 +31,9 @@ def test_a_class_set_is_made_on_its_page_and_labelled_by_a_key_and_by_a_click(pa
         typed(page, "Name of the set", "sea")
         for k, (name, eye) in enumerate([("Wave", "A wave."), (SCRIPT, "All else.")]):
             typed(page, "Class", name, k)
-            typed(page, "What the eye sees", eye, k + 1)  # the first is of the form beside it
+            typed(page, "Appearance", eye, k + 1)  # the first is of the form beside it
         typed(page, "Key", "", 2)
-        page.get_by_role("button", name="Make the class set").click()
+        page.get_by_role("button", name="Create class set").click()
         expect(page.get_by_text("Made: sea")).to_be_visible(timeout=PATIENCE)
         root = open_sheet(page, address, at="annotate?view=label&class_set=sea")
         page.keyboard.press("1")

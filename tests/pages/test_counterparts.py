@@ -119,10 +119,10 @@ def test_one_head_stands_beside_its_counterpart_where_another_checkpoint_is_chos
     said = plain_text(app.caption)
     assert "L2H2 is matched with L2H2, similarity" in said
     assert "scores surely differ" in plain_text(app.markdown).replace("**", "")
-    assert "surely" in app.dataframe[0].value.columns
+    assert "significant" in app.dataframe[0].value.columns
     app = opened("heads/one", checkpoint=NAME, beside="atlas-decoder", head="L2H2")
     assert not app.exception
-    assert "need not be the same head" in plain_text(app.caption)
+    assert "may behave differently" in plain_text(app.caption)
 
 
 def test_development_opens_on_the_curves_that_ship(database):

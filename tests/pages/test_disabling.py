@@ -80,7 +80,7 @@ def test_a_classifier_says_what_changes_without_the_carrying_head(db, planted, m
     page.selectbox(key="checkpoint").set_value(planted["checkpoint"])
     page.text_input(key="text").set_value("the old engine ; ran all night")
     fine(page.run())
-    assert "No head is changed yet" in said(page)
+    assert "No head has been ablated yet" in said(page)
     page.text_input(key="heads").set_value(str(CARRIER))
     fine(page.run())
     assert "changes to" in said(page)
@@ -149,7 +149,7 @@ def test_importance_and_curves(db, planted):
     assert "Spearman correlation between the gradient and the measured effect" in said(page)
     assert f"the loss depends most on {CARRIER}" in said(page)
     assert page.dataframe[1].value["head"].iloc[0] == str(CARRIER)
-    assert "The order comes from train examples" in said(fine(opened("interventions/pruning", mode="Curve")))
+    assert "The order is computed on train examples" in said(fine(opened("interventions/pruning", mode="Curve")))
 
 
 def test_a_task_that_was_given_by_its_title_is_one(db, planted):
@@ -168,7 +168,7 @@ def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_pat
     stored(db, "disable", twins | {"what": "duplicates"})
     page = opened("interventions", mode="A task's rows")
     fine(page)
-    assert "This is so for **1 of 2** groups" in said(page)
+    assert "This is the case for **1 of 2** groups" in said(page)
     assert f"2 like {CARRIER}" in said(page)
     table = page.dataframe[0].value
     assert {"distance", "accuracy_beyond_apart", "heads"} <= set(table.columns)
@@ -191,7 +191,7 @@ def test_heads_that_a_link_names_are_looked_up_in_every_sweep(db, planted):
 
 def test_learning_with_heads_held_in_the_form_of_table_1(db):
     page = fine(opened("interventions", mode="Training without"))
-    assert "Nothing has been trained with heads held yet" in said(page)
+    assert "No result is stored yet" in said(page)
     gold, rows = [0, 1] * 10, []
     for seed, wrong in ((0, 2), (1, 4)):
         for kind, more in (("free", 0), ("held", 3)):
@@ -225,6 +225,6 @@ def test_learning_with_heads_held_in_the_form_of_table_1(db):
     page = fine(opened("interventions", mode="Training without"))
     table = page.table[0].value.T.iloc[0]
     assert table["free"].startswith("85.0 ± ")
-    assert table["held at fixed patterns"].startswith("70.0 ± ")
+    assert table["with fixed patterns"].startswith("70.0 ± ")
     assert "50.0" in table["constant"]
     assert "with 30 heads held, accuracy changes by **-15.0** points" in said(page)

@@ -39,7 +39,7 @@ def click(page, head: str, chosen: str) -> None:
 @pytest.mark.slow  # 6 CPU seconds; the other walk clicks heads too, words and numbers are in test_disabling.py
 def test_clicked_heads_are_disabled_and_the_words_before_and_after_are_shown(address, page):
     visit(page, f"{address}/interventions?text={MASKED}")
-    page.get_by_text("No head is changed yet", exact=False).wait_for(timeout=PATIENCE)
+    page.get_by_text("No head has been ablated yet", exact=False).wait_for(timeout=PATIENCE)
     click(page, "L2H2", "L2H2")
     click(page, "L6H1", "L2H2,L6H1")
     said = page.get_by_text("The prediction,", exact=False)
@@ -50,7 +50,7 @@ def test_clicked_heads_are_disabled_and_the_words_before_and_after_are_shown(add
     assert "heads=L2H2%2CL6H1" in page.url
     # layers above the first touched one moved, the one below did not
     below, above = (cell(page, head).get_attribute("aria-label") for head in ("L1H1", "L3H1"))
-    assert below.endswith("map moved by: 0")
+    assert below.endswith("change of the map: 0")
     assert float(above.rpartition(": ")[2]) > 0
     click(page, "L2H2", "L6H1")
     assert "without L6H1" in page.get_by_text("The prediction,", exact=False).inner_text()
@@ -63,7 +63,7 @@ def test_clicked_heads_go_on_to_a_sweep_and_a_head_of_the_maps_comes_here(addres
     page.get_by_role("heading", name="Attention maps").wait_for(timeout=PATIENCE)
     expect(painted(page)).to_have_attribute("data-head", "L2H2")
     visit(page, f"{address}/interventions?text={MASKED}&heads=L2H2,L6H1")
-    page.get_by_role("button", name="Disable these on a task's rows").click()
+    page.get_by_role("button", name="Ablate these on the examples of a task").click()
     groups = page.get_by_label("Groups", exact=True)
     groups.wait_for(timeout=PATIENCE)
     settled(page)

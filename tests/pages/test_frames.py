@@ -100,8 +100,8 @@ def test_a_link_opens_the_words_that_were_clicked(app):
 def test_a_decoder_names_the_direction_it_does_not_have(app):
     app.selectbox(key="checkpoint").set_value("atlas-decoder")
     app.text_input(key="text").set_value(SENTENCE).run()
-    assert "structurally zero" in said(app)
-    assert app.radio[0].options == ["target → element (query = target; the paper's prose)"]
+    assert "always 0" in said(app)
+    assert app.radio[0].options == ["target → element (the target is the query, as in the text of the paper)"]
     assert len(app.dataframe) == 1
 
 
@@ -168,7 +168,7 @@ def test_a_set_is_scored_as_a_job_and_its_survivors_are_the_headline(app):
     app.run()
     assert not app.exception
     assert f"{len(rows[0]['survivors'])} of 36 heads" in said(app)
-    assert "so it is no test" in said(app)
+    assert "It is not a test" in said(app)
     assert "n = 12 sentences" in said(app)
     assert next(iter(app.dataframe[0].value["name"])) == rows[1]["name"]
     assert set(app.dataframe[1].value["sentence"]) == {one.text for one in sentences}

@@ -40,7 +40,11 @@ def test_its_question_is_judged_and_its_steps_are_done_when_their_results_are_st
     app = opened("start/path")
     assert not app.exception
     name, share = next_token_head()
-    for typed, said in (("L1H1", "another gives more"), ("L9H1", "There is no head"), (name, f"Yes: {share:.2f}")):
+    for typed, said in (
+        ("L1H1", "another head puts more on it"),
+        ("L9H1", "There is no head"),
+        (name, f"Yes: {share:.2f}"),
+    ):
         app.text_input(key="path_head").set_value(typed).run()
         shown = [one.value for kind in (app.info, app.error, app.success) for one in kind]
         assert any(said in one for one in shown), shown
@@ -81,4 +85,4 @@ def test_the_figure_has_both_models_on_one_axis_of_depth():
     assert [(round(row["low"], 6), round(row["high"], 6)) for row in ours][1] == (0.45, 0.6)
     theirs = [row["value"] for row in rows if "paper" in row["of"]]
     assert theirs == [1 - value for value in printed_changes()]
-    assert "another model" in sentence_of_depth(scores)
+    assert "the models and tasks differ" in sentence_of_depth(scores)

@@ -64,7 +64,9 @@ def own_database(tmp_path, monkeypatch):
 def faults(view, **query):
     """What a page says that it should not, opened at this address."""
     app = opened(view, **query)
-    return [one.value for one in app.error if "met a defect" in one.value] + [one.value for one in app.exception]
+    return [one.value for one in app.error if "An error in Attention Atlas" in one.value] + [
+        one.value for one in app.exception
+    ]
 
 
 def drawn_value(drawn):

@@ -51,7 +51,7 @@ def text(page: AppTest) -> str:
 def test_an_empty_store_says_what_to_do_next(db):
     page = opened()
     assert not page.exception
-    assert "No job has run yet" in page.info[0].value
+    assert "No job has been started yet" in page.info[0].value
     assert "python -m core study" in page.info[0].value
 
 
@@ -68,7 +68,7 @@ def test_a_failed_job_is_listed_with_its_error_and_retried_by_a_click(db, tmp_pa
     page.run()
     page.button(key=f"delete_{job}").click().run()
     assert store.jobs(db).empty
-    assert "No job has run yet" in page.info[0].value
+    assert "No job has been started yet" in page.info[0].value
 
 
 def test_a_running_job_shows_progress_on_its_page_and_a_count_on_every_page(db):

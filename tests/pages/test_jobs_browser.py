@@ -126,7 +126,7 @@ def test_rows_of_a_command_given_while_the_app_runs_are_imported_by_one_click(tm
     try:
         page = browser.new_page()
         page.goto(app.url + "/results?view=jobs")
-        page.get_by_text("No job has run yet").wait_for()  # the app holds the file now
+        page.get_by_text("No job has been started yet").wait_for()  # the app holds the file now
         words = ["jobs", "start", "tests.jobs.tiny", "--set", "count=3", "--json"]
         done = subprocess.run(
             [sys.executable, "-m", "core", *words],

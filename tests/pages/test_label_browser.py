@@ -192,7 +192,7 @@ def test_retraining_from_the_page_brings_suggestions_that_enter_accepts(page, tm
         settled(page)
         page.get_by_role("button", name="Train", exact=True).click()
         # a worker that gives way to everything else imports torch first: minutes on a machine that is full
-        page.get_by_role("button", name="Let it suggest").click(timeout=6 * PATIENCE)
+        page.get_by_role("button", name="Use for suggestions").click(timeout=6 * PATIENCE)
         page.get_by_role("button", name="Stop suggesting").wait_for(timeout=PATIENCE)
         root = open_sheet(page, address, "bob")
         page.get_by_text("Suggestions", exact=True).click()

@@ -67,7 +67,7 @@ def opened(name):
 def test_the_classifier_page_shows_scores_and_lets_one_suggest(filled):
     page = opened("annotate/classifier")
     assert [one.label for one in page.metric] == ["Macro F1 on unseen heads", "Macro F1 on unseen inputs"]
-    button = next(one for one in page.button if one.label == "Let it suggest")
+    button = next(one for one in page.button if one.label == "Use for suggestions")
     button.click().run()
     assert not page.error
     assert any(one.label == "Stop suggesting" for one in page.button)
@@ -91,7 +91,7 @@ def test_only_a_training_with_epochs_says_that_its_first_is_not_done(filled, mon
     monkeypatch.setattr(classifier.job_progress, "show_job", lambda *_, **__: None)
     monkeypatch.setattr(classifier.job_progress, "options_of", lambda _: {"kind": kind, "log": str(tmp_path)})
     said = [one.value for one in opened("annotate/classifier").caption]
-    assert ("The first epoch is not done yet." in said) == (kind == "paper")
+    assert ("The first epoch has not finished yet." in said) == (kind == "paper")
 
 
 def test_the_classifier_page_compares_with_the_one_that_suggests(filled):
@@ -151,7 +151,7 @@ def test_new_labels_are_counted_trained_on_in_place_and_then_suggest(filled, mon
     assert not page.exception
     assert started[0][1] == "train-patterns"
     assert classifiers.suggesting(db, "bert") == "first"
-    assert any("A new classifier suggests" in caption.value for caption in page.caption)
+    assert any("The new classifier now makes the suggestions" in caption.value for caption in page.caption)
 
 
 def retrained(monkeypatch, *, worse):
@@ -185,7 +185,9 @@ def retrained(monkeypatch, *, worse):
 
 def test_after_a_retraining_it_says_what_changed_and_the_new_classifier_suggests(filled, monkeypatch):
     page = retrained(monkeypatch, worse=False)
-    said = "A new classifier suggests: 5 of 37 suggestions changed, most often vertical to block (5)."
+    said = (
+        "The new classifier now makes the suggestions: 5 of 37 suggestions changed, most often vertical to block (5)."
+    )
     assert any(said in caption.value.replace("\\", "") for caption in page.caption)
     figures = next(one.value for one in page.dataframe if "figure" in one.value)
     assert list(figures[["on", "before", "after", "change"]].iloc[0]) == [
@@ -204,11 +206,11 @@ def test_a_new_classifier_that_is_worse_on_something_is_taken_only_when_somebody
     db = resources.database()
     page = retrained(monkeypatch, worse=True)
     assert classifiers.suggesting(db, "bert") == bundled_classifier(db, "bert"), "the one before goes on suggesting"
-    assert any("worse on something and was not taken" in one.value for one in page.caption)
+    assert any("not used, because a score is significantly worse" in one.value for one in page.caption)
     (warning,) = page.warning
     assert "macro F1 on unseen heads" in warning.value
     assert "0.300 to" in warning.value
-    next(one for one in page.button if one.label == "Take the new one all the same").click().run()
+    next(one for one in page.button if one.label == "Use the new classifier anyway").click().run()
     assert not page.exception
     assert not page.error
     assert classifiers.suggesting(db, "bert") == "first"
@@ -273,7 +275,7 @@ def test_labels_of_no_class_are_counted_and_take_no_page_from_anybody(filled):
     assert not page.exception
     assert not page.error
     assert "1 label is of the class “wavy”" in page.warning[0].value
-    next(one for one in page.button if one.label == "Retire the labels of no class").click().run()
+    next(one for one in page.button if one.label == "Retract labels with unknown classes").click().run()
     assert not page.error
     assert not page.warning
     assert labels.all_events(db)[-1]["kind"] == "retire"
@@ -283,7 +285,7 @@ def test_an_adjudicator_takes_somebodys_label_back_with_a_reason(filled):
     page = opened("projects/agreement")
     before = len(page.selectbox(key="retired_label").options)
     page.text_input(key="retired_why").input("the map was misread").run()
-    next(one for one in page.button if one.label == "Take it back").click().run()
+    next(one for one in page.button if one.label == "Retract label").click().run()
     assert not page.error
     kept = labels.all_events(resources.database())[-1]
     assert (kept["kind"], kept["note"]) == ("retire", "the map was misread")
@@ -293,7 +295,7 @@ def test_an_adjudicator_takes_somebodys_label_back_with_a_reason(filled):
 def test_who_only_labels_is_offered_no_way_to_take_labels_back(filled, monkeypatch):
     monkeypatch.setenv("ATLAS_VISITORS", "annotator")
     page = opened("projects/agreement")
-    assert not any(one.label == "Take it back" for one in page.button)
+    assert not any(one.label == "Retract label" for one in page.button)
 
 
 def test_a_map_is_a_picture_that_its_caption_is_read_for():

@@ -58,7 +58,7 @@ CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it (
 NOTHING_TO_CHOOSE = {"start/start", "start/path", "results/pinned", "heads/counterparts"}
 ALWAYS = ("maps/maps",)  # 6 to 17 CPU seconds a view: the others are with the slow tests
 TRIED = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in CHOICES]
-DRAWERS = {"finetuning/train": "Fine-tune a checkpoint", "reproduction/report": "Make a report of your own"}
+DRAWERS = {"finetuning/train": "Fine-tune a checkpoint", "reproduction/report": "Create a report for your checkpoints"}
 CONTROLS = """() => {
   const main = document.querySelector('[data-testid=stMain]'), all = (what) => [...main.querySelectorAll(what)];
   const labelOf = (box) => box.getAttribute('aria-label')

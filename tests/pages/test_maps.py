@@ -56,7 +56,7 @@ def test_odd_text_is_shown_or_refused_in_a_sentence_and_never_lost(app, text):
     assert not app.exception
     assert app.text_input(key="text").value == text
     assert "tokens" in said(app)
-    assert "defect" not in said(app)
+    assert "An error in Attention Atlas" not in said(app)
 
 
 def test_what_was_cut_is_said_with_numbers(app):
@@ -80,7 +80,7 @@ def test_a_checkpoint_that_does_not_open_is_one_sentence(app, name, expected):
     assert not app.exception
     assert len(app.error) == 1
     assert expected in app.error[0].value.replace("\\", "")
-    assert "defect" not in app.error[0].value
+    assert "An error in Attention Atlas" not in app.error[0].value
     assert app.text_input(key="text").value == "A sentence."
 
 

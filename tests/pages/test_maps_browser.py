@@ -445,7 +445,7 @@ def test_a_list_of_ones_own_is_stepped_through(page, address):
     page.get_by_label("Sentences", exact=True).fill("One cat.\nTwo dogs.\tThree birds.")
     page.get_by_label("Sentences", exact=True).press("Control+Enter")
     settled(page)
-    page.get_by_role("button", name="Step through them").click()
+    page.get_by_role("button", name="Browse these examples").click()
     expect(page.get_by_label("Sentence", exact=True)).to_have_value("One cat.")
     expect(page.get_by_text("1 of 2")).to_be_visible()
     page.keyboard.press("Escape")
@@ -582,7 +582,7 @@ def test_what_a_decoder_is_forced_to_is_left_out_of_its_scale_and_its_sentences(
     visit(page, f"{address}/maps?checkpoint={three_by_four}&text=The old dog ran.&head=L1H2&scale=own")
     grid = painted(page)
     seen = grid.locator(".seen").inner_text()
-    if "greatest weight" in seen:
+    if "largest weight from its queries" in seen:
         assert f"“{maps.tokens[most[0]]}” to “{maps.tokens[most[1]]}”: {weights.max():.2f}" in seen
     levels = grid.locator("canvas.oneMap").evaluate(
         """(canvas, [query, key]) => {

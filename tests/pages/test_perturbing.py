@@ -32,7 +32,7 @@ def page(db, planted, monkeypatch):  # noqa: F811
 def test_two_inputs_side_by_side(page):
     fine(page.run())
     assert "changes" in said(page)
-    assert "have a partner" in said(page)
+    assert "are aligned" in said(page)
     table = page.dataframe[0].value
     assert table["first"].sum() == pytest.approx(1)
     assert table["second"].sum() == pytest.approx(1)
@@ -42,10 +42,10 @@ def test_the_carrying_head_brings_the_first_answer_back(page):
     page.segmented_control(key="mode").set_value("Patching")
     fine(page.run())
     assert "Compared by the logit of" in said(page)
-    assert "n = 1 pair, so there is no interval" in said(page)
+    assert "n = 1 pair, so there is no CI" in said(page)
     page.segmented_control(key="patched").set_value("parts")
     fine(page.run())
-    assert "words of the second input that have a partner" in said(page)
+    assert "only words of the second input with an aligned word" in said(page)
 
 
 def test_a_pair_that_does_not_differ_is_said_in_a_sentence(page):
@@ -62,7 +62,7 @@ def test_cut_edges(page):
     assert "edges (" in said(page).replace("\\", "")
     page.selectbox(key="edges").set_value("chosen words")
     page.run()
-    assert "Choose the words that may not look" in page.error[0].value
+    assert "Choose at least one word on each side" in page.error[0].value
     page.multiselect(key="queries").set_value(["1 [CLS]"])
     page.multiselect(key="keys").set_value(["5 ;"])
     fine(page.run())
@@ -76,7 +76,7 @@ def test_results_of_the_studies(db, planted):  # noqa: F811
     stored(db, "separators", shared)
     stored(db, "patch", shared | {"kind": "drop", "floor": 0.0})
     found = fine(opened("interventions/patching", mode="A task's rows"))
-    assert "the commonest label alone: 0.500" in said(found).replace("\\", "")
+    assert "constant prediction of the most frequent label: 0.500" in said(found).replace("\\", "")
     for study, words in (("knockout", "Without"), ("separators", ""), ("patch", "Beyond luck")):
         found.selectbox(key="study").set_value(study)
         fine(found.run())
@@ -123,16 +123,18 @@ def test_a_constant_is_fitted_live_on_rows_that_the_page_names(db, planted, monk
     found.selectbox(key="fitted_on").set_value("sst2")
     fine(found.run())
     text = said(found).replace("\\", "")
-    assert "Fitted on 16 train rows of SST-2 (the bundled samples), each head alone" in text
+    assert "fitted on 16 train examples of SST-2 (the bundled samples), for each head alone" in text
     assert f"{CARRIER}: mean " in text
-    assert "the descent found nothing better" in text
+    assert "the optimisation found nothing better" in text
     assert "operator constant" in text
     found.selectbox(key="checkpoint").set_value("atlas-encoder")
     found.run()
-    assert "take a fine-tuned classifier, or the mean" in found.error[0].value.replace("\\", "")
+    assert "Choose a fine-tuned classifier, or the method" in found.error[0].value.replace("\\", "")
 
 
 def test_a_race_offers_what_stands_in(db, planted):  # noqa: F811
     found = fine(opened("interventions/sequential"))
     offered = found.selectbox(key="race_operator").options
-    assert {"mean output of 200 rows", "output on another row", "optimal constant (Li and Janson)"} <= set(offered)
+    assert {"mean output over 200 examples", "output on another example", "optimal constant (Li and Janson)"} <= set(
+        offered
+    )

@@ -54,8 +54,8 @@ def test_every_study_is_shipped_with_its_options():
         ("One sentence", "predicts the syntactic head of"),
         ("Syntax in attention", "less than all heads together"),
         ("Layers", "Centre of gravity, in layers"),
-        ("Representation", "the narrower the cone"),
-        ("Transfer", "more than the last layer"),
+        ("Representation", "point in nearly the same direction"),
+        ("Transfer", "differs from that of the last layer"),
     ],
 )
 def test_every_view_opens_on_a_result_and_says_of_what(view, words):

@@ -70,9 +70,9 @@ def test_the_time_of_a_report_is_the_sum_of_what_like_steps_took(db):
     page.multiselect(key="checkpoints").set_value(["atlas-encoder"])
     page.multiselect(key="tasks").set_value(["sst2"])
     page.multiselect(key="parts").set_value(["features", "heads"]).run()
-    next(one for one in page.button if one.label == "How long will it take?").click().run()
+    next(one for one in page.button if one.label == "Estimate the time").click().run()
     said = next(one.value for one in page.caption if " steps: about " in one.value)
-    assert re.fullmatch(r"3 steps: about .+ of work for 3 of them\. What was done before is not run again\.", said)
+    assert re.fullmatch(r"3 steps: about .+ of work for 3 of them\. Steps with stored results are not run again\.", said)
     assert not chain.at_work(db)
 
 
@@ -104,7 +104,7 @@ def test_a_stored_report_is_shown_in_order_with_its_claims(db):
     assert not page.exception
     assert not page.error
     assert [one.value for one in page.header] == [
-        "What the sources say, and whether it holds here",
+        "Claims of the papers, and whether they hold here",
         "Heads on frame-semantic links",
         "Change of attention with fine-tuning",
     ]

@@ -108,7 +108,7 @@ def test_label_shows_bundled_maps_and_one_click_adds_them_for_labelling(db):
     assert app.text_input(key="annotator").value == "me"
     assert not app.info, "the sheet is there"
     app = switched(app, "projects/progress").run()
-    assert re.search(r"(\d+) maps, labelled by AI models and not by people; \1 of them are stored here", said(app))
+    assert re.search(r"(\d+) maps, labelled by AI models; \1 of them are in your database", said(app))
 
 
 @pytest.mark.shipped
@@ -152,7 +152,7 @@ def test_a_tasks_rows_open_on_single_heads_and_say_where_the_model_is_at_chance(
     app = opened("interventions", mode="A task's rows", checkpoint="atlas-encoder", rows="sst2")
     assert not app.exception
     drawn = " ".join(one.proto.spec for one in app.get("vega_lite_chart"))
-    assert "Score without each head" in drawn
+    assert "Score if each head is ablated" in drawn
     assert "unmodified model 50.0" in said(app)
     assert any("is not significantly above chance" in warning.value for warning in app.warning)
 
@@ -273,7 +273,7 @@ def test_every_result_that_ships_opens_in_its_view_from_the_list(db):
     [
         ("interventions", {"mode": "A task's rows"}, "Sweep"),
         ("interventions/sequential", {}, "Test"),
-        ("interventions", {"mode": "Operators"}, "Set side by side"),
+        ("interventions", {"mode": "Operators"}, "Compare methods"),
         ("interventions/pruning", {}, "Draw the curve"),
         ("interventions/patching", {"mode": "A task's rows"}, "Measure"),
     ],
@@ -368,7 +368,7 @@ def test_the_overview_shows_how_much_is_known_of_heads_by_the_hypotheses_that_sh
     assert app.selectbox(key="colour").value == "hypothesis/criteria met"
     app.toggle(key="sure").set_value(True).run()
     assert not app.exception
-    nobody = "No hypothesis about a head here is both held out and causal: all heads are shown."
+    nobody = "No head has a hypothesis that meets both criteria (held out and causal), so all heads are shown."
     assert nobody in said(app)
     app = opened("heads/overview", checkpoint="atlas-encoder-sst2", colour="hypothesis/criteria met", sure="true")
     assert not app.exception
@@ -435,7 +435,9 @@ def test_no_link_leads_to_a_checkpoint_that_is_not_there(db, no_package, name):
 def test_a_result_whose_weights_are_gone_says_so_and_keeps_its_numbers(db, no_package):
     (newest, *_) = [known for known in result_list.every_run() if known.study == "finetune" and not known.sampled]
     facts = result_card.facts(headlines.headline_of(newest.run), newest)
-    assert "its weights are not on this machine" in facts
+    assert "the weights of its checkpoint are not on this machine" in facts
     assert any(fact.startswith("n = ") for fact in facts)
     bundled = next(known for known in result_list.every_run() if known.of == config.ENCODER)
-    assert "its weights are not on this machine" not in result_card.facts(headlines.headline_of(bundled.run), bundled)
+    assert "the weights of its checkpoint are not on this machine" not in result_card.facts(
+        headlines.headline_of(bundled.run), bundled
+    )

@@ -194,7 +194,7 @@ def test_two_places_never_hold_a_checkpoint_against_itself(tmp_path, monkeypatch
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     page = opened("heads/overview", layout="two places")
     assert not page.exception
-    assert "Choose another checkpoint in the line above" in " ".join(one.value for one in page.caption)
+    assert "choose a checkpoint under “compare with” in the line above" in " ".join(one.value for one in page.caption)
 
 
 def test_a_folder_that_is_gone_is_known_as_gone(tmp_path):
@@ -278,7 +278,10 @@ def test_a_change_says_that_its_model_is_not_above_chance(tmp_path, monkeypatch)
         store_rows(db, record_run(db, study, options, about, title=study), rows)
     app = opened("finetuning/change")
     assert not app.exception
-    assert any("after" in one.value and "says little" in one.value for one in app.warning), [app.warning, app.error]
+    assert any("after" in one.value and "are not informative" in one.value for one in app.warning), [
+        app.warning,
+        app.error,
+    ]
 
 
 def test_a_difference_of_points_is_said_as_a_person_says_it():
@@ -299,11 +302,11 @@ def test_a_count_is_said_as_a_person_says_it(count, what, said):
     [
         (
             AnnotatorStatus("paused", "You are paused: 3 of your last 8 gold maps ...", golds=8, right=3, cause="gold"),
-            "3 of the last 8 gold maps were right",
+            "3 of the last 8 gold maps were labelled correctly",
         ),
         (
             AnnotatorStatus("paused", "You are paused: 1 of 4 exemplars ...", 0, 0, 4, 1, 2, "exemplars"),
-            "1 of 4 exemplars were right in round 2",
+            "1 of 4 exemplars were labelled correctly in round 2",
         ),
         (
             AnnotatorStatus("paused", "An admin has paused you in this project: ...", cause="admin"),

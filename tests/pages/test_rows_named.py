@@ -35,7 +35,7 @@ def test_a_study_reads_the_folder_that_its_tasks_are_named_for(db, glue, monkeyp
     assert app.text_input(key="folder").value == glue
     app.button(key="start_statistics").click().run()
     app.text_input(key="folder").set_value("").run()
-    assert "Rows of the bundled samples, which are only like the task's." in [one.value for one in app.caption]
+    assert "Uses the bundled examples, which only imitate the task." in [one.value for one in app.caption]
     app.button(key="start_statistics").click().run()
     assert [options["data"] for options, _ in started] == [glue, None]
     assert [title.rpartition(" on ")[2] for _, title in started] == ["MRPC", "MRPC-like"]

@@ -37,7 +37,11 @@ def test_verdicts_rows_and_the_gradient_are_shown(db, options):  # noqa: F811
     assert table.iloc[0]["accuracy_change"] < -0.3
     specs = " ".join(one.proto.spec for one in page.get("vega_lite_chart"))
     titles = specs.replace('", "', " ")  # lines of a wrapped title
-    for words in ("dashed: margin", "Examples needed for each head", "Gradient and measured change"):
+    for words in (
+        "dashed: margin",
+        "Examples needed for each head",
+        "Change estimated by the gradient and measured change",
+    ):
         assert words in titles
 
 

@@ -73,7 +73,7 @@ def test_nobody_sees_a_page_before_signing_in(guarded, page):
     page.goto(f"{guarded}/jobs")
     page.get_by_role("button", name="Sign in").wait_for(timeout=PATIENCE)
     expect(page.locator(".st-key-pages")).to_have_count(0)
-    assert "No job has run" not in page.inner_text("body")
+    assert "No job has been started" not in page.inner_text("body")
 
 
 @pytest.mark.slow  # 5 CPU seconds; nobody and an annotator walk by default, the rules are in tests/test_sign_in.py
@@ -117,7 +117,7 @@ def test_an_annotator_labels_under_their_own_name_and_changes_no_classes(guarded
     page.get_by_role("button", name="Maps and files").click()
     page.get_by_role("radio", name="Classes", exact=True).click()
     page.get_by_label("Name", exact=True).fill("wave")
-    page.get_by_label("What the eye sees").fill("A wave.")
+    page.get_by_label("Appearance").fill("A wave.")
     page.get_by_role("button", name="Add the class", exact=True).click()
     page.get_by_text("role admin is required").wait_for(timeout=PATIENCE)
 
@@ -130,7 +130,7 @@ def test_who_signs_in_opens_no_folder_that_the_app_was_not_given(guarded, page):
 
 
 @pytest.mark.slow  # 5 CPU seconds; nobody and an annotator walk by default, the rules are in tests/test_sign_in.py
-@pytest.mark.parametrize(("sub", "said"), [("eve", "has no role here"), ("mallory", "not verified")])
+@pytest.mark.parametrize(("sub", "said"), [("eve", "have no role in this app"), ("mallory", "not verified")])
 def test_someone_without_a_role_or_a_verified_address_stays_out(guarded, page, sub, said):
     sign_in(page, guarded, sub)
     page.get_by_text(said).wait_for(timeout=PATIENCE)

@@ -179,7 +179,7 @@ def test_a_token_for_this_app_signs_in(browser, audience):
 def test_a_name_too_long_for_a_cookie_signs_nobody_in(browser):
     answer = browser.comes_back(sub=filler(4000))
     assert answer.status_code == 403
-    assert "longer than a browser keeps" in answer.text
+    assert "too long for a cookie" in answer.text
     assert who(dict(browser.cookies)).role == "none"
 
 

@@ -69,7 +69,7 @@ def test_an_admin_makes_a_project_and_closes_it(db):
     assert "closed since" in text_of(page)
     assert "by ada" in text_of(page)
     assert page.text_input(key="project_title").value == "", "the next form begins empty"
-    known = next(one for one in page.selectbox if one.label == "Known from")
+    known = next(one for one in page.selectbox if one.label == "Gold labels from")
     assert known.options[0] == "adjudications", "names are chosen, not typed"
 
 
@@ -87,7 +87,7 @@ def test_the_label_page_works_inside_a_project_and_says_names_are_taken_on_trust
     page.text_input(key="annotator").input("dan").run()
     assert not page.exception
     assert "12 of 12 labels" in text_of(page)
-    assert "taken on trust" in text_of(page)
+    assert "names are not verified" in text_of(page)
 
 
 def test_a_paused_project_says_so_on_the_label_page(db, project):
@@ -154,7 +154,7 @@ def test_the_same_labels_have_one_alpha_on_both_pages_and_disputes_lead_to_adjud
 
 def test_doubted_labels_need_enough_labels(db, project):
     page = opened("projects/aggregated")
-    next(one for one in page.button if one.label == "Look for label errors").click().run()
+    next(one for one in page.button if one.label == "Find label errors").click().run()
     assert not page.exception
     assert "Training needs labels of at least two classes" in page.error[0].value
 
@@ -164,14 +164,14 @@ def test_maps_in_dispute_are_decided_and_leave_the_queue(db, project):
     assert "Enter your name" in text_of(page)
     page.text_input(key="annotator").input("dan").run()
     assert not page.exception
-    assert "In dispute when this page was opened: 1 map," in text_of(page)
+    assert "When this page was opened, 1 map needed a decision" in text_of(page)
     (name,) = {row["map_id"] for row in labels.all_events(db) if row["class"] == "vertical"}
     decision = event(1, name, "block", annotator="dan", batch="tab-1", queue_order="adjudication") | {"pass": 100}
     box = {"database": db.id, "batch": "tab-1", "events": [decision]}
     assert project_sheet.take(resources.database(), {"boxes": [box], "secret": "s"})["acknowledged"] == {"tab-1": 1}
     page.session_state["queue"] = None
     page.run()
-    assert "No map is in dispute" in text_of(page)
+    assert "No map needs a decision" in text_of(page)
     assert assignment_service.board_of(db, project).complete
 
 
@@ -189,6 +189,6 @@ def test_the_dashboard_says_when_people_are_missing(db):
     hand = Hand(db, found, "ada")
     hand.say(hand.holds()[0])
     page = opened("projects/progress")
-    assert "1 have come so far" in page.warning[0].value
+    assert "have labelled so far: 1." in page.warning[0].value
     assert page.metric[0].value == "1 of 12"
     assert re.fullmatch(r"\d\d \w{3} \d\d:\d\d", page.metric[3].value)

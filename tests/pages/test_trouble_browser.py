@@ -67,5 +67,5 @@ def test_a_file_that_another_process_holds_until_it_ends(page, tmp_path):
         assert f"process {os.getpid()} " in the_one_alert(page)
         holder.close()
         visit(page, f"{address}/results?view=jobs")
-        page.get_by_text("No job has run yet").wait_for(timeout=PATIENCE)
+        page.get_by_text("No job has been started yet").wait_for(timeout=PATIENCE)
         expect(page.get_by_text("holds it now")).to_have_count(0)

@@ -51,7 +51,12 @@ def test_a_run_is_watched_cancelled_resumed_and_its_checkpoint_opens(address, pa
     page.set_default_timeout(LONG)
     visit(page, f"{address}/finetuning?checkpoint={checkpoint}")
     page.get_by_text("Data and settings").click()
-    for label, value in {"Seeds": 2, "Epochs": 100, "Dev rows at most": 16, "Most tokens": 24}.items():
+    for label, value in {
+        "Seeds": 2,
+        "Epochs": 100,
+        "Dev examples, at most": 16,
+        "Tokens per example, at most": 24,
+    }.items():
         fill(page, label, value)
     start = page.get_by_role("button", name="Fine-tune", exact=True)
     start.click()
@@ -66,7 +71,7 @@ def test_a_run_is_watched_cancelled_resumed_and_its_checkpoint_opens(address, pa
     settled(page)
 
     fill(page, "Epochs", 1)
-    fill(page, "Train rows at most", 32)
+    fill(page, "Train examples, at most", 32)
     start.click()
     page.get_by_role("heading", name="Table 1").wait_for()
     page.get_by_role("button", name="How did attention change?").click()  # begins the comparison, and opens its view

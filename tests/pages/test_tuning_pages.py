@@ -119,7 +119,7 @@ def test_no_link_leads_to_a_shipped_folder_that_is_not_here(db):
     app = opened("finetuning")
     assert not app.exception
     said = " ".join(one.value for one in app.caption).replace("\\", "")
-    assert "These folders are not on this machine" in said
+    assert "The folders of these checkpoints are not on this machine" in said
     assert not any(button.key == "compare_attention" for button in app.button)
 
 
@@ -130,7 +130,7 @@ def test_a_kept_best_epoch_is_said_beside_table_1(db, done, keep):
     run = runs.record_run(db, "finetune", options, runs.Provenance(checkpoint=options["checkpoint"]), title="Tiny")
     runs.store_rows(db, run, rows)
     said = " ".join(one.value for one in opened("finetuning").caption)
-    assert ("the best epoch by these dev rows was kept, so scores are too high" in said) == (keep == "best")
+    assert ("the epoch with the best score on these dev examples was used, so scores are too high" in said) == (keep == "best")
 
 
 def test_a_job_is_started_with_what_was_chosen(db, monkeypatch):

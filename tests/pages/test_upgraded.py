@@ -57,7 +57,7 @@ def test_a_run_of_earlier_weights_comes_last_and_says_so(upgraded):
     for study in ("statistics", "features", "pattern-shares"):
         *_, last = known_runs(study)
         assert last.source == "yours"
-        assert last.origin == "your result, from earlier weights (147b9daf), not the present ones"
+        assert last.origin == "your result, measured on earlier weights (147b9daf) of this checkpoint"
         assert last.run not in {stored.run for stored in present_runs(study)}
 
 
@@ -79,4 +79,4 @@ def test_a_page_opens_on_it_and_marks_what_is_of_other_weights(name, upgraded):
     assert app.title
     for caption in app.caption:
         if "your own" in caption.value and "atlas-encoder" in caption.value:
-            assert "from earlier weights" in caption.value or "not recorded" in caption.value, caption.value
+            assert "on earlier weights" in caption.value or "unknown weights" in caption.value, caption.value

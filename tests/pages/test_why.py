@@ -13,7 +13,7 @@ def said(page):
 def test_it_opens_on_a_cell_taken_apart_and_a_link_names_another():
     page = opened("maps/why", text="The old dog never stopped.", pair="", head="L2H5")
     assert not page.exception
-    assert "looks from" in said(page)
+    assert "attends from" in said(page)
     assert "position" in said(page)
     assert "`python -m core study why atlas-encoder`" in " ".join(one.value for one in page.caption)
     page.query_params["cell"] = "3-2"

@@ -45,7 +45,7 @@ def frame_heads(hands: Hands) -> None:
     page.get_by_role("button", name="agitated, target").wait_for()
     page.get_by_role("button", name="He, element").wait_for()
     hands.choose("Compare with", "atlas-decoder")
-    expect(page.get_by_test_id("stMain").get_by_text("looks from", exact=False)).to_have_count(2)
+    expect(page.get_by_test_id("stMain").get_by_text("attends from", exact=False)).to_have_count(2)
 
 
 def heads_that_matter(hands: Hands) -> None:
@@ -102,7 +102,7 @@ def own_sentences(hands: Hands) -> None:
     hands.go("Linguistics")
     hands.view("sentences of your own")
     sentences = "\n".join(f"The old dog number {k} saw the cat." for k in range(200))
-    hands.fill(page.get_by_role("textbox", name="Sentences, one a line"), sentences, enter="Control+Enter")
+    hands.fill(page.get_by_role("textbox", name="Sentences, one per line"), sentences, enter="Control+Enter")
     hands.click(page.get_by_text("Measure these sentences").first)
     page.get_by_text("200 inputs").first.wait_for(timeout=4 * PATIENCE)
 

@@ -49,9 +49,9 @@ def label_and_retrain(hands: Hands) -> None:
     hands.go("Annotate")
     expect(root.locator(".status")).to_contain_text("27 saved")
     hands.click(page.get_by_role("button", name=re.compile("new labels: retrain")))
-    page.get_by_text(re.compile(r"A new classifier suggests: \d+ of \d+ suggestions changed")).wait_for(
-        timeout=6 * PATIENCE
-    )
+    page.get_by_text(
+        re.compile(r"The new classifier now makes the suggestions: \d+ of \d+ suggestions changed")
+    ).wait_for(timeout=6 * PATIENCE)
 
 
 def label_to_the_end(hands: Hands, project: str, name: str, key: str) -> None:
@@ -81,8 +81,8 @@ def lead_a_project(hands: Hands) -> None:
     hands.fill(page.get_by_role("textbox", name="Who may label"), ", ".join(NAMES), enter="Tab")
     hands.click(page.get_by_text("Gold, exemplars and repeats"))
     hands.fill(page.get_by_role("spinbutton", name="Gold maps"), "1", enter="Tab")
-    hands.choose("Known from", "expert")
-    hands.click(page.get_by_role("button", name="Make the project"))
+    hands.choose("Gold labels from", "expert")
+    hands.click(page.get_by_role("button", name="Create project"))
     project = re.search(r"project=(\w+)", page.get_by_role("link", name="Label in it").get_attribute("href"))[1]
     for name, key in zip(NAMES, "134", strict=True):
         label_to_the_end(hands, project, name, key)

@@ -39,7 +39,7 @@ def task_here(frame: pd.DataFrame) -> str | None:
     usual = "sst2" if "sst2" in tasks else tasks[0]
     st.caption(
         plain(
-            f"Nothing is stored on {pickers.rows_name(str(context_task))}: scores on "
+            f"No scores on {pickers.rows_name(str(context_task))} are stored, so scores on "
             f"{rows_said(str(frame['checkpoint'].iloc[0]), usual)} are shown."
         )
     )
@@ -117,7 +117,7 @@ def label_of_any(key: str) -> str:
 def meaning(key: str) -> str:
     """A score's formula and source, for captions."""
     if key == CLASS:
-        return "pattern class: the one that most of the head's maps are of (Kovaleva et al. 2019)"
+        return "pattern class: the most frequent class among the maps of the head (Kovaleva et al. 2019)"
     return meaning_of(key)
 
 

@@ -17,12 +17,13 @@ def show_budget(scores: pd.DataFrame, head: Head) -> None:
     if not bars:
         return
     first = next(iter(bars.values()))
-    st.subheader("Where does its attention go?", anchor=False)
+    st.subheader("What does this head attend to?", anchor=False)
     st.altair_chart(budget_bars(bars))
     largest = first.loc[first["value"].idxmax()]
     st.caption(
         plain(
             f"Most of it, {largest['value']:.0%}, goes to {largest['keys']}: 95 % CI {largest['interval']}, n = "
-            f"{int(largest['n'])} inputs; {largest['baseline']:.0%} if attention were even. Hover for all categories."
+            f"{int(largest['n'])} inputs; {largest['baseline']:.0%} under uniform attention. Hover to see all "
+            f"categories."
         )
     )

@@ -37,13 +37,13 @@ def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
         _show_registered(registered, checkpoint)
     shipped = [(hypothesis, criteria) for hypothesis, criteria in _shipped(checkpoint) if hypothesis.subject == head]
     if shipped:
-        st.markdown("Registered and tested for the bundled results:")
+        st.markdown("Registered and tested hypotheses in the bundled results:")
         for hypothesis, criteria in shipped:
             _show_numbers(hypothesis.sentence, criteria)
         command = as_code(
             config.command_line("hypothesis", "verify", shown_folder(config.DATA / "hypotheses" / checkpoint))
         )
-        st.caption(f"To recompute their runs: {command}")
+        st.caption(f"To recompute their runs, use this command: {command}")
     for job in st.session_state.get("_hypothesis_jobs", [])[-2:]:
         job_progress.show_job(job, rows=False)
     _show_proposals(checkpoint, head, scores, task)
@@ -95,10 +95,12 @@ def _show_registered(registered: Sequence[tuple[StoredHypothesis, StoredBatch]],
         stored = f"{batch.stored:%Y-%m-%d}"
         rows.append({"says": hypothesis_of(hypothesis).sentence, **criteria, "": standing, "registered": stored})
     show_table(rows)
-    st.caption("✓ met · ✗ not met · a dot: not tested. A hypothesis can be withdrawn in a terminal, and never changed.")
+    st.caption(
+        "✓ met · ✗ not met · dot: not tested. A hypothesis cannot be changed. You can withdraw it in a terminal."
+    )
     if now:
         ever = store.ever_registered(resources.database(), now)
-        st.caption(f"Hypotheses ever registered here about these weights: {ever}. {CONTROLLED}")
+        st.caption(f"Number of hypotheses registered about these weights so far: {ever}. {CONTROLLED}")
     untested = [hypothesis for hypothesis, _ in registered if not hypothesis.criteria and not hypothesis.withdrawn]
     for hypothesis in untested[:1]:
         st.button("Test it", key=f"test_{hypothesis.hypothesis}", on_click=_test, args=(hypothesis.batch,))
@@ -119,7 +121,7 @@ def _show_runs(criteria: Sequence[Criterion]) -> None:
         try:
             show_briefly(run)
         except StoreError:
-            st.caption("a result that was deleted since.")
+            st.caption("a result that has been deleted.")
 
 
 def _show_numbers(sentence: str, criteria: Sequence[Criterion]) -> None:
@@ -153,7 +155,7 @@ def _numbers(criterion: Criterion) -> dict[str, str]:
     between = f"{number(criterion.low)} to {number(criterion.high)}" if criterion.low is not None else ""
     return {
         "criterion": criterion.criterion, "state": criterion.state, "what": criterion.measure,
-        "value": number(criterion.amount), "95 % interval": between, "baseline": number(criterion.baseline),
+        "value": number(criterion.amount), "95 % CI": between, "baseline": number(criterion.baseline),
         "n": "" if criterion.n is None else str(criterion.n), "p, Holm": number(criterion.adjusted),
         "level": number(criterion.level), "run": criterion.measured_by, "note": criterion.note,
     }  # fmt: skip
@@ -165,14 +167,16 @@ def _show_proposals(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
     offered = proposals(scores, head)
     if not offered:
         return
-    st.caption(plain(f"Proposed by its strongest scores on {thought}; {judged} would judge them."))
+    st.caption(
+        plain(f"Proposed from the highest scores of the head on {thought}. The hypotheses would be tested on {judged}.")
+    )
     with st.container(horizontal=True):
         for number, proposal in enumerate(offered):
             st.button(
                 plain(proposal.hypothesis.sentence),
                 key=f"propose_{number}",
                 icon=":material/science:",
-                help="Register it, then test it",
+                help="Registers this hypothesis and then starts its test on the evaluation set.",
                 on_click=_register,
                 args=(checkpoint, proposal, thought, judged),
             )
@@ -188,8 +192,8 @@ def _show_form(checkpoint: str, head: Head) -> None:
             parameter.name, value=default, placeholder=parameter.meaning, key=f"hypothesis_{key}_{parameter.name}"
         )
     usual = usual_rows(key, ROWS)
-    thought = st.text_input("Rows it was thought of on", value=usual[0], key=f"hypothesis_thought_{key}")
-    judged = st.text_input("Rows that judge it", value=usual[1], key=f"hypothesis_judged_{key}")
+    thought = st.text_input("Examples that suggested the hypothesis", value=usual[0], key=f"hypothesis_thought_{key}")
+    judged = st.text_input("Examples to test it on", value=usual[1], key=f"hypothesis_judged_{key}")
     if st.button("Register and test", key="hypothesis_register", type="primary"):
         with clear_errors():
             proposal = Proposal(head, key, {name: value for name, value in values.items() if value.strip()})

@@ -97,8 +97,8 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
         for neighbour, apart in alike:
             links.link("heads/one", f"{neighbour} ({apart:.2f})", checkpoint=name, head=str(neighbour), rows=task)
     st.caption(
-        "In brackets: distance of their statistics (root mean square, in standard deviations over heads)"
-        + (f" · maps of: {plain(' | '.join(filter(None, shown_input)))}" if shown_input else "")
+        "In brackets: distance between the statistics of the two heads (root mean square, in standard deviations "
+        "over heads)" + (f" · maps of: {plain(' | '.join(filter(None, shown_input)))}" if shown_input else "")
     )
 
 
@@ -129,7 +129,9 @@ def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: s
             else:
                 links.link("heads/one", label, checkpoint=record.compare, head=record.match)
         links.link("heads/counterparts", checkpoint=checkpoint, head=str(head))
-    st.caption("In brackets: similarity of their attention on the same inputs. Heads are matched one to one.")
+    st.caption(
+        "In brackets: similarity of the attention of the two heads on the same inputs. Heads are matched one to one."
+    )
 
 
 def show_maps(maps: list[SmallMap | str], key: str) -> None:

@@ -91,5 +91,5 @@ def show_where_it_looks(scores: pd.DataFrame, head: Head) -> None:
         "head": [label_of(score).removeprefix("role: ") for score in head_scores["score"]],
         **{name: head_scores[name].astype(float).to_numpy() for name in ("value", "baseline", "low", "high")},
     })  # fmt: skip
-    title = "What the head attends to, compared with baselines"
+    title = "What the head attends to, compared with its baselines"
     st.altair_chart(dumbbells(rows, title=title, value="mean weight of this head", baseline="baseline"))

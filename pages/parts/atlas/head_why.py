@@ -26,7 +26,7 @@ def show_why(name: str, head: Head, scores: pd.DataFrame, task: str | None) -> N
     )
     if text is None or not capture.reach.is_interceptable(checkpoint):
         return
-    if url.switch(st.toggle, "Take its scores apart", key="why", default=_is_small(checkpoint)):
+    if url.switch(st.toggle, "Explain its scores", key="why", default=_is_small(checkpoint)):
         show_cells(name, text, pair, head)
         links.link("maps/why", checkpoint=name, head=str(head), text=text, pair=pair)
 

@@ -20,10 +20,16 @@ def places(name: str, task: str | None, task_scores: pd.DataFrame, shape: tuple[
     """The two axes of the scaling, and what they are; from the newest stored run of statistics, or what ships."""
     place_scores = _stored(name, task) or _shipped(task_scores)
     if not place_scores:
-        st.info("Measure head statistics below: the distances between heads come with them.", icon=":material/info:")
-    note = "Jensen-Shannon distance between heads' rows, placed by metric scaling (Clark et al. 2019)"
-    across = _axis(place_scores, [score.x for score in place_scores], "likeness, first axis", shape)
-    up = _axis(place_scores, [score.y for score in place_scores], "likeness, second axis", shape)
+        st.info(
+            "No distances between heads are stored yet. Measure head statistics below; they include the distances.",
+            icon=":material/info:",
+        )
+    note = (
+        "Jensen-Shannon distance between the attention rows of heads, shown in two dimensions by metric scaling "
+        "(Clark et al. 2019)"
+    )
+    across = _axis(place_scores, [score.x for score in place_scores], "similarity, first axis", shape)
+    up = _axis(place_scores, [score.y for score in place_scores], "similarity, second axis", shape)
     return across, up, f"{note}, stress {place_scores[0].stress:.2f}" if place_scores else note
 
 

@@ -18,14 +18,17 @@ from pages.parts.widgets import job_progress, pickers
 MEASURED = [module.STUDY for module in (statistics, budget, roles, norms, features, relations, redundancy, effective)]
 STUDIES = {study.name: study.gives for study in MEASURED}
 STUDY = measure_heads.STUDY.name
-EFFECTS = "Effects, importance and change need a classifier: Ablation, Pruning and Change in attention measure them."
+EFFECTS = (
+    "Effects of ablation, importance and change with fine-tuning need a fine-tuned classifier. Measure them on "
+    "Ablation, Pruning and Change in attention."
+)
 
 
 def offer_to_measure(checkpoint: str, *, scores: pd.DataFrame) -> None:
     """Studies to choose from, and how those that were started go on."""
     with st.expander("Measure more of this checkpoint", expanded=scores.empty, icon=":material/play_circle:"):
         if scores.empty:
-            st.info("Nothing is stored of this checkpoint: measure it here.", icon=":material/database:")
+            st.info("No results of this checkpoint are stored yet. Measure them here.", icon=":material/database:")
         places = st.columns(2)
         with places[0]:
             chosen = url.pick_many(
@@ -77,4 +80,4 @@ def _time_of(checkpoint: str, unmeasured: Sequence[measure_heads.Asked]) -> str:
     options_by_study = {measurement.study: json.loads(measurement.given) for measurement in unmeasured}
     seconds = foreseen_together(resources.database(), checkpoint, options_by_study)
     studies = "1 study" if len(unmeasured) == 1 else f"{len(unmeasured)} studies"
-    return f"One job of {studies}: about {job_progress.duration(max(seconds, 1))} of work."
+    return f"One job of {studies}: about {job_progress.duration(max(seconds, 1))} of computing time."

@@ -44,8 +44,8 @@ def _tips() -> list[alt.Tooltip]:
         alt.Tooltip("keys:N", title="attention to"),
         alt.Tooltip("value:Q", title="share", format=".1%"),
         alt.Tooltip("interval:N", title="95 % CI"),
-        alt.Tooltip("baseline:Q", title="share under even attention", format=".1%"),
-        alt.Tooltip("times:Q", title="share / even share", format=".2f"),
+        alt.Tooltip("baseline:Q", title="share under uniform attention", format=".1%"),
+        alt.Tooltip("times:Q", title="share / share under uniform attention", format=".2f"),
     ]
 
 

@@ -25,7 +25,7 @@ def waterfall(frame: pd.DataFrame, *, title: str) -> Layers:
     room = 0.12 * (ends.max() - min(0.0, ends.min()))  # for the number beside the longest bar
     scale = alt.Scale(domain=[min(0.0, float(ends.min())), float(ends.max() + room)], nice=False)
     bars = base.mark_bar().encode(
-        x=alt.X("start:Q", title="score less the row's mean (log of odds)", scale=scale),
+        x=alt.X("start:Q", title="score minus the mean of its row (log odds)", scale=scale),
         x2="end:Q",
         color=alt.Color("kind:N", scale=kinds, title=None, legend=alt.Legend(orient="top")),
         tooltip=["term:N", alt.Tooltip("value:Q", format="+.3f")],
@@ -52,10 +52,10 @@ def token_map(weights: np.ndarray, tokens: Sequence[str], keys: Sequence[str], *
         "x": alt.X(
             "to_token:N",
             sort=key_labels,
-            title="looks at (key)",
+            title="attends to (key)",
             axis=alt.Axis(orient="top", labelAngle=-60, labelOverlap=shown),
         ),
-        "y": alt.Y("from_token:N", sort=labels, title="looks from (query)", axis=alt.Axis(labelOverlap=shown)),
+        "y": alt.Y("from_token:N", sort=labels, title="attends from (query)", axis=alt.Axis(labelOverlap=shown)),
     }
     base = alt.Chart(frame).encode(**places)
     cells = base.mark_rect().encode(

@@ -19,18 +19,26 @@ from pages.parts.tuning.table_one import runs_table
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 
-FOLDS = Count("folds", "Parts", 2, 20, 5, "A model is fine-tuned for each.")
+FOLDS = Count(
+    "folds",
+    "Parts",
+    2,
+    20,
+    5,
+    "Number of parts of the train set. One model is fine-tuned for each part, on all other parts.",
+)
 SCORES = ("initialisation", "seed", "accuracy", "f1", "pearson", "train_rows", "dev_rows")
 
 
 def show_crossed() -> None:
     """Start one; see what is running; look at results."""
     st.caption(
-        "A dev set of a few hundred rows leaves most heads undecided. Here a model is fine-tuned on all parts of the "
-        "train rows but one and swept on that one, so that every row tests."
+        "With a few hundred dev examples, most heads remain undecided. Cross-fitting uses all train examples "
+        "instead: a model is fine-tuned on all parts of the train set but one, and its heads are ablated on the "
+        "remaining part."
     )
-    with drawer("Sweep the train rows of another task", "cross-fitted"):
-        start_training("cross-fitted", FOLDS, limit="limit", verb="Sweep", title="Cross-fitted sweep of")
+    with drawer("Run on another task", "cross-fitted"):
+        start_training("cross-fitted", FOLDS, limit="limit", verb="Sweep", title="Cross-fitted ablation on")
     job_progress.show_jobs("cross-fitted")
     with clear_errors():
         show_results("cross-fitted", more=lambda stored: _parts(stored.result_rows))
@@ -51,7 +59,7 @@ def _show_stored(study: str, title: str, draw: Callable[[StoredRun], None]) -> N
 def _scores(stored: StoredRun) -> None:
     """What models score from each initialisation."""
     show_table(runs_table(stored.among(TunedScore), SCORES))
-    st.caption(plain(f"dev rows: here train rows, each tested by a model of the others · {stored.date}"))
+    st.caption(plain(f"train examples, each tested by a model that was not trained on it · {stored.date}"))
 
 
 def _curves(stored: StoredRun) -> None:
@@ -60,9 +68,9 @@ def _curves(stored: StoredRun) -> None:
     draw_curves(steps)
     st.caption(
         plain(
-            f"{stored.checkpoint_said} · {stored.task_said} train, each row by a model of the others · n = "
-            f"{steps[0].n} rows · order from rows that the model learned · 95% paired interval of the change · "
-            f"{stored.date}"
+            f"{stored.checkpoint_said} · {stored.task_said} train examples, each tested by a model that was not "
+            f"trained on it · n = {steps[0].n} examples · pruning order from the examples that the model was trained "
+            f"on · 95 % CI of the paired change · {stored.date}"
         )
     )
     show_table(pd.DataFrame(map(asdict, stored.among(CrossFittedPart))))
@@ -77,7 +85,7 @@ def _parts(rows: Sequence[Row]) -> None:
     st.caption(
         plain(
             f"In all {len(parts)} parts the change has the same sign for {len(agree)} of {len(variants)}: "
-            f"{', '.join(agree) or 'none'}. Intervals are over rows, for the models at hand; another fine-tuning may "
-            "differ, as the parts do."
+            f"{', '.join(agree) or 'none'}. CIs are over examples. They do not include the variation between "
+            f"fine-tuned models."
         )
     )

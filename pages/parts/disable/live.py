@@ -31,8 +31,8 @@ OPERATORS: "dict[Operator, str]" = {
     "first": "first token",
 }
 SWEPT: "dict[Operator, str]" = OPERATORS | {
-    "mean": "mean output of 200 rows",
-    "resample": "output on another row",
+    "mean": "mean output over 200 examples",
+    "resample": "output on another example",
     "constant": "optimal constant (Li and Janson)",
 }
 
@@ -43,19 +43,20 @@ def show_live() -> None:
     name, text, pair = view_context.checkpoint, view_context.text or "", view_context.pair_or_none
     chosen = context.chosen()
     left, right = st.columns([3, 1])
-    operator = url.pick(right.selectbox, "Instead of its attention", SWEPT, key="operator")
+    operator = url.pick(right.selectbox, "Ablation method", SWEPT, key="operator")
     with left:
         typed = pickers.pick_text(
             "Heads to change",
             key="heads",
             default=(chosen.head if chosen.text else view_context.head) or "",  # the example's head is of its sentence
-            placeholder="L1H2, L7H6, L3-attention, L3-feedforward, L3-layer: type them, or click heads in the picture",
-            help="[MASK] in the sentence asks a masked model for a word",
+            placeholder="for example L1H2, L7H6, L3-attention, L3-feedforward, L3-layer",
+            help="Heads, sublayers or layers to ablate, separated by commas. To see how the predicted word changes "
+            "in a masked language model, put [MASK] into the sentence.",
         )
     task = pick_fitting_task() if operator == "constant" else ""
     by = mean_by(operator, key="live_mean_by").get("mean_by", "class")
     if not name or not text:
-        st.info("Type a sentence, then click heads in the picture to disable them.", icon=":material/touch_app:")
+        st.info("Type a sentence, then click heads in the grid to ablate them.", icon=":material/touch_app:")
         return
     with clear_errors():
         _compared(LiveChange(name, text, pair, typed, operator, task, by))
@@ -95,9 +96,9 @@ def _compared(live_change: LiveChange) -> None:
         _show_prediction(checkpoint, encoding, effects, components)
     if heads:
         show_links(name, heads[0], current_view="interventions", text=live_change.text, pair=pair or "")
-        st.button("Disable these on a task's rows", icon=":material/playlist_play:", on_click=_on_rows)
+        st.button("Ablate these on the examples of a task", icon=":material/playlist_play:", on_click=_on_rows)
     cut = f" · {encoding.cut} tokens cut" if encoding.cut else ""
-    st.caption(plain(f"{name} · {len(encoding)} tokens{cut} · {checkpoint.dtype} · operator {operator}"))
+    st.caption(plain(f"{name} · {len(encoding)} tokens{cut} · {checkpoint.dtype} · ablation method: {operator}"))
 
 
 def opened(name: str) -> Any:
@@ -117,8 +118,8 @@ def _picture(moved: Any, heads: list[Head]) -> None:
     ]  # these are the small ones
     chart = head_picture(
         pd.DataFrame(rows),
-        Shade("moved", label="map moved by", domain=(0.0, max([0.01, *moved_elsewhere])), cell=LARGE),
-        title="How far each head's map moved (0 same, 1 elsewhere); click to change a head",
+        Shade("moved", label="change of the map", domain=(0.0, max([0.01, *moved_elsewhere])), cell=LARGE),
+        title="Change of the map of each head (0: unchanged, 1: completely different). Click a head to ablate it.",
         highlight=heads,
         select=True,
     )
@@ -148,10 +149,10 @@ def _why_nothing(checkpoint: Any, encoding: Any) -> str:
             "checkpoint with a language head, or a fine-tuned classifier."
         )
     if checkpoint.tokenizer.mask_token_id is None:
-        return f"The tokenizer of {checkpoint.name} has no mask token, so no word is predicted."
+        return f"The tokenizer of {checkpoint.name} has no mask token, so no word can be predicted."
     mask = checkpoint.tokenizer.mask_token
     if checkpoint.tokenizer.mask_token_id not in encoding.ids:
-        return f"{checkpoint.name} predicts the word at {mask}: type {mask} into the sentence."
+        return f"To see a predicted word, type {mask} into the sentence."
     return f"{checkpoint.name} predicts no word here."
 
 
@@ -177,7 +178,7 @@ def _show_prediction(checkpoint: Any, encoding: Any, effects: Any, heads: list[C
     logits = {name: st.column_config.NumberColumn(format="%.3f") for name in ("logit before", "logit after")}
     show_table(table, column_config=shares | logits)
     if not heads:
-        st.caption("No head is changed yet: before and after are the same.")
+        st.caption("No head has been ablated yet, so both predictions are the same.")
         return
     best = [
         max(effects.choices, key=lambda choice: getattr(choice, field)).name

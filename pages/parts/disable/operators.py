@@ -35,7 +35,7 @@ def show_operators() -> None:
     with drawer("Measure another checkpoint or task", "operators"):
         _start()
     job_progress.show_jobs("operators")
-    empty = "No result is stored yet. Choose a fine-tuned checkpoint."
+    empty = "No result is stored yet. Choose a fine-tuned checkpoint and press the button above."
     with clear_errors(), shown_result("operators", empty) as stored:
         if stored is not None:
             warn_of_tuning(stored)
@@ -50,7 +50,7 @@ def _start() -> None:
     settings = how | {"operators": chosen, "limit": min(shared.limit or 200, 200) if shared else 200}
     options = asdict(shared) | settings if shared else None
     title = f"Operators on {context.now().checkpoint}"
-    job_progress.offer_start("operators", options, "Set side by side", title=lambda: title)
+    job_progress.offer_start("operators", options, "Compare methods", title=lambda: title)
 
 
 def _shown(rows: list[Row], stored: StoredRun) -> None:
@@ -65,7 +65,7 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
             pd.DataFrame(head_effects),
             Axes(x="operator", y="value", low="low", high="high", y_title="change of the loss"),
             rule=0.0,
-            title=f"{name} under each operator (95%)",
+            title=f"{name} under each ablation method (95 % CI)",
             tooltip=["p"],
         )
         st.altair_chart(chart)
@@ -84,9 +84,9 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
     st.caption(
         plain(
             f"{stored.checkpoint} · {stored.task} · n = {baseline.n} rows, loss {baseline.loss:.3f} "
-            f"· {stored.date} · intervals over rows; p: max-T over heads and operators; what fewer than "
-            f"{unseen_share(len(effects), baseline.n):.1%} of all rows carry may not be among these; what "
-            f"{RARE:.0%} carry takes {rows_to_see(RARE, len(effects)):,} rows"
+            f"· {stored.date} · CIs over examples; p: max-T over heads and methods; effects that are present in "
+            f"fewer than {unseen_share(len(effects), baseline.n):.1%} of all examples may be missed; to detect an "
+            f"effect in {RARE:.0%} of the examples, {rows_to_see(RARE, len(effects)):,} examples are needed"
         )
     )
     pick_and_link(stored.of, names, current_view="interventions", key="operators_go_on")
@@ -109,11 +109,15 @@ def _pictures(effects: list[OperatorEffect], name: str) -> list:
 def _agreement(pairs: list[OperatorAgreement]) -> None:
     if not pairs:
         return
-    st.markdown("**Do operators rank heads alike?** Kendall's tau of mean effects (1 the same order, 0 no relation)")
+    st.markdown(
+        "**Do the ablation methods rank heads in the same order?** Kendall's tau of mean effects (1: same "
+        "order, 0: no relation)"
+    )
     show_table(pd.DataFrame(pairs, columns=AGREEMENT))
     st.caption(
-        "Each operator on another half of the rows, since noise that both share would pass for agreement (same_rows "
-        "has it). itself: how well each agrees with itself across halves, the most that could be seen. 95% over heads."
+        "The two methods are compared on different halves of the examples, because noise in the same examples would "
+        "look like agreement (column same_rows). “itself” compares a method with itself across halves, which is the "
+        "highest value that can be expected. 95 % CI over heads."
     )
 
 
@@ -121,9 +125,12 @@ def _fit(effects: list[OperatorEffect]) -> None:
     for effect in effects:
         if effect.fit_constant is None or effect.fit_mean is None or effect.fit_zero is None:
             continue
-        note = f"Loss on the rows that fitted its constant: mean {effect.fit_mean:.4f}, zero {effect.fit_zero:.4f}, "
+        note = (
+            f"Loss on the examples on which its constant was fitted: mean {effect.fit_mean:.4f}, zero "
+            f"{effect.fit_zero:.4f}, "
+        )
         note += f"constant {effect.fit_constant:.4f}."
         if effect.fit_constant >= min(effect.fit_mean, effect.fit_zero):
-            note += " The descent found nothing better than where it began."
+            note += " The optimisation found nothing better than its starting point."
         st.caption(note)
         return

@@ -46,7 +46,7 @@ def show_importance() -> None:
         ]
         with right:
             if agreements:
-                st.markdown("**Does the gradient predict what removing a head does?**")
+                st.markdown("**Does the gradient predict the effect of ablating a head?**")
                 show_table(agreements)
                 st.caption(
                     "Spearman correlation between the gradient and the measured effect of zeroing each head (1: the "
@@ -54,8 +54,8 @@ def show_importance() -> None:
                 )
         with details():
             st.markdown(
-                "Importance is the gradient of the loss with respect to a mask on a head (Michel et al. 2019). Values "
-                "are also normalised within each layer (column “importance”), which is the order of pruning."
+                "Importance is the gradient of the loss with respect to a mask on a head (Michel et al. 2019). The "
+                "column “importance” has the values normalised within each layer; heads are pruned in this order."
             )
             columns = {"name": "head", "gradient": "gradient", "value": "importance", "rank": "rank"}
             show_table(frame[list(columns)].rename(columns=columns))
@@ -65,7 +65,7 @@ def show_importance() -> None:
 
 def show_curves() -> None:
     """The metric by the share of removed heads, for each order; and a folder for what is left."""
-    empty = "No curve is stored yet. Choose a fine-tuned checkpoint and press Draw the curve."
+    empty = "No pruning curve is stored yet. Choose a fine-tuned checkpoint and press Draw the curve."
     with shown_result("prune", empty, "curve") as stored:
         if stored is None:
             return
@@ -75,8 +75,9 @@ def show_curves() -> None:
         draw_curves(steps)
         with details():
             st.markdown(
-                "Heads are removed for good, the least important first. The order comes from train examples and the "
-                "curve from dev examples. Bands: 95 % CI of the paired change. Random order is the baseline."
+                "Heads are removed one after another, the least important first. The order is computed on train "
+                "examples and the curve on dev examples. Bands are 95 % CIs of the paired change. The baseline is a "
+                "random order."
             )
             _save(steps, stored.of)
 
@@ -97,7 +98,7 @@ def draw_curves(steps: Sequence[PruneStep]) -> None:
                 y_title=f"{first.metric} × 100",
             ),
             rule=100 * first.baseline,
-            title="Score by share of removed heads (dashed: all heads)",
+            title="Score by share of removed heads (dashed: no heads removed)",
         )
     )
 
@@ -126,4 +127,9 @@ def _save(steps: list[PruneStep], checkpoint: str) -> None:
             saved = capture.pruning.save_pruned(
                 resources.checkpoint(checkpoint, "classifier"), parse_heads(step.heads), folder
             )
-            st.success(plain(f"Saved {saved} without {step.removed} heads: it opens like any checkpoint."))
+            st.success(
+                plain(
+                    f"The checkpoint without {step.removed} heads was saved as {saved}. You can open it "
+                    f"like any other checkpoint."
+                )
+            )

@@ -86,7 +86,7 @@ def _facts(stored: StoredRun, baseline: Unmodified, variants: int, first: str) -
     facts = [
         f"{stored.checkpoint} · {stored.task_said} {stored.split} · n = {baseline.n} examples",
         f"ablation method: {baseline.operator} · {stored.dtype}",
-        f"intervals: paired, 95 %, for one ablation alone; p: max-T over {flipped}, corrected for all",
+        f"CIs: paired, 95 %, for each ablation alone; p: corrected over all ablations by max-T over {flipped}",
     ]
     if baseline.effect_within is not None:
         facts.append(
@@ -120,9 +120,11 @@ def _split_halves(first: str, halves: Sequence[SplitHalf]) -> None:
             half.chosen, half.held_out, half.low, half.high, half.same
         )
         st.markdown(
-            f"The ablation that gains most {plain(first)} on one half of the examples gains **{100 * gain:+.1f}** "
-            f"points there and **{100 * held_out:+.1f}** points on the other half. In 95 % of random splits the second "
-            f"gain is between {100 * low:+.1f} and {100 * high:+.1f} (not a confidence interval). {plain(half.name)} "
+            f"The ablation with the largest gain in {plain(first)} on one half of the examples gains "
+            f"**{100 * gain:+.1f}** "
+            f"points there and **{100 * held_out:+.1f}** points on the other half. Over random splits, the middle 95 "
+            f"% of the second gain are between {100 * low:+.1f} and {100 * high:+.1f} (this is not a CI). "
+            f"{plain(half.name)} "
             f"is chosen in {share_of_splits:.0%} of the splits."
         )
 
@@ -142,14 +144,16 @@ def _heads(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> 
     with left:
         title = f"Change of {metric} when one head is disabled, from {untouched:.1f}"
         st.altair_chart(_picture(variants, metric, title), width="content")
-        st.caption("Outlined: significant after correction, or named by the link to this page.")
+        st.caption(
+            "Outlined: heads with a significant effect after correction, and heads named in the link to this page."
+        )
     with right:
         scores = pd.DataFrame([_score(variant, baseline, metric) for variant in variants])
         axes = Axes(
             x="rank", y="score", low="low", high="high", name="name", y_title=f"{metric} × 100 without the head"
         )
         st.altair_chart(
-            ranked(scores, axes, title="Score without each head (dashed: unmodified model)", rule=untouched)
+            ranked(scores, axes, title="Score if each head is ablated (dashed: unmodified model)", rule=untouched)
         )
     for head in asked_heads():
         for variant in variants:
@@ -186,7 +190,7 @@ def variant_sentence(variant: AblatedTarget, metric: str) -> str:
     change = _change(variant, metric) or Estimate(float("nan"))
     low, high = _numbers(change.low, change.high)
     flips = f", {variant.flipped} predictions change" if variant.flipped is not None else ""
-    ends = f"this one alone, 95%: {100 * low:+.1f} to {100 * high:+.1f}"
+    ends = f"95 % CI of this ablation alone: {100 * low:+.1f} to {100 * high:+.1f}"
     claim = f"corrected p {variant.p:.3f}{flips}"
     return f"{metric} {100 * change.value:+.1f} points, {claim} ({too_few_flips(variant.flipped, variant.n) or ends})"
 
@@ -201,7 +205,7 @@ def _few(variants: Sequence[AblatedTarget]) -> None:
     """Of how many no interval is shown, and what that of the first takes."""
     few = [note for variant in variants if (note := too_few_flips(variant.flipped, variant.n))]
     if few:
-        st.caption(f"{len(few)} of {len(variants)} have no interval; the first one: {few[0]}.")
+        st.caption(f"{len(few)} of {len(variants)} ablations have no CI. Reason for the first one: {few[0]}.")
 
 
 def _score(variant: AblatedTarget, baseline: Unmodified, metric: str) -> dict[str, Any]:
@@ -220,7 +224,7 @@ def _bars(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> N
             pd.DataFrame(shown),
             Axes(x="name", y="score", low="low", high="high", x_title="disabled", y_title=f"{metric} × 100"),
             rule=100 * untouched,
-            title="Score without each (dashed: unmodified model)",
+            title="Score under each ablation (dashed: unmodified model)",
             tooltip=("flipped", "p"),
         )
     )
@@ -234,7 +238,7 @@ def _duplicates(variants: list[AblatedTarget], metric: str) -> None:
         few = bool(too_few_flips(variant.flipped, variant.n))
         ways = {
             "together": cost.change,
-            "one at a time, added up": cost.apart,
+            "sum of the effects of single heads": cost.apart,
             "random heads from the same layers": cost.control,
         }
         lines += [
@@ -254,9 +258,9 @@ def _duplicates(variants: list[AblatedTarget], metric: str) -> None:
     )
     st.altair_chart(chart)
     st.markdown(
-        "If the heads of a group replace each other, disabling all of them costs more than the sum over single heads. "
-        f"This is so for **{len(worse)} of {len(variants)}** groups (95 % CI of the difference below 0)"
-        + (f": {', '.join(worse)}." if worse else ".")
+        "If the heads of a group can replace each other, ablating all of them lowers the score more than the sum of "
+        f"the single effects. This is the case for **{len(worse)} of {len(variants)}** groups (95 % CI of the "
+        "difference below 0)" + (f": {', '.join(worse)}." if worse else ".")
     )
 
 
@@ -281,7 +285,7 @@ def _beside_another(stored: StoredRun) -> None:
     rows, other_rows = stored.result_rows, other_sweeps[other_run].result_rows
     pairs, agreement = shared_effects(rows, other_rows)
     if not pairs:
-        st.info("The two results share no head. Choose a result of the same kind.")
+        st.info("The two results have no head in common. Choose another result to compare with.")
         return
     changes = ["this", "other"]
     change_table = pd.DataFrame(pairs).astype(dict.fromkeys(changes, float))
@@ -360,4 +364,4 @@ def _everywhere(heads: list[Head]) -> None:
         pd.DataFrame(lines),
         column_config={name: st.column_config.NumberColumn(format="%+.2f") for name in signed},
     )
-    st.caption("One head at a time. The p-values are corrected for all heads, the intervals are not.")
+    st.caption("Each row is the ablation of one head. p values are corrected over all heads; CIs are not.")

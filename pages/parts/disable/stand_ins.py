@@ -25,8 +25,10 @@ def mean_by(operator: str, *, key: str) -> dict[str, str]:
 
 def pick_fitting_task() -> str:
     """The task whose train rows, with their labels, fit the constants."""
-    task = pickers.pick_task("Constants are fitted on train rows of", key="fitted_on")
-    st.caption(f"{FITTED_ROWS} rows, drawn with seed 0: the checkpoint must be a classifier for this task.")
+    task = pickers.pick_task("Fit the constants on train examples of", key="fitted_on")
+    st.caption(
+        f"{FITTED_ROWS} examples are used, drawn with seed 0. The checkpoint must be a classifier for this task."
+    )
     return task
 
 
@@ -34,19 +36,19 @@ def constants_of(name: str, checkpoint: Any, task: str, heads: Sequence[Head]) -
     """The constants of these heads, each fitted alone; says on which rows, and its loss there."""
     if checkpoint.labels is None:
         raise InputError(
-            f"A constant is fitted to a task's labels; {name} predicts no labels: take a fine-tuned classifier, or "
-            "the mean."
+            f"The method “optimal constant” needs a classifier; {name} is none. Choose a fine-tuned classifier, or "
+            f"the method “mean output”."
         )
     fit = resources.constants(name, checkpoint, task, frozenset(heads))
     fitted, data_source = fit.fitted, fit.data or "the bundled samples"
     lines = [
         f"{head}: mean {fitted.mean[head]:.4f}, zero {fitted.zero[head]:.4f}, constant {fitted.fitted[head]:.4f}"
-        + (" (the descent found nothing better)" if head in fitted.stuck() else "")
+        + (" (the optimisation found nothing better)" if head in fitted.stuck() else "")
         for head in sorted(heads)
     ]
     fitting_note = (
-        f"Fitted on {fit.rows} train rows of {pickers.task_name(task)} ({data_source}), each head alone. "
-        "Mean loss there: "
+        f"The constants were fitted on {fit.rows} train examples of {pickers.task_name(task)} ({data_source}), for "
+        f"each head alone. Mean loss on these examples: "
     )
     st.caption(plain(fitting_note + "; ".join(lines) + "."))
     return fitted.source

@@ -14,12 +14,12 @@ from pages.parts.widgets import job_progress, pickers
 WHAT = {
     "heads": "every head",
     "layers": "every layer",
-    "all-but-one": "every head left alone",
-    "groups": "groups of your own",
+    "all-but-one": "all other heads of each layer (one head remains)",
+    "groups": "custom groups",
     "duplicates": "groups of near-duplicates",
-    "blocks": "every attention block, taken out",
-    "feedforward": "every feed-forward block, taken out",
-    "layers-whole": "every whole layer, taken out",
+    "blocks": "every attention sublayer in turn",
+    "feedforward": "every feed-forward sublayer in turn",
+    "layers-whole": "every whole layer in turn",
 }
 
 
@@ -38,7 +38,13 @@ def shared_options() -> SweepInputs | None:
     name, task = context.now().checkpoint, str(context.now().rows)
     left, right = st.columns([1, 4])
     limit = left.number_input(
-        "Rows", 0, 100_000, 500, key="limit", bind="query-params", help="Dev rows, drawn with a fixed seed; 0 for all."
+        "Rows",
+        0,
+        100_000,
+        500,
+        key="limit",
+        bind="query-params",
+        help="Number of dev examples, drawn with a fixed seed. 0 uses all dev examples.",
     )
     folder = pickers.ask_folder(right)
     if not name:
@@ -51,12 +57,13 @@ def start_sweep() -> None:
     shared = shared_options()
     left, middle, right, last = st.columns([2, 2, 2, 1], vertical_alignment="bottom")
     unit_kind = url.pick(left.selectbox, "Change", WHAT, key="what")
-    operator = url.pick(middle.selectbox, "Instead of its attention", SWEPT, key="operator")
+    operator = url.pick(middle.selectbox, "Ablation method", SWEPT, key="operator")
     rough = right.checkbox(
         "bfloat16",
         key="rough",
         bind="query-params",
-        help="Faster on a CPU that has it; near a tie predictions may differ.",
+        help="Computes in bfloat16, which is faster if the CPU supports it. Predictions that are nearly tied may "
+        "differ from float32.",
     )
     chosen = _groups(unit_kind) | mean_by(operator, key="mean_by")
     operator = "zero" if unit_kind in WHOLE else operator
@@ -69,7 +76,8 @@ def start_sweep() -> None:
         container=last,
     )
     st.caption(
-        "Ablation needs a checkpoint that was fine-tuned on the task. You can train one on the page Fine-tuning."
+        "Ablation on a task needs a checkpoint that was fine-tuned on this task. You can train one on Fine-tuning > "
+        "Train."
     )
 
 
@@ -80,14 +88,16 @@ def _groups(unit_kind: str) -> dict[str, Any]:
             "Groups",
             key="heads",
             placeholder="L1H2,L7H6; L4H1",
-            help='Heads of a group between commas, groups between semicolons; clicks in "One sentence" fill this in.',
+            help="Separate heads by commas and groups by semicolons. Heads that you click in “One sentence” are added "
+            "here.",
         )
         return {"heads": typed}
     if unit_kind == "duplicates":
         share = st.slider(
-            "Near: at most this share of the mean distance between heads", 0.1, 0.9, 0.5, 0.05,
+            "Largest distance within a group, as a share of the mean distance", 0.1, 0.9, 0.5, 0.05,
             key="within", bind="query-params",
-            help="Clusters by the Jensen-Shannon distance of maps on 200 train rows, average linkage.",
+            help="Groups heads whose maps on 200 train examples have a small Jensen-Shannon distance (average "
+                 "linkage). A smaller value gives smaller groups.",
         )  # fmt: skip
         return {"within": share}
     return {}

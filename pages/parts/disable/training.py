@@ -37,8 +37,9 @@ def _start() -> None:
         heads = pickers.pick_text(
             "Heads held",
             key="heads",
-            placeholder="all but one of each layer, patterns in turn",
-            help="Empty: all heads of each layer but the last, at current, previous, next and first token in turn.",
+            placeholder="default: all heads but one in each layer",
+            help="Which heads get a fixed pattern instead of learned attention. Leave empty for all heads but the "
+            "last of each layer, which then attend to the current, previous, next and first token in turn.",
         )
     operator = url.pick(middle.selectbox, "At", OPERATORS, key="operator", disabled=not heads)
     preset = url.pick(
@@ -67,7 +68,7 @@ def _start() -> None:
 def _results() -> None:
     with shown_result(
         "fixed-pattern",
-        "Nothing has been trained with heads held yet: choose a checkpoint and tasks, and press Train.",
+        "No result is stored yet. Choose a checkpoint and tasks, and press Train.",
         "held",
     ) as stored:
         if stored is None:
@@ -80,18 +81,21 @@ def _results() -> None:
                 continue
             ends = f"{100 * change.low:+.1f} to {100 * change.high:+.1f}"
             st.markdown(
-                f"**{plain(task_name(change.task))}**: with {change.held_heads} heads held, "
+                f"**{plain(task_name(change.task))}**: with a fixed pattern in {change.held_heads} heads, "
                 f"{plain(change.metric)} changes by "
-                f"**{100 * change.score:+.1f}** points (95%: {ends}; n = {change.n} rows, {change.seeds} seeds)."
+                f"**{100 * change.score:+.1f}** points (95 % CI {ends}; n = {change.n} examples, {change.seeds} seeds)."
             )
         table_one.show_bars(scores)
         st.caption(
             plain(
-                f"x 100; mean ± standard deviation over seeds · {stored.checkpoint} · {stored.date} · the "
-                "change is measured on the same dev rows, paired · † predictions were constant in some run"
+                f"x 100; mean ± standard deviation over seeds · {stored.checkpoint} · {stored.date} · the change is "
+                f"paired on the same dev examples · † predictions were constant in some run"
             )
         )
         with st.expander("Runs and their checkpoints"):
             columns = ["task", "initialisation", "seed", "held_heads", *METRICS, "folder"]
             show_table(table_one.runs_table(scores, columns))
-            st.caption("A checkpoint that learned with heads held opens as any other does, its heads free again.")
+            st.caption(
+                "If you open one of these checkpoints, its heads have learned attention again; the fixed "
+                "patterns apply only during training."
+            )

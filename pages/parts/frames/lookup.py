@@ -102,7 +102,8 @@ def mark(text: str) -> Marked | None:
     sentence = parsed(text)
     if len(sentence.spans) > MOST_WORDS:
         st.warning(
-            f"Words can be clicked in sentences of up to {MOST_WORDS}; this one has {len(sentence.spans)}: shorten it."
+            f"You can click words in sentences of up to {MOST_WORDS} words. This sentence has {len(sentence.spans)}; "
+            f"shorten it."
         )
         return None
     linked = _marking_clicked(sentence) or _linked(len(sentence.spans))
@@ -263,7 +264,7 @@ def _click(sentence: Parsed, key: str, target: list[int], element: list[int]) ->
 def _say_unknown(sentence: Parsed, words: list[int], frame: str | None) -> None:
     target_words = {k for target in sentence.targets for k in target.words}
     if words and (frame is None or not set(words) & target_words):
-        st.caption(plain(f"No frame is known for “{sentence.phrase(words)}”: its elements have no names here."))
+        st.caption(plain(f"No frame is known for “{sentence.phrase(words)}”, so its elements have no names here."))
 
 
 EXAMPLES = (
@@ -272,8 +273,8 @@ EXAMPLES = (
     "The captain was angry about the delay.",
 )
 PROSE = {
-    "target_to_element": "target → element (query = target; the paper's prose)",
-    "element_to_target": "element → target (query = element; the paper's code)",
+    "target_to_element": "target → element (the target is the query, as in the text of the paper)",
+    "element_to_target": "element → target (the element is the query, as in the code of the paper)",
 }
 TOP = 10
 
@@ -331,7 +332,9 @@ def _offer_annotation(marked: Marked) -> None:
     """What is marked as a line of our own form; several lines make a set for the next view."""
     sentence = AnnotatedSentence("typed", marked.text, marked.target, marked.frame, marked.unit, (marked.element,))
     st.download_button("Annotation (JSONL)", write_rows([sentence]), file_name="frames.jsonl", on_click="ignore",
-                       icon=":material/download:", help="A line of the form that the set view reads.")  # fmt: skip
+                       icon=
+                           ":material/download:", help="One line in the JSON format that A set of sentences "
+                                                       "reads.")  # fmt: skip
 
 
 def _take(text: str) -> None:
@@ -361,16 +364,24 @@ class LookedUp(NamedTuple):
 def _settings() -> LookupSettings:
     with st.container(horizontal=True):
         zipped = url.switch(
-            st.toggle, "the paper's zip of word pieces", key="zip", help="Default: every pair of word pieces."
+            st.toggle,
+            "pair tokens one to one",
+            key="zip",
+            help="If a word has several tokens: off uses every pair of tokens; on pairs the "
+            "first tokens, the second tokens, and so on, as in the code of the paper.",
         )
         sinkless = url.switch(
             st.toggle,
-            "without position 0",
+            "ignore the first token",
             key="sinkless",
-            help="Position 0 gets much weight whatever follows; rows renormalised.",
+            help="The first token often gets much weight in every sentence. This leaves it out and rescales each row "
+            "to sum to 1.",
         )
-        help_text = "Default: by the difference from places at the same distance in this sentence."
-        raw = url.switch(st.toggle, "rank by raw weight", key="raw", help=help_text)
+        help_text = (
+            "Off: rank heads by the weight minus the mean weight at the same distance in this sentence. On: "
+            "rank heads by the weight."
+        )
+        raw = url.switch(st.toggle, "rank by weight", key="raw", help=help_text)
     return LookupSettings(zipped, sinkless, "score" if raw else "difference")
 
 
@@ -450,8 +461,8 @@ def _pictures(name: str, readings: dict[str, Any], number: int, most: float, by:
             if not reading.visible:
                 st.caption(PROSE[direction])
                 st.markdown(
-                    ":gray-background[structurally zero] :gray[In a decoder a query sees only keys up to itself, and "
-                    "here every key would lie after its query.]"
+                    ":gray-background[always 0] :gray[In a decoder, a query cannot attend to later tokens, and here "
+                    "every key comes after its query.]"
                 )
                 continue
             frame = pd.DataFrame(reading.rows(by))
@@ -479,26 +490,34 @@ def _table(name: str, rows: pd.DataFrame, reading: Any, marked: Marked) -> None:
     show_table(
         shown.assign(place_rank=[f"{rank:.0f} of {reading.places}" for rank in shown["place_rank"]]),
         column_config={
-            "rank": st.column_config.NumberColumn("rank", help=f"among {len(rows)} heads"),
+            "rank": st.column_config.NumberColumn("rank", help=f"Rank of the head among all {len(rows)} heads."),
             "name": "head",
             "score": st.column_config.NumberColumn("weight", format="%.3f"),
             "same_distance": st.column_config.NumberColumn(
                 "same distance",
                 format="%.3f",
-                help="mean over all other places of this sentence with the same distances and piece counts",
+                help="Mean weight at all other positions of this sentence with the same distances and numbers of "
+                "tokens.",
             ),
             "difference": st.column_config.NumberColumn("difference", format="%.3f"),
-            "place_rank": st.column_config.TextColumn("place", help="this link among the places at the same distance"),
+            "place_rank": st.column_config.TextColumn(
+                "rank of link", help="Rank of the weight on this link among all positions at the same distance."
+            ),
         },
     )
     comparison = (
-        "no other place at this distance" if reading.places == 1 else f"{reading.places - 1} other places compared"
+        "no other position at this distance"
+        if reading.places == 1
+        else f"compared with {reading.places - 1} other positions"
     )
     comparison += (
-        f", so {reading.borrowed:,} pairs of the bundled sentences are compared instead" if reading.borrowed else ""
+        f", so compared with {reading.borrowed:,} pairs of words in the bundled sentences instead"
+        if reading.borrowed
+        else ""
     )
     st.caption(
-        f"{plain(name)} · {plain(marked.frame or 'no frame')} · n = 1 sentence, so a rank and no test · {comparison} · "
+        f"{plain(name)} · {plain(marked.frame or 'no frame')} · n = 1 sentence, so heads are ranked but not tested · "
+        f"{comparison} · "
         f"{date.today():%d %B %Y}"
     )
 
@@ -509,5 +528,8 @@ def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Ma
         token_strips(pd.DataFrame(strips(shown.maps, shown.encoding, links, head)), title=str(head)),
         key=f"strip|{name}",
     )
-    st.caption("Rows: weights of a query over all keys, pieces of a word averaged; position 0 is marked as the sink.")
+    st.caption(
+        "Each row shows the weights of a query over all keys. Tokens of one word are averaged. The first "
+        "token is marked as the attention sink."
+    )
     show_links(name, head, current_view="linguistics/frames", text=marked.text)

@@ -22,8 +22,8 @@ def show_search() -> None:
         releases = frames.indexed_releases(db)
         if releases.empty:
             st.info(
-                "No release is indexed yet. Unpack FrameNet (fndata-1.5 or fndata-1.7), name its folder below and "
-                "press “Index”; it is read once and can be searched from then on.",
+                "No FrameNet release has been indexed yet. Unpack FrameNet (fndata-1.5 or fndata-1.7), enter its "
+                "folder below and press “Index”. Once it is indexed, you can search it here.",
                 icon=":material/library_books:",
             )
         else:
@@ -32,7 +32,10 @@ def show_search() -> None:
             _index()
         for row in releases.itertuples():
             skipped = frames.skipped_of(db, row.release)
-            st.caption(f"{plain(row.release)}: {row.annotations:,} sentences, {len(skipped)} parts skipped. {CITATION}")
+            st.caption(
+                f"{plain(row.release)}: {row.annotations:,} sentences; {len(skipped)} parts of the files "
+                f"could not be read and were skipped. {CITATION}"
+            )
             if skipped:
                 with st.expander(f"Skipped in {plain(row.release)}"):
                     show_table(skipped[:500])
@@ -55,13 +58,15 @@ def _search(releases: list[str]) -> None:
         )
     }
     if not any(value.strip() for value in search_terms.values()):
-        st.caption("Type the beginning of a frame, a lexical unit or an element, or words of a sentence.")
+        st.caption(
+            "To search, type the beginning of a frame, a lexical unit or an element, or some words of a sentence."
+        )
         return
     hits = frames.find_annotations(
         resources.database(), frames.Search(**search_terms), release=release, limit=frames.MOST
     )
     if hits.empty:
-        st.info("Nothing is annotated like that: try a shorter beginning or another spelling.")
+        st.info("No annotated sentence matches. Type fewer letters, or check the spelling.")
         return
     event = show_table(hits[["text", "frame", "unit", "elements"]], on_select="rerun", height=320,
                          selection_mode="single-row", key="search_rows")  # fmt: skip
@@ -69,12 +74,15 @@ def _search(releases: list[str]) -> None:
     left, middle, right = st.columns(3)
     count = counted(len(hits), "sentences")
     left.button(f"Use as a set ({count})", on_click=_use_as_set, args=("\n".join(hits["body"]),),
-                icon=":material/playlist_add:", help="They go through the selection of the set view.")  # fmt: skip
+                icon=
+                    ":material/playlist_add:", help="Test all heads on these sentences. A set of sentences still "
+                                                    "applies its selection (such as the longest "
+                                                    "sentence).")  # fmt: skip
     middle.download_button("Sentences (JSONL)", "\n".join(hits["body"]) + "\n", file_name="frames.jsonl",
                            on_click="ignore", icon=":material/download:")  # fmt: skip
-    right.button("Look the chosen one up", on_click=_look_up, disabled=not chosen, icon=":material/search:",
+    right.button("Open the selected sentence", on_click=_look_up, disabled=not chosen, icon=":material/search:",
                  args=(hits["text"].iloc[chosen[0]].strip() if chosen else "",))  # fmt: skip
-    st.caption(f"{len(hits)} shown, the shortest first, at most {frames.MOST}. {CITATION}")
+    st.caption(f"The {len(hits)} shortest matching sentences are shown, at most {frames.MOST}. {CITATION}")
 
 
 def _use_as_set(rows: str) -> None:

@@ -29,13 +29,13 @@ from pages.parts.widgets.tables import show_table
 
 SOURCES = {
     "bundled": "the 137 bundled sentences",
-    "upload": "a file: JSONL of ours, or the papers' JSON",
+    "upload": "a file: JSON lines, or the JSON lists of the papers",
     "search": "found in an indexed release",
 }
 DIRECTIONS = {
-    "element_to_target": "element → target (the paper's code)",
-    "target_to_element": "target → element (the paper's prose)",
-    "later_to_earlier": "later → earlier (compare with a decoder)",
+    "element_to_target": "element → target (as in the code of the paper)",
+    "target_to_element": "target → element (as in the text of the paper)",
+    "later_to_earlier": "later → earlier (possible in encoders and decoders)",
 }
 BOUND: dict[str, Any] = {"bind": "query-params"}
 _NUMBER = st.column_config.NumberColumn
@@ -44,13 +44,27 @@ TOLD: dict[str, Any] = {  # columns of the table of heads, as it shows them
     "value": _NUMBER("weight", format="%.3f"),
     "low": _NUMBER(format="%.3f"),
     "high": _NUMBER(format="%.3f"),
-    "baseline": _NUMBER("same distance", format="%.3f", help="mean of the first null"),
-    "exchanged": _NUMBER("exchanged", format="%.3f", help="mean of the second null"),
-    "excess": _NUMBER("over other words", format="%.2f", help="even shares, distance out"),
-    "q": _NUMBER("q", format="%.4f", help="largest p of the nulls, corrected over heads"),
+    "baseline": _NUMBER(
+        "same distance",
+        format="%.3f",
+        help="Mean weight after moving the links to other positions at the same distance (first baseline).",
+    ),
+    "exchanged": _NUMBER(
+        "exchanged",
+        format="%.3f",
+        help="Mean weight after sentences of equal length exchange their links (second baseline).",
+    ),
+    "excess": _NUMBER(
+        "over other words",
+        format="%.2f",
+        help="Weight minus the weight from other words of the sentence, after the effect of distance is removed.",
+    ),
+    "q": _NUMBER(
+        "q", format="%.4f", help="Largest p value of the four baselines, corrected over heads (Benjamini-Hochberg)."
+    ),
     "survives": None,
     "beats_places": "beats places",
-    "to_previous": _NUMBER("to previous", format="%.2f", help="from the same queries"),
+    "to_previous": _NUMBER("to previous", format="%.2f", help="Mean weight of the same queries on the previous token."),
     "to_next": _NUMBER("to next", format="%.2f"),
     "to_first": _NUMBER("to position 0", format="%.2f"),
 }
@@ -82,16 +96,16 @@ def _sentences(source: str) -> dict[str, Any]:
     if source == "search":
         rows = st.session_state.get("_frame_found", "")
         st.caption(
-            f"Taken over from the search: {counted(len(lines_of(rows)), 'sentences')}."
+            f"{counted(len(lines_of(rows)), 'sentences')} found by the search will be used."
             if rows
-            else "Nothing was taken over yet: search a release and press “Use as a set”."
+            else "No sentences have been chosen yet. Search a FrameNet release and press “Use as a set”."
         )
         return {"rows": rows or None}
     if source == "bundled":
         return {}
     upload = uploads.ask_file("Annotated sentences", ["jsonl", "json"], key="frame_file", max_upload_size=20,
-                              help='One JSON object a line: text, target, frame, elements with spans; or the papers\' '
-                                   "lists of sentences with strings.")  # fmt: skip
+                              help="JSON lines with the fields text, target, frame and elements (with spans), or "
+                                   "the JSON lists of sentences of the papers.")  # fmt: skip
     if upload is None:
         return {"rows": None}
     return {"rows": _as_rows(upload.name, upload.getvalue())}
@@ -114,24 +128,30 @@ def _as_rows(name: str, content: bytes) -> str | None:
 def _filter() -> dict[str, Any]:
     """The paper's selection; every default is its own."""
     with st.container(border=True):
-        st.caption("Selection and score (the defaults are those of the paper)")
+        st.caption(
+            "Which sentences are used, and how a head is scored. The defaults are those of Kovaleva et al. 2019."
+        )
         left, middle, right = st.columns(3)
         chosen: dict[str, Any] = {
-            "filter": left.toggle("the paper's selection", value=True, key="f_on", **BOUND),
-            "longest_sentence": int(left.number_input("most tokens of a sentence", 1, 200, 12, key="f_sentence",
+            "filter": left.toggle("select sentences as in the paper", value=True, key="f_on", **BOUND),
+            "longest_sentence": int(left.number_input("longest sentence, in tokens", 1, 200, 12, key="f_sentence",
                                                       **BOUND)),
-            "longest_element": int(left.number_input("most tokens of an element", 1, 50, 3, key="f_element", **BOUND)),
+            "longest_element": int(left.number_input("longest element, in tokens", 1, 50, 3, key="f_element", **BOUND)),
             "nearest": int(middle.number_input("least distance", 1, 20, 3, key="f_near", **BOUND,
-                                               help="The prose says 2 apart; the code drops what lies within 2.")),
+                                               help="Smallest number of tokens between target and element. The text "
+                                                    "of the paper says 2; its code needs more than 2.")),
             "distance": middle.selectbox("distance by", ["strings", "places"], key="f_distance", **BOUND,
-                                         help="The paper's code compares spellings, not places."),
+                                         help="Strings: compare the spelling of words, as in the code of the paper. "
+                                              "Places: compare positions."),
             "core": middle.selectbox("core elements by", ["core_sets", "core_type", "any"], key="f_core", **BOUND,
-                                     help="FEcoreSets is the paper's code; only 319 of 1,221 frames have any."),
+                                     help="core_sets: FEcoreSets of FrameNet, as in the code of the paper; only 319 "
+                                          "of 1,221 frames have them."),
             "pairing": right.selectbox("word pieces", ["product", "zip"], key="f_pairing", **BOUND,
-                                       help="zip is the paper's code."),
+                                       help="product: use all pairs of tokens of the two words. zip: pair the first "
+                                            "tokens, the second tokens, and so on, as in the code of the paper."),
             "average": right.selectbox("mean over", ["sentences", "links"], key="f_average", **BOUND,
-                                       help="links is the replication's."),
-            "without_first": right.toggle("without position 0", key="f_sink", **BOUND),
+                                       help="Average over sentences, or over links as in the GPT-2 replication."),
+            "without_first": right.toggle("ignore the first token", key="f_sink", **BOUND),
         }  # fmt: skip
     return chosen
 
@@ -174,7 +194,7 @@ def show_runs() -> None:
         st.session_state["frame_runs"] = default  # what has just come is shown
     st.session_state["_frame_runs_newest"] = default
     chosen = url.pick_many(st.multiselect, "Results", labels, key="frame_runs", default=default, max_selections=2,
-                             help="Choose two to compare them.")  # fmt: skip
+                             help="Choose one result, or two results to compare them.")  # fmt: skip
     rows_of = {run: read_rows(db, run) for run in chosen}
     most = max((head.value or 0.0 for rows in rows_of.values() for head in FrameHead.among(rows)), default=1.0)
     for column, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
@@ -216,8 +236,8 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool
     with details():
         _headline(summary, len(heads))
         st.caption(
-            f"Dashed: the 99th percentile of the {len(heads)} heads ({summary.line_99:.3f}). The number of heads above "
-            f"it follows from the number of heads ({summary.above_99} of {len(heads)} here), so it is no test."
+            f"Dashed line: the 99th percentile of the {len(heads)} heads ({summary.line_99:.3f}). It is not a test: "
+            f"a fixed share of all heads is always above it (here {summary.above_99} of {len(heads)})."
         )
         _table(heads)
     cell = event["selection"].get("cell") if event else None
@@ -245,8 +265,8 @@ def _headline(summary: FrameSummary, count: int) -> None:
     survivors = summary.survivors
     if summary.n < FEWEST:
         st.markdown(
-            f"{plain(summary.checkpoint or '')}: **{summary.n} {plain(summary.average)} are too few to test "
-            f"heads on**, which takes {FEWEST}: weights and intervals only"
+            f"{plain(summary.checkpoint or '')}: **{summary.n} {plain(summary.average)} are too few to test heads** "
+            f"(at least {FEWEST} are needed), so only weights and confidence intervals are shown."
         )
         return
     number = f"**{len(survivors)} of {count} heads are above all four baselines**" + (
@@ -257,23 +277,26 @@ def _headline(summary: FrameSummary, count: int) -> None:
     fixed = " · ".join(f"{name} {value:.2f}" for name, value in (summary.fixed or {}).items())
     direction = DIRECTIONS[summary.direction or "element_to_target"]
     st.caption(
-        f"n = {summary.n} {plain(summary.average)}, {summary.links} links, {summary.links_before} with the "
-        f"element first · {direction} · {plain(summary.pairing)} of word pieces · survives: beats "
-        f"all four nulls (other places at the same distances; links exchanged between sentences of equal length; other "
-        f"words looking at the same place, by weight and by share of the row), Benjamini-Hochberg "
-        f"q ≤ 0.05 over {count} heads, {summary.draws} draws · {summary.movable} sentences have another place, "
-        f"{summary.exchangeable} a partner · heads of a fixed kind would score: {plain(fixed)}"
+        f"n = {summary.n} {plain(summary.average)} with {summary.links} links; in {summary.links_before} of them the "
+        f"element comes first. Direction: {direction}. Pairs of tokens: {plain(summary.pairing)}. A head must exceed "
+        f"four baselines: the links moved to other positions at the same distances; links exchanged between "
+        f"sentences of equal length; other query words for the same key, by weight and by share of the row. "
+        f"Benjamini-Hochberg q ≤ 0.05 over {count} heads, {summary.draws} draws. Links can be moved in "
+        f"{summary.movable} sentences and exchanged in {summary.exchangeable}. Heads with a fixed pattern would "
+        f"score: {plain(fixed)}."
     )
     if (summary.kept or 0) < (summary.read or 0):
         reasons = ", ".join(f"{number} {reason}" for reason, number in (summary.dropped or {}).items())
-        st.caption(f"{summary.kept} of {summary.read} sentences passed the selection; dropped: {plain(reasons)}.")
+        st.caption(f"{summary.kept} of {summary.read} sentences passed the selection. Left out: {plain(reasons)}.")
 
 
 def _weaker(summary: FrameSummary, count: int) -> str:
     """What the nulls on the place alone say, named for what it is."""
     names = summary.beat_places
     if names is None:
-        return "This result is from before the nulls on which word looks: it tested the place alone. Score it again."
+        return (
+            "This result is from an earlier version that tested only positions, not query words. Run the study again."
+        )
     listed = f" ({', '.join(names[:12])})" if names else ""
     return (
         f"{len(names)} of {count} heads attend to the frame element more than position and distance predict{listed}. "

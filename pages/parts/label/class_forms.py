@@ -11,7 +11,7 @@ from core.store.database import Database
 from pages.parts.shell.messages import clear_errors, plain
 
 DESCRIBES = {"any": "any model", "bidirectional": "encoders (bidirectional)", "causal": "decoders (causal)"}
-RETIRED = "retired: what each person thought before stands again"
+RETIRED = "retracted, so that each person's previous label counts again"
 CHANGES = ("add", "edit", "merge", "delete")
 
 
@@ -37,10 +37,13 @@ def _add(db: Database, classes: ClassSet, annotator: str) -> None:
         colour for colour in class_sets.colours(MOST + len(used_colours)) if colour.lower() not in used_colours
     )
     name = st.text_input("Name", key="class_form_name")
-    title = st.text_input("Title", key="class_form_title", placeholder="as the name")
-    eye = st.text_input("What the eye sees", key="class_form_eye")
+    title = st.text_input("Title", key="class_form_title", placeholder="same as the name")
+    eye = st.text_input("Appearance", key="class_form_eye")
     key = st.selectbox(
-        "Key", [*free, ""], format_func=lambda key: key or "none: by a click", key=f"class_form_key_{classes.name}"
+        "Key",
+        [*free, ""],
+        format_func=lambda key: key or "no key (label by a click)",
+        key=f"class_form_key_{classes.name}",
     )
     picked = st.color_picker("Colour", colour, key=f"class_form_colour_{len(classes)}")
     if st.button("Add the class", key="class_change"):
@@ -49,22 +52,24 @@ def _add(db: Database, classes: ClassSet, annotator: str) -> None:
             class_sets.add_class(
                 db, classes, PatternClass(stored, title.strip() or stored, eye, picked, key or ""), annotator=annotator
             )
-            _finish(f"{stored} is a class now")
+            _finish(f"The class {stored} was added")
 
 
 def _edit(db: Database, classes: ClassSet, annotator: str) -> None:
     name = _pick(classes, "Class", "class_form_edited")
     before = classes.named(name)
     title = st.text_input("Title", before.title, key=f"class_form_title_{name}")
-    eye = st.text_input("What the eye sees", before.eye, key=f"class_form_eye_{name}")
+    eye = st.text_input("Appearance", before.eye, key=f"class_form_eye_{name}")
     used_keys = {member.key for member in classes.classes if member.name != name}
     keys = list(dict.fromkeys([before.key, *(key for key in KEYS if key not in used_keys)]))
-    key = st.selectbox("Key", keys, format_func=lambda key: key or "none: by a click", key=f"class_form_key_{name}")
+    key = st.selectbox(
+        "Key", keys, format_func=lambda key: key or "no key (label by a click)", key=f"class_form_key_{name}"
+    )
     picked = st.color_picker("Colour", before.colour, key=f"class_form_colour_{name}")
     if st.button("Change the class", key="class_change"):
         with clear_errors():
             class_sets.edit_class(db, classes, name, annotator=annotator, title=title, eye=eye, key=key, colour=picked)
-            _finish(f"{title} is as you said")
+            _finish(f"The class {title} was changed")
 
 
 def _merge(db: Database, classes: ClassSet, annotator: str) -> None:
@@ -73,7 +78,7 @@ def _merge(db: Database, classes: ClassSet, annotator: str) -> None:
     if st.button("Merge the classes", key="class_change"):
         with clear_errors():
             count = class_sets.delete_class(db, classes, name, annotator=annotator, into=into)
-            _finish(f"{count} labels of {name} are of {into} now")
+            _finish(f"{count} labels were moved from {name} to {into}")
 
 
 def _delete(db: Database, classes: ClassSet, annotator: str) -> None:
@@ -83,19 +88,19 @@ def _delete(db: Database, classes: ClassSet, annotator: str) -> None:
     if count:
         subject = "1 label is" if count == 1 else f"{count} labels are"
         fate = st.radio(
-            f"{subject} of this class and will be",
+            f"{subject} of this class. What should happen to the labels of this class?",
             ["", *(class_name for class_name in classes.names if class_name != name)],
             index=None,
-            format_func=lambda into: f"given to {plain(classes.named(into).title)}" if into else RETIRED,
+            format_func=lambda into: f"moved to {plain(classes.named(into).title)}" if into else RETIRED,
             key=f"class_form_fate_{name}",
         )
     else:
         fate = ""
-        st.caption("No label is of this class.")
+        st.caption("No label has this class.")
     if st.button("Delete the class", key="class_change", disabled=fate is None):
         with clear_errors():
             about = class_sets.delete_class(db, classes, name, annotator=annotator, into=fate or None)
-            _finish(f"{name} is deleted; labels {'given to ' + fate if fate else 'retired'}: {about}")
+            _finish(f"The class {name} was deleted; labels {'moved to ' + fate if fate else 'retracted'}: {about}")
 
 
 def _pick(classes: ClassSet, label: str, key: str, *, besides: str | None = None) -> str:
@@ -110,14 +115,19 @@ def new_class_set(db: Database, annotator: str) -> str | None:
     """The form of a class set of one's own; its name once it is made."""
     left, middle, right, last = st.columns([2, 3, 2, 1])
     name = left.text_input("Name of the set", key="new_set_name", max_chars=60)
-    title = middle.text_input("Title", key="new_set_title", max_chars=120, placeholder="as the name")
+    title = middle.text_input("Title", key="new_set_title", max_chars=120, placeholder="same as the name")
     describes = right.selectbox("Maps of", list(DESCRIBES), format_func=DESCRIBES.__getitem__, key="new_set_describes")
     count = last.number_input(
-        "Classes", 1, MOST + 1, 3, key="new_set_count", help=f"{FEWEST} to {MOST}; each map is of exactly one"
+        "Classes",
+        1,
+        MOST + 1,
+        3,
+        key="new_set_count",
+        help=f"Choose {FEWEST} to {MOST} classes. Each map gets exactly one class.",
     )
-    source = st.text_input("Where the classes come from", key="new_set_source", placeholder="made by hand")
+    source = st.text_input("Source of the classes", key="new_set_source", placeholder="default: made by hand")
     members = [_member(k, colour) for k, colour in enumerate(class_sets.colours(int(count)))]
-    if st.button("Make the class set", type="primary", key="new_set_make"):
+    if st.button("Create class set", type="primary", key="new_set_make"):
         with clear_errors():
             new_set = NewClassSet(name, title, source, str(describes), members)
             class_set = class_sets.make_class_set(db, new_set, annotator=annotator)
@@ -132,7 +142,7 @@ def _member(k: int, colour: str) -> PatternClass:
     shown: Any = {"label_visibility": "visible" if k == 0 else "collapsed"}
     name, eye, key, shade = st.columns([2, 5, 1, 1], vertical_alignment="bottom")
     called = name.text_input("Class", key=f"new_set_class_{k}", max_chars=60, placeholder=f"class {k + 1}", **shown)
-    sees = eye.text_input("What the eye sees", key=f"new_set_eye_{k}", **shown)
+    sees = eye.text_input("Appearance", key=f"new_set_eye_{k}", **shown)
     usual = KEYS[k] if k < len(KEYS) else ""
     digit = key.text_input("Key", usual, key=f"new_set_key_{k}", max_chars=1, **shown)
     picked = shade.color_picker("Colour", colour, key=f"new_set_colour_{k}", **shown)

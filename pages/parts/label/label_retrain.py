@@ -43,7 +43,8 @@ def _watch(db: Database, class_set: str) -> None:
             icon=":material/model_training:",
             key="retrain",
             disabled=not new,
-            help="Trains the pattern classifier on all labels; then it suggests, unless it is worse on something.",
+            help="Trains a new pattern classifier on all labels. It then makes the suggestions, unless one of its "
+            "scores is significantly worse than before.",
         ):
             options = training_options(
                 db, snapshot(db, class_set), beside=False, curve=False, annotator=people.person().name

@@ -16,7 +16,7 @@ ORDERS = {
     "uncertain": "most uncertain first",
     "disagreement": "disagreements first",
     "adjudication": "adjudicate disagreements",
-    "codebook": "disputed by the codebook first",
+    "codebook": "labels that the codebook contradicts first",
 }
 ALL = "all"
 
@@ -45,9 +45,10 @@ def ask(kinds: pd.DataFrame, classes: ClassSet, annotator: str, *, suggests: boo
         key="label_suggestions",
         persist_state="session",
         disabled=not suggests,
-        help="Labels made while suggestions show do not count in the headline score."
+        help="Shows the class that the classifier predicts. Labels that you give while you see suggestions are not "
+        "used for the main score of a classifier."
         if suggests
-        else "No classifier of these classes is trained, or it was told to stop: see Annotate > Classifier.",
+        else "No classifier is selected for suggestions with this class set. Choose one on Annotate > Classifier.",
     )
     wish = QueueOptions(
         classes.name,
@@ -68,7 +69,9 @@ def _queue_filters(kinds: pd.DataFrame, classes: ClassSet, before: Mapping[str, 
     """Order and filters, each in the URL."""
     first = _previous(before, "order", ORDERS)
     titles = {cls.name: cls.title for cls in classes.classes}
-    about = "GPT-2's classes describe decoders, BERT's encoders."
+    about = (
+        "Choose a checkpoint that fits the class set: the GPT-2 classes describe decoders, the BERT classes encoders."
+    )
     start = _fitting(kinds, classes)
     if st.session_state.get("_label_classes") != classes.name:  # what was usual for other classes was nobody's choice
         st.session_state.pop("of", None)
@@ -85,7 +88,7 @@ def _queue_filters(kinds: pd.DataFrame, classes: ClassSet, before: Mapping[str, 
             list(titles),
             before,
             titles={ALL: "undecided"} | titles,
-            about="undecided maps, or those you gave one class",
+            about="Show undecided maps, or the maps to which you gave this class.",
         ),
     }
 
@@ -93,7 +96,10 @@ def _queue_filters(kinds: pd.DataFrame, classes: ClassSet, before: Mapping[str, 
 def _how(before: Mapping[str, Any]) -> dict[str, Any]:
     """Pass, seed, and whether nearly uniform maps are left out."""
     settings: dict[str, Any] = {"persist_state": "session"}
-    second_pass = "2: the maps you labelled before, again and without looking"
+    second_pass = (
+        "Choose 2 to label the same maps a second time without seeing your first labels. This measures how "
+        "consistent you are."
+    )
     return {
         "pass": st.number_input(
             "Pass", 1, 9, int(before.get("pass", 1)), key="label_pass", help=second_pass, **settings
@@ -102,10 +108,10 @@ def _how(before: Mapping[str, Any]) -> dict[str, Any]:
             "Seed of the order", 0, 10**6, int(before.get("seed", 0)), key="label_seed", **settings
         ),
         "leave_out": st.toggle(
-            "Leave nearly uniform maps out",
+            "Leave out nearly uniform maps",
             bool(before.get("leave_out")),
             key="label_leave_out",
-            help="largest weight below 0.1",
+            help="Leaves out maps whose largest weight is below 0.1, because they show no pattern.",
             **settings,
         ),
     }

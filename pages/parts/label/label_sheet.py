@@ -121,7 +121,7 @@ def why(class_set: str, name: str, row: Row) -> str:
     weights = from_float16(row["weights"], row["length"])
     measurements = measured(weights, separators=row["separators"], causal=row["causal"])
     disputed = dispute_of(class_set, name, row)
-    return (f"The codebook disputes it: {disputed}; " if disputed else "") + explained(
+    return (f"The codebook contradicts this label: {disputed}; " if disputed else "") + explained(
         class_set, measurements, row["tokens"]
     )
 
@@ -140,7 +140,7 @@ def hints_of(db: Database, classifier: str, names: Sequence[str]) -> dict[str, H
     return {name: (present[hint[0]], *hint[1:]) for name, hint in suggestions.items() if hint[0] in present}
 
 
-@st.cache_data(show_spinner="Asking the classifier ...", max_entries=8)
+@st.cache_data(show_spinner="Running the classifier ...", max_entries=8)
 def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, Hint]:
     loading.wait()  # a network needs torch, which this page does not wait for
     rows = [row for row in labels.maps_of(_db, names) if row["length"] > patterns.suggestions.TOO_SMALL]

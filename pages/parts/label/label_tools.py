@@ -84,15 +84,15 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
             if len(map_ids) == EXEMPLARS:
                 pictures(db, map_ids, width=EXEMPLAR if columns else EXEMPLAR - 12)
             elif pixels := [map_picture(weights) for weights in drawn_maps if weights is not None]:
-                captions = ["drawn from the words"] * EXEMPLARS
+                captions = ["drawn from the description"] * EXEMPLARS
                 show_pictures(pixels, captions, width=160 if columns else EXEMPLAR - 12)
             else:
                 st.caption("Fewer than two maps have been given this class yet.")
     blank = classes.present(classes.codebook.blank) if classes.codebook else None
-    belong = f"; they belong to {plain(classes.named(blank).title)}" if blank else ""
+    belong = f"; their class is {plain(classes.named(blank).title)}" if blank else ""
     st.caption(
-        "Nearly uniform maps (largest weight below 0.1) are blank on the scale 0 to 1 and striped on their own "
-        f"scale{belong}. Rows are queries, columns keys."
+        "Nearly uniform maps (largest weight below 0.1) look blank on the scale from 0 to 1, and striped if each map "
+        f"has its own colour scale{belong}. Rows are queries and columns are keys."
     )
     show_borders(classes, width=EXEMPLAR if columns else 72)
 
@@ -122,7 +122,7 @@ def draw_maps() -> None:
     """A form that draws maps of a checkpoint on task rows or pasted sentences into the store."""
     name = pickers.pick_checkpoint("Draw from", key="draw_checkpoint", usual=context.chosen().checkpoint)
     tasks = pickers.pick_tasks("mrpc")
-    pasted = st.text_area("Or sentences of your own, one a line", height=68)
+    pasted = st.text_area("Or your own sentences, one per line", height=68)
     left, middle, right, last = st.columns(4)
     count = left.number_input("Maps", 1, 5000, 96)
     per_input = middle.number_input("Most maps per input", 1, 400, 4)
@@ -153,7 +153,8 @@ def _sentences(pasted: str) -> list[str]:
     inputs = read_pasted(pasted) if pasted.strip() else []
     if any(pair is not None for _, pair in inputs):
         raise InputError(
-            "Sentences to draw maps of have no second sentence here; some lines have one. Add pairs as a list of rows."
+            "Each line must be one sentence; some lines have a second sentence. To use pairs, paste them under A "
+            "list of rows."
         )
     return [sentence for sentence, _ in inputs]
 
@@ -172,7 +173,7 @@ def drawn(name: str, options: dict[str, Any]) -> int:
 def files(db: Database, class_set: str) -> None:
     """Labels out as JSONL or Parquet, and in from either, with what was refused."""
     ending = st.segmented_control("Form", ["jsonl", "parquet"], default="jsonl", required=True)
-    weights = st.toggle("With the maps' weights", value=True)
+    weights = st.toggle("Include the attention weights of the maps", value=True)
 
     def exported() -> bytes:
         with tempfile.TemporaryDirectory() as folder:
@@ -183,7 +184,7 @@ def files(db: Database, class_set: str) -> None:
     st.download_button("Export labels", exported, file_name=f"labels-{class_set}.{ending}", on_click="ignore")
     say_names_alike(db, class_set)
     upload = uploads.ask_file("Import labels", ["jsonl", "parquet"])
-    keep = st.toggle("Keep the other rows when one is bad", value=True)
+    keep = st.toggle("If a row is invalid, import the others", value=True)
     if upload and st.button("Import"):
         with clear_errors(), tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / f"upload{Path(upload.name).suffix.lower()}"
@@ -202,7 +203,7 @@ def say_names_alike(db: Database, class_set: str) -> None:
 def say_imported(report: label_files.Imported) -> None:
     """How many labels came in, and what was refused."""
     st.success(
-        f"{counted(report.rows, 'rows')}: {report.new} new, {report.already} there already; "
+        f"{counted(report.rows, 'rows')} read: {report.new} new labels, {report.already} already stored, "
         f"{counted(report.maps, 'new maps')}."
     )
     for note in report.notes:

@@ -15,13 +15,13 @@ def say_unknown(db: Database, class_set: str) -> None:
     for name, count in unknown.items():
         subject = "1 label is" if count == 1 else f"{count} labels are"
         st.warning(
-            f"{subject} of the class “{plain(name)}”, which this set does not have: no figure counts that. An admin "
-            "can add the class on the Label page under Classes, and merge it into another; or retire the labels here.",
+            f"{subject} of the class “{plain(name)}”, which is not in this class set, and not counted in any result. "
+            f"An admin can add the class on Annotate > Class sets, or retract these labels here.",
             icon=":material/rule:",
         )
-    if unknown and db.person.may("admin") and st.button("Retire the labels of no class"):
+    if unknown and db.person.may("admin") and st.button("Retract labels with unknown classes"):
         with clear_errors():
-            st.toast(f"Labels retired: {retire_unknown(db, class_set, annotator=_acting(db))}")
+            st.toast(f"Labels retracted: {retire_unknown(db, class_set, annotator=_acting(db))}")
             st.session_state.pop("queue", None)
             st.rerun()
 
@@ -35,10 +35,14 @@ def retire_one(db: Database, standing: pd.DataFrame, maps: list[str]) -> None:
         row.event: f"{row.annotator}: {row.label}, L{row.layer + 1}H{row.head + 1} of {row.row_id} (pass {row.passing})"
         for row in rows.rename(columns={"class": "label", "pass": "passing"}).itertuples()
     }
-    with st.expander("Take a label of somebody back"):
+    with st.expander("Retract another annotator's label"):
         event = st.selectbox("Label", list(event_labels), format_func=event_labels.__getitem__, key="retired_label")
-        why = st.text_input("Reason", key="retired_why", help="Kept with your name; nothing is deleted.")
-        if st.button("Take it back", disabled=not why.strip()):
+        why = st.text_input(
+            "Reason",
+            key="retired_why",
+            help="The reason is stored with your name. The label is not deleted, but no longer counts.",
+        )
+        if st.button("Retract label", disabled=not why.strip()):
             with clear_errors():
                 retire(db, [str(event)], annotator=_acting(db), why=why.strip())
                 st.rerun()

@@ -60,11 +60,12 @@ def offer(db: Database, report: Report) -> None:
         if report.worse and not report.is_taken:
             st.warning(
                 plain(
-                    f"The classifier before goes on suggesting. The new one is worse: {worse_figures(report.worse)}."
+                    f"Suggestions are still by the previous classifier, because the new one is significantly worse: "
+                    f"{worse_figures(report.worse)}."
                 ),
                 icon=":material/trending_down:",
             )
-            take(db, report.class_set, report.after, "Take the new one all the same")
+            take(db, report.class_set, report.after, "Use the new classifier anyway")
         show_figures(report.figures, report.before)
         _show_changed(db, report)
 
@@ -72,11 +73,11 @@ def offer(db: Database, report: Report) -> None:
 def headline(report: Report) -> str:
     """What became of the new classifier and how many suggestions are others."""
     if report.is_taken:
-        word = "A new classifier suggests"
+        word = "The new classifier now makes the suggestions"
     elif report.worse:
-        word = "The new classifier is worse on something and was not taken"
+        word = "The new classifier is not used, because a score is significantly worse"
     else:
-        word = "A new classifier is there; an admin may let it suggest"
+        word = "A new classifier was trained; an admin can select it for suggestions"
     if not report.compared:
         return f"{word}."
     summary = f"{len(report.changed)} of {report.compared} suggestions changed"
@@ -103,7 +104,7 @@ def take(db: Database, class_set: str, classifier: str, word: str) -> None:
             classifiers.choose(db, class_set, classifier, annotator=people.person().name)
             for name in ("label_payload", "queue", "_label_report"):
                 st.session_state.pop(name, None)
-            st.session_state["_label_trained"] = "The new classifier suggests, as somebody chose."
+            st.session_state["_label_trained"] = "The new classifier was selected for suggestions."
             st.rerun()
 
 
@@ -120,9 +121,9 @@ def show_figures(figures: Sequence[RetrainingChange], before: str | None) -> Non
     """Each figure of both classifiers on the same maps, with the interval of the change."""
     if not figures:
         st.caption(
-            "Nothing to compare with: no classifier suggested before."
+            "There is no previous classifier to compare with."
             if before is None
-            else "No map was left out of both trainings, so the two cannot be compared on the same maps."
+            else "Every map was used to train one of the two classifiers, so they cannot be compared."
         )
         return
     rows = [
@@ -140,9 +141,10 @@ def show_figures(figures: Sequence[RetrainingChange], before: str | None) -> Non
     ]
     show_table(pd.DataFrame(rows), height=HIGHEST)
     st.caption(
-        "On maps that neither was fitted to, judged by the labels of today. Macro F1 is over classes of at least ten "
-        "maps, or over all classes if fewer than two have ten maps. 95 % over inputs, the change paired by input; "
-        "*worse*: its whole interval is on the wrong side of 0."
+        "Both classifiers are evaluated on maps that were not used to train either of them, with the present labels. "
+        "Macro F1 is over classes with at least ten maps, or over all classes if fewer than two have ten maps. "
+        "Intervals are 95 % CIs over inputs; changes are paired by input. *worse* means that the whole interval of "
+        "the change is on the side of a worse score."
     )
 
 
@@ -157,7 +159,7 @@ def _show_changed(db: Database, report: Report) -> None:
     if not report.changed:
         return
     pairs = Counter((change.before, change.after) for change in report.changed).most_common()
-    st.markdown("**Suggestions that are others now**")
+    st.markdown("**Maps whose suggestion has changed**")
     show_table(pd.DataFrame([{"before": was, "now": now, "maps": count} for (was, now), count in pairs]))
     shown = report.changed[:MOST_PICTURES]
     captions = [

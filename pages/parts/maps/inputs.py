@@ -50,8 +50,10 @@ def pick_part(name: str | None) -> str:
         return ""
     return url.pick(
         st.segmented_control, "Heads", parts, key="part", default="cross", required=True, format_func=PARTS.__getitem__,
-        label_visibility="collapsed", help="The encoder's heads, the decoder's, and those with which it looks at the "
-        "source. The second sentence is what the decoder reads; where it is empty, its own translation",
+        label_visibility=
+            "collapsed", help="Choose the heads of the encoder, of the decoder, or of cross attention (from the "
+                              "decoder to the source). The decoder reads the second sentence; if it is empty, the "
+                              "decoder reads the translation by the model.",
     )  # fmt: skip
 
 
@@ -62,7 +64,7 @@ def pick_other() -> Input:
             st.session_state[key] = st.query_params.get(key, "")
     with st.container(horizontal=True):
         text = st.text_input("Sentence to compare with", key="text2", label_visibility="collapsed",
-                             placeholder="A sentence with as many tokens") or ""  # fmt: skip
+                             placeholder="a sentence with the same number of tokens") or ""  # fmt: skip
         pair = st.text_input("Its second sentence", key="pair2", label_visibility="collapsed",
                              placeholder="second sentence, optional") or ""  # fmt: skip
     if not history.went_back():
@@ -79,7 +81,9 @@ def offer_examples() -> None:
 
 def pick_row() -> None:
     """A popover with rows of the bundled samples and a list of one's own; and the way through that list."""
-    with st.popover("Rows", icon=":material/list:", help="Rows of a sample, or a list of your own"):
+    with st.popover(
+        "Rows", icon=":material/list:", help="Choose the sentence from the examples of a task or from your own list."
+    ):
         sample_tab, own_tab = st.tabs(["Sample", "Your own"])
         with sample_tab, clear_errors():
             _sample_row()
@@ -113,7 +117,7 @@ def _sample_row() -> None:
 
 def _own_list() -> None:
     own_rows.ask_lines("own")
-    st.button("Step through them", on_click=_take, type="primary", key="own_use")
+    st.button("Browse these examples", on_click=_take, type="primary", key="own_use")
 
 
 def _take() -> None:

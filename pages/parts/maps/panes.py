@@ -40,13 +40,13 @@ def raw_and_effective(shown: Shown, weights: np.ndarray, left: np.ndarray) -> Co
     panes, _ = _with_difference([raw, effective], (weights, left))
     lost = np.nanmean(np.abs(left @ np.ones(left.shape[-1]) - 1))
     note = (
-        "Effective attention is what is left when the part that cannot reach the output is taken away; its rows need "
-        f"not sum to 1 (here they are {lost:.3f} off on average), and what is below 0 is drawn as 0."
+        "Effective attention is attention without the part that cannot affect the output. Its rows need not sum to 1 "
+        f"(here their sums differ from 1 by {lost:.3f} on average), and negative values are drawn as 0."
     )
     if np.allclose(weights, left, atol=1e-5, equal_nan=True):
         note = (
-            "Effective and raw attention are the same here: something can be taken away only where an input has more "
-            "tokens than a head has dimensions. Choose a longer text."
+            "Effective and raw attention are equal for this input. They can differ only if an input has more tokens "
+            "than a head has dimensions. Choose a longer text."
         )
     return Compared(panes, note)
 
@@ -62,7 +62,8 @@ def _with_difference(panes: list[Pane], weights: tuple[np.ndarray, np.ndarray]) 
         return Compared(panes, third)
     differing = sum(a != b for a, b in zip(panes[0].tokens, panes[1].tokens, strict=True))
     note = (
-        f"The difference is of equal positions; {differing} of {len(third.tokens)} hold other tokens."
+        f"The difference compares equal positions, but {differing} of {len(third.tokens)} positions have different "
+        f"tokens."
         if differing
         else ""
     )

@@ -40,16 +40,15 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
             chart = _map(scores, scores.inputs.weights[0, head.head], f"{head} as it is", (query, key), select=True)
             st.altair_chart(chart, width="content", on_select=_take, selection_mode="cell", key="why_cell")
         alone.altair_chart(
-            _map(scores, scores.map_of(head.head, group, side), f"{head} by {group} in {side} alone", (query, key)),
+            _map(scores, scores.map_of(head.head, group, side), f"{head}, from {group} in {side} alone", (query, key)),
             width="content",
         )
-        st.altair_chart(_waterfall(cell, f"What makes the score of this cell, {head}"), width="stretch")
+        st.altair_chart(_waterfall(cell, f"Largest terms of the score of this cell, {head}"), width="stretch")
         st.caption(
-            f"{plain(name)} · {_length(name, text, pair)} · one input: what holds over rows is "
-            f"{as_code(command_line('study', 'why', name))}. The terms add up to the score less its "
-            "mean over the keys that the query sees; LayerNorms' scales are held as the run has them. A large term is "
-            "not yet an effect: what is written alike everywhere has large terms, and replaced by its mean it changes "
-            "no map."
+            f"{plain(name)} · {_length(name, text, pair)} · n = 1 input. To average over many inputs, run "
+            f"{as_code(command_line('study', 'why', name))}. The terms add up to the score minus its mean over the "
+            f"visible keys, with the scales of the LayerNorms fixed. A large term need not have an effect: a "
+            f"constant contribution has large terms, but replacing it by its mean does not change the map."
         )
 
 
@@ -71,7 +70,7 @@ def _length(name: str, text: str, pair: str | None) -> str:
     return f"the first {MOST_TOKENS} of {token_count} tokens" if token_count > MOST_TOKENS else f"{token_count} tokens"
 
 
-@st.cache_resource(max_entries=24, show_spinner="Taking scores apart ...")
+@st.cache_resource(max_entries=24, show_spinner="Splitting the scores into terms ...")
 def _layer(name: str, text: str, pair: str | None, layer: int, part: str, stamp: int) -> "LayerScores":
     checkpoint = resources.checkpoint(name)
     encoding = checkpoint.encode(text, pair).up_to(MOST_TOKENS)
@@ -117,7 +116,7 @@ def _sentence(scores: "LayerScores", head: Head, query_key: tuple[int, int], cel
     most = cell.terms[0]
     does = "raises" if most.value > 0 else "lowers"
     return plain(
-        f"{head} looks from “{scores.encoding.tokens[query]}” to “{scores.key_encoding.tokens[key]}” with weight "
+        f"{head} attends from “{scores.encoding.tokens[query]}” to “{scores.key_encoding.tokens[key]}” with weight "
         f"{cell.weight:.2f}. The largest term of its score ({most.value:+.2f} of {cell.score:+.2f}) {does} it: "
         f"{most.query_part} in the query, {most.key_part} in the key."
     )

@@ -77,9 +77,15 @@ def _told(kind: str) -> tuple[str, int, Text | None]:
         return "", 0, Text(text, pair or None)
     word = ""
     if kind.startswith("name") or kind in ("drop", "mask", "synonym"):
-        word = pickers.pick_text("Word (empty: one is drawn)", key="word").strip()
+        word = pickers.pick_text("Word (empty: drawn at random)", key="word").strip()
     seed = st.number_input(
-        "Draw", 0, 1000, 0, key="draw", bind="query-params", help="Another number draws another name, word or order."
+        "Draw",
+        0,
+        1000,
+        0,
+        key="draw",
+        bind="query-params",
+        help="The seed of the random choice. Another number draws another name, word or order.",
     )
     return word, int(seed), None
 
@@ -114,14 +120,14 @@ def _shown(inputs: TwoInputs) -> None:
         show_choices(capture.comparing.compare_inputs(inputs.checkpoint, inputs.first, inputs.second))
     with left:
         rows = head_rows(1 - comparison.change.cosine, "moved")
-        rows["on words without a partner, first"] = comparison.change.first_elsewhere.flatten()
-        rows["on words without a partner, second"] = comparison.change.second_elsewhere.flatten()
+        rows["on words without an aligned word, first input"] = comparison.change.first_elsewhere.flatten()
+        rows["on words without an aligned word, second input"] = comparison.change.second_elsewhere.flatten()
         moved = rows["moved"].max()
         chart = head_picture(
             rows,
             Shade("moved", label="1 - cosine", domain=(0.0, float(max(0.01, moved if np.isfinite(moved) else 1)))),
-            title="How far each head's map moved on words that both inputs have (0 same, 1 nothing in common)",
-            tooltip=["on words without a partner, first", "on words without a partner, second"],
+            title="Change of the map of each head, on words that both inputs have (0: unchanged, 1: no key in common)",
+            tooltip=["on words without an aligned word, first input", "on words without an aligned word, second input"],
         )
         st.altair_chart(chart, width="content")
     unmatched = [
@@ -135,7 +141,7 @@ def _shown(inputs: TwoInputs) -> None:
         for name, word_texts in zip(("first", "second"), unmatched, strict=True)
         if word_texts
     ]
-    partners = f"{len(comparison.alignment.pairs)} words (special tokens among them) have a partner"
+    partners = f"{len(comparison.alignment.pairs)} words (including special tokens) are aligned"
     st.caption(plain(" · ".join([partners, *alone_texts, f"n = 1 pair · {inputs.name} · {inputs.note}"])))
     names = [str(Head(layer, head)) for layer, head in np.ndindex(comparison.change.cosine.shape)]
     pick_and_link(inputs.name, names, current_view="", key="go_on")
@@ -151,8 +157,8 @@ def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> 
     """Classes, or the likeliest words, of two runs."""
     if not choices:
         st.info(
-            "This checkpoint predicts nothing here: it needs a mask token in an input and a head that predicts words, "
-            "or a fine-tuned classifier."
+            "No prediction is possible. Use a fine-tuned classifier, or a language model and a sentence with its "
+            "mask token."
         )
         return
     table = pd.DataFrame(

@@ -47,9 +47,7 @@ def show_rows() -> None:
     job_progress.show_jobs(study)
     with (
         clear_errors(),
-        shown_result(
-            study, "Nothing has been measured yet: choose a fine-tuned checkpoint and press Measure."
-        ) as stored,
+        shown_result(study, "No result is stored yet. Choose a fine-tuned checkpoint and press Measure.") as stored,
     ):
         if stored is not None:
             rows = stored.result_rows
@@ -80,7 +78,7 @@ def _told(study: str) -> dict[str, Any]:
         return {"edges": url.pick_many(st.multiselect, "Edges", edges, key="cuts", default=default)}
     if study == patch.STUDY.name:
         left, right = st.columns(2)
-        kind = left.selectbox("The second input is made by", perturb.DEFAULT,
+        kind = left.selectbox("How the input is changed", perturb.DEFAULT,
                               index=perturb.DEFAULT.index("drop"), key="made_by", bind="query-params")  # fmt: skip
         unit_kind = right.selectbox("Patched", patch.WHAT, key="patched_what", bind="query-params")
         return {"kind": kind, "what": unit_kind}
@@ -102,13 +100,13 @@ def _perturbed(rows: list[Row]) -> int:
                 x_title="change",
                 y_title="share of predictions that change",
             ),
-            title="Predictions that change with the input (95% Wilson)",
+            title="Share of predictions that change with the input (95 % CI, Wilson)",
             tooltip=["n"],
         )
         st.altair_chart(chart)
     sentence = f"Full input: {first.name} {_number(first.value):.3f}"
     if baseline.constant is not None:
-        sentence += f"; the commonest label alone: {baseline.constant:.3f}"
+        sentence += f"; constant prediction of the most frequent label: {baseline.constant:.3f}"
     for row in body:
         if row.kind == "partial input":
             sentence += f"; {row.name}: {_number(_metric(row, first.name).value):.3f}"
@@ -129,8 +127,8 @@ def _patched(rows: list[Row]) -> int:
     if all(row.head is not None for row in patched):
         chart = head_picture(
             frame,
-            Shade("recovered", label="share brought back", diverging=True, cell=LARGE),
-            title="What each head brings back, patched alone",
+            Shade("recovered", label="recovered logit difference", diverging=True, cell=LARGE),
+            title="Logit difference recovered by patching each head alone",
             tooltip=["p"],
         )
         st.altair_chart(chart, width="content")
@@ -139,7 +137,7 @@ def _patched(rows: list[Row]) -> int:
             frame,
             Axes(x="name", y="recovered", low="low", high="high"),
             rule=0.0,
-            title="What each brings back, patched alone",
+            title="Logit difference recovered by patching each component alone",
         )
         st.altair_chart(chart)
     patched.sort(key=lambda row: -row.recovered)
@@ -161,7 +159,7 @@ def _cut(rows: list[Row]) -> int:
     for contrast in LinkContrast.among(rows):
         if contrast.value is not None and contrast.low is not None:
             st.markdown(
-                f"In all layers cutting {plain(contrast.first)} links moves the logits by {contrast.value:+.2g} more "
+                f"Cutting {plain(contrast.first)} links in all layers changes the logits by {contrast.value:+.2g} more "
                 f"than cutting {plain(contrast.other)} links ({contrast.low:.2g} to {contrast.high:.2g}): "
                 f"{contrast.links} of each, at the same distances, in {contrast.n} rows."
             )
@@ -200,18 +198,19 @@ def _separators(rows: list[Row]) -> int:
                 low="ratio_low",
                 high="ratio_high",
                 x_title="layer",
-                y_title="gradient to separators / to other tokens",
+                y_title="gradient for separators / gradient for other tokens",
             ),
             rule=1.0,
             tooltip=["weight_on_separators"],
-            title="How much the loss moves with attention to separators, beside other tokens",
+            title="Gradient of the loss with respect to attention to separators, relative to other tokens",
         )
         st.altair_chart(chart)
     if any(row.norm_on_separators is not None for row in layers):
         st.altair_chart(_weights_and_norms(layers))
         st.caption(
-            "A no-op has weight and adds little: its share of norms (weight times the length of what the token hands "
-            "on) is smaller than its share of weights. Dashed: the separators' share of the tokens."
+            "If attention to separators is a no-op, their share of the norms (weight times the length of the "
+            "transformed value vector) is smaller than their share of the weights. Dashed: the share of separators "
+            "among all tokens."
         )
     columns = ["name", "separators_of_pieces", "weight_on_separators", "norm_on_separators", "gradient_separator",
                "gradient_other", "ratio", "ratio_low", "ratio_high"]  # fmt: skip
@@ -236,7 +235,7 @@ def _weights_and_norms(layers: Sequence[SeparatorLayer]) -> Any:
         pd.DataFrame(lines),
         Axes(x="name", y="share", low="low", high="high", colour="of", x_title="layer", y_title="share on separators"),
         rule=fmean(row.separators_of_pieces for row in layers if row.separators_of_pieces is not None),
-        title="Weight on separators, and what it adds (95%)",
+        title="Share of separators in the attention weights and in the norms (95 % CI)",
     )
 
 

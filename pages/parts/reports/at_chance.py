@@ -68,7 +68,10 @@ def warn_of_tuning(stored: StoredRun) -> None:
         for score in scores:
             if score.kind == "run" and score.folder in folders and (reason := not_shown(scores, score)):
                 name = short_names([str(score.folder)])[str(score.folder)]
-                st.warning(plain(f"{name}: {reason}. What is said of it here says little."), icon=":material/warning:")
+                st.warning(
+                    plain(f"{name}: {reason}. So the results on this page are not informative."),
+                    icon=":material/warning:",
+                )
                 folders.discard(str(score.folder))
 
 
@@ -78,4 +81,7 @@ def warn_at_chance(stored: StoredRun, accuracy: float | None, rows: int) -> None
     if accuracy is None or constant is None:
         return
     if reason := above_constant(accuracy, constant, rows).sentence:
-        st.warning(plain(f"Unmodified, {reason}. What its heads do to it says little."), icon=":material/warning:")
+        st.warning(
+            plain(f"Without ablation, {reason}. So effects of ablating its heads are not informative."),
+            icon=":material/warning:",
+        )

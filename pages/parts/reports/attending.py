@@ -149,12 +149,18 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
         key="sentences",
         default=EXAMPLES,
         height=110,
-        help=f'At most {MOST_SENTENCES} sentences. "first | second" is a pair. Press Ctrl+Enter to apply.',
+        help=f'Type at most {MOST_SENTENCES} sentences, one per line. "first | second" is a pair. Press Ctrl+Enter '
+        f"to apply.",
     )
     file = uploads.ask_file("or a file of sentences", list(own_rows.ENDINGS), key="sentences_file",
                             max_upload_size=own_rows.LARGEST, help=own_rows.HELP)  # fmt: skip
     is_readable = own_rows.preview(lambda: own_rows.text_of(file)) if file else True
-    is_measuring = url.switch(st.toggle, "Measure these sentences", key="measure", help="Measures after every change.")
+    is_measuring = url.switch(
+        st.toggle,
+        "Measure these sentences",
+        key="measure",
+        help="Measures every head on these sentences, and measures again after every change.",
+    )
     if not name or not is_measuring:
         st.info("Switch on “Measure these sentences” to measure every head on them.", icon=":material/play_circle:")
         return None
@@ -244,7 +250,7 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
         bind="query-params",
         help=limit.help,
     )
-    data_folder = pickers.ask_folder(places[1], key="folder", label="Folder in GLUE's TSV form")
+    data_folder = pickers.ask_folder(places[1], key="folder", label="Folder with the GLUE tasks as TSV files")
     pipeline = places[2].text_input(
         "spaCy pipeline", key="pipeline", bind="query-params", placeholder="the bundled one"
     )
@@ -305,7 +311,7 @@ def pick_place(container: Any, scores: Sequence[S]) -> list[S]:
     chosen = url.pick(
         container.segmented_control, "Checkpoint", order, key="place", default=order[0], required=True,
         format_func=lambda name: plain(names.get(name, name)),
-        help="The difference is the second checkpoint (after fine-tuning) minus the first (before).",
+        help="Shows the value after fine-tuning (second checkpoint) minus the value before (first checkpoint).",
     )  # fmt: skip
     return of_task[chosen]
 

@@ -63,8 +63,8 @@ class StoredRun:
         """Whose it is, and of which weights where those are not the present ones."""
         whose = ORIGINS[self.source]
         if self.standing == "earlier":
-            return f"{whose}, from earlier weights ({str(self.weights_hash)[:8]}), not the present ones"
-        return f"{whose}, from weights that were not recorded" if self.is_outdated else whose
+            return f"{whose}, measured on earlier weights ({str(self.weights_hash)[:8]}) of this checkpoint"
+        return f"{whose}, measured on unknown weights" if self.is_outdated else whose
 
     @property
     def settings(self) -> Any:

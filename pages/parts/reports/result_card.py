@@ -80,7 +80,11 @@ def about(stored: StoredRun, headline: Headline, rows: str | None = None) -> lis
     ]
     if " (stopped: " in stored.title:
         parts.append("partial: " + stored.title.rpartition(" (stopped: ")[2].rstrip(")"))
-    parts += [stored.date, stored.origin, "its weights are not on this machine" if gone(stored) else ""]
+    parts += [
+        stored.date,
+        stored.origin,
+        "the weights of its checkpoint are not on this machine" if gone(stored) else "",
+    ]
     return [part for part in parts if part]
 
 
@@ -95,7 +99,8 @@ def show_menu(stored: StoredRun, *, key: str) -> None:
     """One menu: files, the citation, a pin, a rerun, and the removal of a result that is not bundled."""
     note = (shipped_record.about() or {}).get("note") if stored.source == "shipped" else None
     menu = st.popover("Save or cite", icon=":material/ios_share:", key=f"menu_{key}", on_change="rerun",
-                      help="Files, BibTeX entry, command, pin, rerun")  # fmt: skip
+                      help="Save this result as files, cite it with BibTeX, copy its command, pin it, or run it "
+                           "again.")  # fmt: skip
     with menu:
         _files(stored.run, key)
         if menu.open:
@@ -114,7 +119,8 @@ def show_menu(stored: StoredRun, *, key: str) -> None:
 def offer_citation(stored: StoredRun, *, key: str) -> None:
     """A popover with the command, the BibTeX entry and the figures; they are made when it is opened."""
     cited = st.popover("Cite", icon=":material/format_quote:", key=key, on_change="rerun",
-                       help="Figure (SVG), BibTeX entry and command")  # fmt: skip
+                       help="Save the figure as SVG, cite the result with BibTeX, or copy the command that "
+                            "reproduces it.")  # fmt: skip
     if cited.open:
         with cited:
             _show_citation(stored, key)

@@ -19,13 +19,14 @@ from pages.parts.streamlit_internals import user_cookie
 
 log = logging.getLogger("atlas")
 ELSEWHERE = (
-    "The sign-in that came back was made for another app than this one, so it counts for nothing here: sign in again, "
-    "or ask whoever runs this app to compare its client_id with the provider's."
+    "Your identity provider returned a sign-in for another app. Sign in again. If this happens again, ask the "
+    "administrator of this app to compare its client_id with the one at the provider."
 )
 TOO_LARGE = (
-    "Your provider's name for you is longer than a browser keeps: ask whoever runs this app for another provider."
+    "The name that your identity provider uses for you is too long for a cookie. Ask the administrator of this app "
+    "to use another provider."
 )
-BY_THE_BUTTON = "You are still signed in: to sign out, use the button in the app's sidebar."
+BY_THE_BUTTON = "You are still signed in. To sign out, use the button in the sidebar of the app."
 
 
 async def came_back(request: Request) -> Response:

@@ -221,10 +221,10 @@ class Uploads:
 def _length(headers: Headers) -> int:
     length = headers.get("content-length", "")
     if not (length.isascii() and length.isdigit()):
-        raise TooMuchError("An upload says how long it is; this one does not: send it from a page of this app.")
+        raise TooMuchError("An upload must have a Content-Length; got none. Upload the file from a page of this app.")
     digits = length.lstrip("0") or "0"
     if len(digits) > LONGEST_LENGTH:
-        raise TooMuchError("An upload of this length is more than any page may hold: send a smaller file.")
+        raise TooMuchError("This file is larger than the limit for uploads. Upload a smaller file.")
     return int(digits)
 
 
@@ -268,7 +268,7 @@ class Body:
             if not self._late:
                 raise
         if self._late and not self._answered:
-            await _answer(send, 408, "The rest of the request did not come: send it again.")
+            await _answer(send, 408, "The request was incomplete. Send it again.")
 
 
 def _until(receive: Receive, send: Send, seconds: float) -> Receive:

@@ -43,7 +43,7 @@ def counted(count: int, plural: str) -> str:
 def say_left_out(place: Any, texts: Sequence[str]) -> None:
     """Say at the top of a page which stored rows it left out, if any."""
     if texts:
-        more = f" {len(texts) - MOST_SAID} more are in the server's log." if len(texts) > MOST_SAID else ""
+        more = f" {len(texts) - MOST_SAID} more are in the log of the server." if len(texts) > MOST_SAID else ""
         place.warning("\n\n".join([plain(text) for text in texts[:MOST_SAID]]) + more, icon=":material/rule:")
 
 
@@ -60,17 +60,19 @@ def clear_errors() -> Iterator[None]:
     except MemoryError:
         log.exception("A page ran out of memory")
         st.error(
-            "This takes more memory than the machine has free; ask for fewer or shorter inputs, or close what else is "
-            "open. Nothing stored is lost.",
+            "There is not enough free memory for this computation. Use fewer or shorter inputs, or close other "
+            "programs. Stored results are not affected.",
             icon=":material/info:",
         )
     except Exception as error:
         log.exception("A page failed")
         if left_out():
-            st.info("The rest cannot be shown without the rows that were left out.", icon=":material/info:")
+            st.info(
+                "Some rows of this result could not be read, so parts of it cannot be shown.", icon=":material/info:"
+            )
             return
         st.error(
-            f"This page met a defect of Attention Atlas ({type(error).__name__}); nothing stored is lost: reload "
-            "the page, and report what the server's log says if it happens again.",
+            f"An error in Attention Atlas stopped this page ({type(error).__name__}). Stored results are not "
+            f"affected. Reload the page. If the error occurs again, report it with the lines in the log of the server.",
             icon=":material/error:",
         )

@@ -129,12 +129,12 @@ def annotator_name(label: str = "Your name", *, key: str = "annotator", bare: bo
             label,
             signed_in_name,
             disabled=True,
-            help="Labels carry the name you signed in with.",
+            help="Your labels are stored with the name of your sign-in.",
             label_visibility=shown,
         )
         return signed_in_name
     typed = st.text_input(label, str(remembered_choices.recalled().get("name", ""))[:60], key=key, max_chars=60,
-                          placeholder="Your name" if bare else "a name for your labels; it is taken on trust",
+                          placeholder="Your name" if bare else "a name for your labels (not verified)",
                           persist_state="session", label_visibility=shown)  # fmt: skip
     name = person_name(unicodedata.normalize("NFC", typed or "").strip())
     if name:
@@ -153,11 +153,13 @@ def admitted() -> bool:
         _sign_in_buttons()
         return False
     if who.name:
-        st.error(f"{plain(who.name)} is signed in but has no role here; ask whoever runs this app for one.")
+        st.error(
+            f"You are signed in as {plain(who.name)} but have no role in this app. Ask its administrator for a role."
+        )
     else:
         st.error(
-            "Your provider gives no name that counts here: your e-mail address is not verified, or is not in plain "
-            "letters; mend it there and sign in again."
+            "Your sign-in cannot be used, because your e-mail address is not verified or has characters other than "
+            "ASCII. Correct this at your identity provider and sign in again."
         )
     st.button("Sign out", on_click=sign_out, key="sign_out")
     return False
@@ -178,4 +180,4 @@ def who_is_here() -> None:
         st.caption(f"{plain(who.name)} · {who.role}")
         st.button("Sign out", on_click=sign_out, key="sign_out")
     elif not who.may("annotator"):
-        st.caption("You may look at everything here, and change nothing.")
+        st.caption("You have the role viewer: you can see everything, but change nothing.")

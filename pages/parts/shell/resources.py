@@ -112,7 +112,7 @@ def long_shown(name: str, text: str, pair: str | None = None) -> "BlockMaps":
     """Block maxima of every head on an input too long to show whole. Raises CheckpointError, InputError."""
     model = checkpoint(name)
     key = (name, text, pair, stamp_of(name))
-    with st.spinner("Computing attention, some rows at a time ..."):
+    with st.spinner("Computing attention in blocks of rows ..."):
         return _blocks().get(
             key,
             lambda: capture.long_maps.block_maxima(model, model.encode(text, pair)),
@@ -211,7 +211,7 @@ def _input_scores(name: str, texts: Any, key: str, stamp: int, _checkpoint: "Che
     return studies.attention.gallery.input_scores(_checkpoint, encodings, score, by_norms=key.startswith("norms/"))
 
 
-@st.cache_resource(show_spinner="Fitting constants on train rows; some seconds a head, once ...", max_entries=32)
+@st.cache_resource(show_spinner="Fitting constants on train examples (once; some seconds per head) ...", max_entries=32)
 def _constants(
     name: str, weights: str, task: str, heads: frozenset["Head"], data_folder: str, _checkpoint: "Checkpoint"
 ) -> FittedHere:
@@ -221,7 +221,7 @@ def _constants(
     return FittedHere(references.fit(opened, rows, heads), len(rows), data_folder)
 
 
-@st.cache_resource(show_spinner="Running the reference rows ...", max_entries=8)
+@st.cache_resource(show_spinner="Running the reference examples ...", max_entries=8)
 def _stand_in(name: str, weights: str, operator: str, task: str, by: str, _checkpoint: "Checkpoint") -> "StandInSource":
     rows = read_rows(task, "train", limit=REFERENCE_ROWS, seed=0)
     encodings = [_checkpoint.encode(row.text, row.pair, max_length=PIECES_SHOWN) for row in rows]

@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.parts.shell import people
 
-MAY_NOT = "To upload a file one must be annotator here; ask an admin of this app for the role."
+MAY_NOT = "To upload files, you need the role annotator. Ask an admin of this app for it."
 
 
 def ask_file(label: str, types: Sequence[str], *, help: str = "", **settings: Any) -> Any:

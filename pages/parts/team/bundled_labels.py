@@ -27,8 +27,8 @@ def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
     if not is_bundled or not current_labels(db, class_set).empty:
         return db, False
     st.caption(
-        ":material/inventory_2: The bundled labels, by AI models and not by people; none of them is stored here. Label "
-        "maps, or add these on the Label page, and this page shows what is stored."
+        ":material/inventory_2: Your database has no labels yet, so this page shows the bundled labels, which are by "
+        "AI models. To see your own labels, label maps or import the bundled ones on Annotate > Label."
     )
     return resources.bundled_labels_database(class_set), True
 
@@ -50,8 +50,8 @@ def show_bundled_disputes(db: Database, class_set: str) -> None:
         return
     current = current_labels(labels, class_set)
     maps = agreement.disputed(current)
-    st.subheader("What is decided on here")
-    st.caption(f"Bundled labels differ on {counted(len(maps), 'maps')}; {len(maps[:SHOWN])} of these:")
+    st.subheader("Maps to decide on")
+    st.caption(f"The bundled labels differ on {counted(len(maps), 'maps')}. Here are {len(maps[:SHOWN])} of them:")
     show_disputed(labels, current, maps[:SHOWN])
 
 
@@ -62,8 +62,10 @@ def show_bundled_work(class_set: str = "bert") -> None:
     labels = current_labels(resources.bundled_labels_database(class_set), class_set)
     st.subheader("The bundled labels")
     stored_count = len(set(labels["map_id"]) & set(stored_maps.map_facts(resources.database())["map_id"]))
-    stored_note = "none of them is stored here" if not stored_count else f"{stored_count} of them are stored here"
-    st.caption(f"{plain(labels['map_id'].nunique())} maps, labelled by AI models and not by people; {stored_note}.")
+    stored_note = (
+        "none of them is in your database" if not stored_count else f"{stored_count} of them are in your database"
+    )
+    st.caption(f"{plain(labels['map_id'].nunique())} maps, labelled by AI models; {stored_note}.")
     counts = labels.groupby(["annotator", "class"]).size().rename("labels").reset_index()
     left, right = st.columns([1, 2])
     people = labels.groupby("annotator").agg(labels=("map_id", "size"), maps=("map_id", "nunique")).reset_index()

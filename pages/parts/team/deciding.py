@@ -33,7 +33,7 @@ def said_of(dispute: Dispute, classes: ClassSet, *, named: bool) -> list[str]:
     letters = {who: f"Person {chr(65 + k % 26)}" for k, who in enumerate(dict.fromkeys(who for who, *_ in people))}
     shown = {"".join(each): "".join(each) if named else letters[each[0]] + "".join(each[1:]) for each in people}
     votes = "; ".join(f"{shown[who]}: {classes.named(cls).title}" for who, cls in dispute.votes)
-    lines = [votes, *(f"{shown[who]} notes: {words}" for who, words in dispute.notes)]
+    lines = [votes, *(f"Note by {shown[who]}: {words}" for who, words in dispute.notes)]
     if dispute.doubt:
         title = next((labelled.title for labelled in classes.classes if labelled.name == dispute.doubt), dispute.doubt)
         by = f", queued by {dispute.queued_by}" if named and dispute.queued_by else ""

@@ -56,13 +56,16 @@ def word(status: AnnotatorStatus, *, complete: bool = False, empty: bool = False
         return status.why
     if status.phase == "training":
         return (
-            f"Training, round {status.round}: {status.exemplars} labelled, {status.trained} right. After each "
-            "map you are told which class it has."
+            f"Training, round {status.round}: {status.exemplars} maps labelled, {status.trained} of them correctly. "
+            f"After each map you see the correct class."
         )
     if complete:
         return "The project is complete: every map has its labels. Thank you."
     if empty:
-        return "No map is free for you now: others hold the rest. Come back when their claims lapse."
+        return (
+            "No map is free for you now, because all remaining maps are reserved for other people. Come back when "
+            "their reservations have expired."
+        )
     return ""
 
 

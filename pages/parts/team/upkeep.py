@@ -17,17 +17,21 @@ from pages.parts.shell.messages import clear_errors, counted, plain
 def maps_from_elsewhere(db: Database) -> None:
     """Two files and a button."""
     st.caption(
-        "An .npz with a float array [query, key] for each map, and a .jsonl with a line of facts for each: key, "
-        "checkpoint, layer and head (from 0), and if known task, row_id, tokens, separators, causal."
+        "Upload two files. The .npz file has one float array [query, key] per map. The .jsonl file has one line of "
+        "metadata per map: key, checkpoint, layer and head (from 0), and optionally task, row_id, tokens, separators "
+        "and causal."
     )
-    maps, facts = (uploads.ask_file(label, [kind]) for label, kind in (("Maps", "npz"), ("Facts", "jsonl")))
-    if maps and facts and st.button("Bring them in"):
+    maps, facts = (uploads.ask_file(label, [kind]) for label, kind in (("Maps", "npz"), ("Metadata", "jsonl")))
+    if maps and facts and st.button("Import maps"):
         with clear_errors(), tempfile.TemporaryDirectory() as folder:
             files = Path(folder) / "maps.npz", Path(folder) / "facts.jsonl"
             for file, upload in zip(files, (maps, facts), strict=True):
                 file.write_bytes(upload.getvalue())
             count, new = import_maps(db, *files)
-            st.success(f"{counted(count, 'maps')}, {new} new; make a project of them, or label them on the Label page.")
+            st.success(
+                f"{counted(count, 'maps')} read, {new} of them new. Create a project with them, or label them "
+                f"on Annotate > Label."
+            )
 
 
 def label_studio(db: Database, class_sets: list[str]) -> None:
@@ -42,7 +46,11 @@ def label_studio(db: Database, class_sets: list[str]) -> None:
     st.download_button("Export", exported, file_name=f"labels-{class_set}.json", on_click="ignore")
     say_names_alike(db, class_set)
     upload = uploads.ask_file("Label Studio's JSON", ["json"])
-    users = st.text_input("Who its users are", placeholder="3=ada, 4=bob", help="where they have no e-mail address")
+    users = st.text_input(
+        "Names of its users",
+        placeholder="3=ada, 4=bob",
+        help="Names for the user IDs of Label Studio whose users have no e-mail address.",
+    )
     people = dict(part.strip().split("=", 1) for part in users.split(",") if "=" in part)
     if upload and st.button("Import", key="studio_import"):
         with clear_errors(), tempfile.TemporaryDirectory() as folder:
@@ -55,17 +63,18 @@ def erase_person(db: Database, by: str) -> None:
     """A person's name or events out of the record, after a second look."""
     name = st.selectbox("Person", erasure.known_people(db), index=None, key="erase_person")
     kinds = {
-        "the name; labels stay, under a pseudonym": erasure.erase_name,
-        "the label events too": erasure.erase_events,
+        "only the name (labels stay under a pseudonym)": erasure.erase_name,
+        "the name and all labels": erasure.erase_events,
     }
     kind = st.radio("Erase", list(kinds))
-    sure = st.checkbox("This cannot be undone, and copies made before still have it.")
+    sure = st.checkbox(
+        "I understand that this cannot be undone, and that earlier backups and exports still contain the name."
+    )
     if st.button("Erase", disabled=not (name and sure)):
         with clear_errors():
             erased_person = kinds[kind](db, str(name), annotator=by)
             st.success(
-                f"Done: the name was replaced by {plain(erased_person.pseudonym)} in "
-                f"{counted(erased_person.events, 'rows')}."
+                f"The name was replaced by {plain(erased_person.pseudonym)} in {counted(erased_person.events, 'rows')}."
             )
     for erased in erasure.erasures(db):
         st.caption(

@@ -26,8 +26,8 @@ def pick_project(open_: dict[str, projects.Project]) -> projects.Project | None:
         "Project",
         ["", *open_],
         key="project",
-        format_func=lambda name: open_[name].title if name else "none: label what you like",
-        help="In a project each map goes to several people, and you are handed the next one.",
+        format_func=lambda name: open_[name].title if name else "none: label without a project",
+        help="A project assigns each map to several people and shows you the next map.",
     )
     return open_.get(chosen)
 
@@ -51,8 +51,8 @@ def work(db: Database, project: projects.Project, annotator: str, beside: DeltaG
     st.caption(
         plain(
             f"{project.title} · {board.counted} of {board.needed} labels when this page was opened · "
-            f"{board.rules.k} people a map · digits label, Space skips, Backspace undoes"
+            f"{board.rules.k} people per map · keys: digits label, Space skips, Backspace undoes"
         )
     )
     if not people.sign_in_configured():
-        st.caption("Nobody signs in here, so names are taken on trust: give the same one each time.")
+        st.caption("Sign-in is not set up, so names are not verified. Enter the same name each time.")

@@ -16,7 +16,7 @@ from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
 
 ORDER = ("untrained", "frozen", "random", "pretrained", "free", "held")
-NAMES = INITIALISATIONS | {"free": "free", "held": "held at fixed patterns"}
+NAMES = INITIALISATIONS | {"free": "free", "held": "with fixed patterns"}
 UNTRAINED = "pre-trained"  # the paper's column of a classifier that was never trained
 PAPER_COLUMNS = {"untrained": UNTRAINED, "random": "random + FT", "pretrained": "pre-trained + FT"}
 REPLICATION_COLUMNS = {"ND": "ND", "PT": "PT", "pretrained": "FT"}
@@ -78,12 +78,12 @@ def note(scores: Sequence[TunedScore], *, beside_printed: bool = False) -> str:
         "x 100",
         "ours: mean ± standard deviation over n seeds",
         "rows: train / dev",
-        "constant: its label in brackets",
+        "constant: best constant prediction (label in brackets)",
     ]
     if "†" in text:
         notes.append("† predictions were constant in at least one run")
     if "‡" in text:
-        notes.append("‡ the printed number equals a constant predictor's")
+        notes.append("‡ the published number equals that of a constant prediction")
     untrained = f"BERT paper: {UNTRAINED}"
     if untrained in table:
         notes.append(f"“{untrained}” is a classifier that was never trained, as in “{NAMES[ORDER[0]]}”")
@@ -109,7 +109,10 @@ def at_chance(scores: Sequence[TunedScore]) -> list[str]:
         )
         if reason or below:
             about = reason or f"accuracy is {100 * (tuned or 0):.1f}"
-            sentences.append(f"{task_of(key).name}: {about}{below}. Nothing was learned that changes could be of.")
+            sentences.append(
+                f"{task_of(key).name}: {about}{below}. So the model did not learn the task, and changes "
+                f"with fine-tuning are not informative."
+            )
     return sentences
 
 
@@ -172,8 +175,8 @@ def show_bars(scores: Sequence[TunedScore], *, bundled: bool = False) -> None:
             means = means.assign(task=means["task"].map(sampled))
         constants = constant_scores(scores)
         several = (means["n"] > 1).any()
-        title = "Mean over seeds, one standard deviation either way" if several else "One seed, so no spread"
-        title += "; dashed: a constant answer" if len(constants) == 1 else ""
+        title = "Mean over seeds ± one standard deviation" if several else "One seed, so no standard deviation"
+        title += "; dashed: constant prediction" if len(constants) == 1 else ""
         st.altair_chart(
             values_with_intervals(
                 means,

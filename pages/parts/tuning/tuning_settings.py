@@ -9,7 +9,7 @@ from core.models.encoding import POOLINGS
 from core.tuning.recipe import PRESETS
 from pages.parts.shell import url
 
-SOURCES = ("bundled samples", "a folder in GLUE's form", "the hub")
+SOURCES = ("bundled samples", "a folder with the GLUE tasks", "the hub")
 POOLING_NAMES = {"auto": "[CLS], or the last token of a decoder", "cls": "[CLS]", "sep": "[SEP]", "mean": "the mean",
                  "last": "the last token"}  # fmt: skip
 
@@ -17,11 +17,11 @@ NUMBERS: tuple[tuple[Any, ...], ...] = (  # setting, its name in the URL, label,
     ("learning_rate", "rate", "Learning rate", 1e-7, 1.0, {"format": "%.2e"}),
     ("epochs", "epochs", "Epochs", 1, 100, {}),
     ("batch", "batch", "Batch", 1, 512, {}),
-    ("max_length", "length", "Most tokens", 8, 512, {}),
-    ("train_limit", "train_rows", "Train rows at most", 1, None, {"placeholder": "all"}),
-    ("dev_limit", "dev_rows", "Dev rows at most", 1, None, {"placeholder": "all"}),
+    ("max_length", "length", "Tokens per example, at most", 8, 512, {}),
+    ("train_limit", "train_rows", "Train examples, at most", 1, None, {"placeholder": "all"}),
+    ("dev_limit", "dev_rows", "Dev examples, at most", 1, None, {"placeholder": "all"}),
     ("train_last", "last", "Train only the last N layers", 0, None, {"placeholder": "all layers"}),
-    ("reset_last", "afresh", "Start the last N layers afresh", 0, 100, {}),
+    ("reset_last", "afresh", "Reinitialise the last N layers", 0, 100, {}),
 )
 
 
@@ -38,7 +38,7 @@ def pick_data() -> str | None:
     )
     if source == SOURCES[1]:
         return st.text_input("Folder", str(glue or ""), key="data", bind="query-params",
-                             placeholder="the folder that holds SST-2, MRPC ...") or None  # fmt: skip
+                             placeholder="the folder that contains SST-2, MRPC ...") or None  # fmt: skip
     return "hub" if source == SOURCES[2] else None
 
 
@@ -61,6 +61,6 @@ def pick_settings(preset: str) -> dict[str, Any]:
         format_func=POOLING_NAMES.__getitem__,
     )
     chosen["keep"] = places[1].selectbox(
-        "Keep the epoch that is", ["last", "best"], key=f"keep_{preset}", bind="query-params"
+        "Use the weights of the epoch that is", ["last", "best"], key=f"keep_{preset}", bind="query-params"
     )
     return {name: value for name, value in chosen.items() if value != getattr(base, name)}

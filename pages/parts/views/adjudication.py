@@ -26,7 +26,10 @@ def show(tools: DeltaGenerator) -> None:
     with left:
         annotator = people.annotator_name()
     shows_names = url.switch(
-        tools.toggle, "Show who voted", key="named", help="Hidden, so that the map decides and not the name."
+        tools.toggle,
+        "Show who voted",
+        key="named",
+        help="Names are hidden so that you decide by the map and not by the person.",
     )
     classes = known_class_set(db, class_set)
     if not annotator:
@@ -36,8 +39,8 @@ def show(tools: DeltaGenerator) -> None:
     db.person.must("annotator", "decide on maps")
     if project is not None and projects.frozen_now(db, project) is not None:
         st.info(
-            "This project is closed, and its labels count as they were when it was closed. Open it again under "
-            "*Projects > Setup* to decide on its maps.",
+            "This project is closed, so no decisions can be made. To decide on its maps, open it again under "
+            "*Projects > Setup*.",
             icon=":material/lock:",
         )
         show_decisions(db, class_set, project)
@@ -52,15 +55,18 @@ def show(tools: DeltaGenerator) -> None:
         st.session_state["queue"] = cached_queue
     disputes, (queue_name, maps_payload) = cached_queue[1:]
     if not disputes:
-        st.success("No map is in dispute: labels agree, or everything is settled.", icon=":material/done_all:")
+        st.success(
+            "No map needs a decision: all labels agree, or all disagreements have been decided.",
+            icon=":material/done_all:",
+        )
     send_maps(maps_payload)
     show_sheet(queue_name)
     doubted = sum(dispute.doubt is not None for dispute in disputes)
     st.caption(
         plain(
-            f"In dispute when this page was opened: {counted(len(disputes), 'maps')}, {doubted} doubted by a "
-            f"classifier · class set {class_set} · {date.today():%d %B %Y} · digits decide, Space skips, n writes a "
-            "note, Backspace undoes"
+            f"When this page was opened, {counted(len(disputes), 'maps')} needed a decision; a classifier "
+            f"contradicts the label of {doubted} of them · class set {class_set} · {date.today():%d %B %Y} · keys: "
+            f"digits decide, Space skips, n writes a note, Backspace undoes"
         )
     )
     show_decisions(db, class_set, project)

@@ -82,7 +82,13 @@ def person_part(db, truth, class_set: str, names: list[str]) -> None:
     person = next(somebody for somebody in truth.people if somebody.name == who)
     long = person.confusion.reset_index().melt("true", var_name="given", value_name="share")
     st.altair_chart(
-        matrix(long.fillna(0.0), Axes(x="given", y="true"), value="share", order=names, title=f"{who}: given by true"),
+        matrix(
+            long.fillna(0.0),
+            Axes(x="given", y="true"),
+            value="share",
+            order=names,
+            title=f"{who}: label given, by true",
+        ),
         width="content",
     )
 
@@ -91,7 +97,7 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
     """Alpha with its interval, kappa of two people and of pairs of classes."""
     all_ = alpha_of_people(votes)
     if not all_.maps:
-        st.caption("Agreement is shown once two people have labelled the same map.")
+        st.caption("Agreement can be shown once two people have labelled the same map.")
         return
     between = f"95 % {all_.low:.2f} to {all_.high:.2f} over inputs, {counted(all_.maps, 'maps')}, "
     between += counted(all_.raters, "people")
@@ -112,7 +118,7 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
         show_table(rows, container=by_pair)
         by_class = agreement.class_agreements(votes, first, second, names)
         show_table([vars(each) for each in by_class], container=by_name)
-        with st.expander("Every two people"):
+        with st.expander("Each pair of people"):
             everybody = [vars(each) for each in agreement.rater_pairs(votes)]
             show_table(pd.DataFrame(everybody))
 
@@ -120,22 +126,28 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
 def doubts_part(db, class_set: str) -> None:
     """Labels a classifier doubts, and the button that queues them."""
     if st.button(
-        "Look for label errors", help="Trees are fitted on other inputs five times; takes seconds to minutes."
+        "Find label errors",
+        help="Trains five classifiers, each on other inputs, and lists labels that they contradict. This "
+        "takes seconds to minutes.",
     ):
-        with clear_errors(), st.spinner("Fitting classifiers on other inputs ..."):
+        with clear_errors(), st.spinner("Training classifiers on other inputs ..."):
             st.session_state["_doubts"] = (class_set, adjudicating.doubted(snapshot(db, class_set)))
     cached_doubts = st.session_state.get("_doubts")
     if cached_doubts is None or cached_doubts[0] != class_set:
         return
     suspects = cached_doubts[1]
     st.caption(
-        f"{counted(len(suspects), 'labels')} in doubt: another class passes its own threshold and the given one's."
+        f"{counted(len(suspects), 'labels')} may be wrong: a classifier that was not trained on the input is "
+        f"confident of another class (confident learning)."
     )
     show_table([vars(suspect) for suspect in suspects[:MOST]])
     by = people.annotator_name(key="doubts_by")
-    if suspects and db.person.may("annotator") and st.button("Queue them for adjudication", disabled=not by):
+    if suspects and db.person.may("annotator") and st.button("Add them to the adjudication queue", disabled=not by):
         with clear_errors():
-            st.success(f"{adjudicating.queue_doubts(db, class_set, suspects, annotator=by)} were new in the queue.")
+            st.success(
+                f"{adjudicating.queue_doubts(db, class_set, suspects, annotator=by)} were added to the "
+                f"adjudication queue."
+            )
     links.link("projects/adjudication", "Decide on them", icon=":material/gavel:")
 
 
@@ -149,7 +161,7 @@ def show(tools: DeltaGenerator) -> None:
     names = list(known_class_set(db, class_set).names)
     votes = crowd.votes_of(db, class_set, project)
     if votes[(votes["pass"] == 1) & (votes["queue_order"] != "adjudication")].empty:
-        st.info("Nobody has labelled a map here yet: label some on the Label page.", icon=":material/stylus:")
+        st.info("No labels have been stored yet. Label maps on Annotate > Label.", icon=":material/stylus:")
         return
     advice = crowd.advice(votes, names)
     recommended: Method = "dawid-skene" if advice.worth else "majority"

@@ -46,7 +46,7 @@ def pair(db, rows, raters: list[str], names: list[str]) -> None:
                 Axes(x="second", y="first"),
                 value="n",
                 order=names,
-                title=f"{first} (down) and {second} (across)",
+                title=f"Labels by {first} (rows) and {second} (columns)",
             ),
             width="content",
         )
@@ -57,7 +57,7 @@ def disputed(db, rows, class_set: str) -> None:
     maps = agreement.disputed(rows)
     st.subheader("To adjudicate")
     if not maps:
-        st.caption("No map has labels that differ, or all of them are settled.")
+        st.caption("There is no map with different labels that has not been decided yet.")
         return
     show_disputed(db, rows, maps[:MOST])
     st.caption("1 map has labels that differ." if len(maps) == 1 else f"{len(maps)} maps have labels that differ.")
@@ -76,8 +76,8 @@ def show(tools: DeltaGenerator) -> None:
     standing = current_labels(db, class_set)
     if standing.empty:
         st.info(
-            "Nobody has labelled a map of this class set yet: label some on the Label page, or add the bundled "
-            "annotations there under Files.",
+            "No labels with this class set have been stored yet. Label maps on Annotate > Label, or add the bundled "
+            "annotations there.",
             icon=":material/stylus:",
         )
         return
@@ -85,7 +85,8 @@ def show(tools: DeltaGenerator) -> None:
     say_names_alike(db, class_set)
     if len(raters) < 2:
         st.info(
-            "Agreement needs a second opinion: another person, or you again with Pass 2 on the Label page.",
+            "To measure agreement, a second person must label the maps, or you must label them a second time (choose "
+            "pass 2 on Annotate > Label).",
             icon=":material/group:",
         )
     else:
@@ -110,8 +111,8 @@ def show(tools: DeltaGenerator) -> None:
         )
     st.caption(
         plain(
-            f"{counted(standing['map_id'].nunique(), 'maps')}, {counted(len(standing), 'labels')} standing, "
-            f"{counted(standing['annotator'].nunique(), 'people')} · class set {class_set} · {date.today():%d %B %Y} · "
-            "labels per hour counts gaps over a minute as one minute"
+            f"{counted(standing['map_id'].nunique(), 'maps')}, {counted(len(standing), 'labels')} by "
+            f"{counted(standing['annotator'].nunique(), 'people')} · class set {class_set} · {date.today():%d %B %Y} "
+            f"· for labels per hour, a pause of more than a minute counts as one minute"
         )
     )

@@ -65,8 +65,11 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str, *, bundled
     likeness = STATISTICS[statistic]
     heads = [_as_change(score, likeness) for score in scores if score.kind == "head" and score.statistic == statistic]
     domain = likeness.domain
-    help_text = "Uses the whole range of the statistic, as in Fig 5 of the paper; otherwise 0 to the largest value."
-    if not url.switch(st.toggle, "The paper's scale", key="whole", help=help_text):
+    help_text = (
+        "On: the colour scale covers the whole range of the statistic, as in Fig 5 of the paper. Off: it "
+        "ends at the largest value shown."
+    )
+    if not url.switch(st.toggle, "Colour scale of the paper", key="whole", help=help_text):
         values = [score.value for score in heads if score.value is not None]
         domain = (0.0, max(values, default=1.0))
     left, right = st.columns([2, 3])
@@ -143,7 +146,8 @@ def strongest(scores: Sequence[ChangeScore], compared: ChangeOptions) -> None:
         list(score_of_head),
         format_func=lambda head: f"{head} · {1 - _cosine(score_of_head[head]):.3f}",
         key="changed_head",
-        help="Or click it in a picture above.",
+        help="Choose a head to see the examples on which it changed most. You can also click a head in a heatmap "
+        "above.",
     )
     show_links(after, Head.parse(name), current_view="")
     chosen = score_of_head[name]
@@ -195,18 +199,24 @@ def start() -> None:
         list(dict.fromkeys(folders)),
         key="after",
         accept_new_options=True,
-        placeholder="fine-tuned checkpoints, or a folder",
+        placeholder="fine-tuned checkpoints or folders",
     )
     limit = right.number_input(
-        "Rows", 2, 100_000, 300, key="limit", bind="query-params", help="Dev rows of each task; the paper draws 1,000."
+        "Rows",
+        2,
+        100_000,
+        300,
+        key="limit",
+        bind="query-params",
+        help="Number of dev examples per task. The paper uses 1,000.",
     )
-    with st.expander("Where the rows come from"):
+    with st.expander("Source of the examples"):
         data_folder = pick_data()
     options = {"before": before, "after": after, "limit": limit, "data": data_folder}
     ready_options = options if before and after else None
     job_progress.offer_start("change", ready_options, "Compare", title=lambda: f"Change of {before}", container=last)
     if not folders:
-        st.caption("No checkpoint has been fine-tuned here yet. The view Train makes one in minutes.")
+        st.caption("No checkpoint has been fine-tuned here yet. Fine-tuning > Train trains one in minutes.")
 
 
 def results() -> None:

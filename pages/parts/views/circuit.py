@@ -171,21 +171,22 @@ def _details(
     st.markdown(plain(said_of_stability(summary)[0].upper() + said_of_stability(summary)[1:]))
     estimator = ranked[0].estimator or "mean, with the interval of another mean; run the study again"
     st.markdown(
-        f"Effects are estimated by one {plain(estimator)}. Their intervals hold jointly for all edges. Clipping keeps "
-        "a few pairs from deciding the result."
+        f"Effects are estimated by one {plain(estimator)}. The confidence intervals of measured effects hold jointly "
+        f"for all edges. Effects are clipped so that a few pairs cannot decide the result."
     )
     show_table(pd.DataFrame([{name: getattr(edge, name) for name in SHOWN} for edge in ranked[:MOST]]))
     if means := EdgeMean.among(rows):
         ranks = {edge.name: edge.rank for edge in ranked}
         means = sorted(means, key=lambda mean: (ranks[mean.name], mean.pairs))
         st.markdown(
-            "**Means that are not clipped**, of the edges that were measured on all pairs (95 % CI of one edge)"
+            "**Mean effects without clipping**, for the edges that were measured on all pairs (95 % CI for each edge "
+            "alone)"
         )
         show_table(pd.DataFrame([{name: getattr(mean, name) for name in MEANS} for mean in means]))
     without = [point for point in curve if point.order.startswith("without")]
     show_table(
         [
-            {"layer whose inputs come from the other input": point.order.removeprefix("without "), "share": point.value}
+            {"layer whose inputs are replaced": point.order.removeprefix("without "), "share": point.value}
             for point in without
         ]
     )
@@ -206,7 +207,10 @@ def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[Cir
         return
     head = edge.receiver if edge.input else edge.sender
     if not head.startswith("L") or "-" in head:
-        st.info(f"{plain(edge.name)} connects no head, so there is no attention map.", icon=":material/help:")
+        st.info(
+            f"The edge {plain(edge.name)} does not connect to a head, so it has no attention map.",
+            icon=":material/help:",
+        )
         return
     pair, options = pairs[int(number) - 1], circuits.STUDY.read(stored.told)
     for column, (letter, texts) in zip(st.columns(2), _texts(options, pair).items(), strict=True):
@@ -242,5 +246,6 @@ def _caption(stored: StoredRun, summary: CircuitSummary) -> str:
         f"{stored.checkpoint} · {summary.task} {stored.split} · pairs by {summary.pairs_by}, {summary.answers} answers "
         f"· {summary.n} pairs for verdicts, {summary.judging} held-out pairs for the curve, {summary.control} "
         f"pairs with the same answer · margin {summary.margin:.3f} logits ({summary.margin_share:.0%} of the "
-        f"difference) · effects clipped at {summary.clip:.3f} logits · verdicts hold jointly at {1 - summary.alpha:.0%}"
+        f"difference) · effects clipped at {summary.clip:.3f} logits · all verdicts are jointly correct with "
+        f"confidence {1 - summary.alpha:.0%}"
     )

@@ -94,7 +94,7 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
             )
     checkpoints = [score for score in scores if score.part == "checkpoint"]
     if checkpoints:
-        st.markdown(plain("Each checkpoint, by a classifier trained without any of its maps"))
+        st.markdown(plain("Each checkpoint, classified by a classifier that was trained without its maps"))
         show_table(pd.DataFrame(checkpoints, columns=CHECKPOINT).round(3))
     left, right = st.columns([1, 1])
     with left:
@@ -134,7 +134,7 @@ def _per_class(scores: Sequence[ClassScore]) -> None:
     show_table(pd.DataFrame(lines).round(3))
     rare = [score.name for score in scores if 0 < score.support < 20]
     if rare:
-        st.caption(plain(f"Fewer than 20 scored maps: {', '.join(rare)}; their F1 says little."))
+        st.caption(plain(f"Classes with fewer than 20 evaluated maps: {', '.join(rare)}. Their F1 is unreliable."))
 
 
 def _confusion(db: Database, pairs: Sequence[Confusion], held_out: HeldOut, names: Sequence[str]) -> None:
@@ -144,7 +144,7 @@ def _confusion(db: Database, pairs: Sequence[Confusion], held_out: HeldOut, name
         pd.DataFrame(pairs),
         Axes(x="predicted", y="truth"),
         value="n",
-        title="Labels (down) and predictions (across)",
+        title="Confusion matrix: labels (rows) and predictions (columns)",
         order=names,
         select=True,
     )
@@ -163,7 +163,7 @@ def _confusion(db: Database, pairs: Sequence[Confusion], held_out: HeldOut, name
 
 def _curve(steps: Sequence[LearningPoint], identity: float | None) -> None:
     if not steps:
-        st.caption("No learning curve was asked for in this training.")
+        st.caption("This training did not compute a learning curve.")
         return
     st.altair_chart(
         line_with_band(
@@ -173,10 +173,12 @@ def _curve(steps: Sequence[LearningPoint], identity: float | None) -> None:
                 y="macro_f1",
                 low="low",
                 high="high",
-                x_title="labelled maps trained on",
+                x_title="number of labelled training maps",
                 y_title="macro F1 on unseen inputs",
             ),
-            title="Learning curve" if identity is None else "Learning curve; dashed: guessing from which head it is",
+            title="Learning curve"
+            if identity is None
+            else "Learning curve (dashed: baseline that knows only the head)",
             domain=(0, 1),
             rule=identity,
         )
@@ -189,14 +191,14 @@ def _calibration(bins: Sequence[Calibration]) -> None:
     st.altair_chart(
         calibration(
             pd.DataFrame(bins),
-            Axes(x="confidence", y="accuracy", x_title="probability it gave", y_title="share it got right"),
+            Axes(x="confidence", y="accuracy", x_title="confidence", y_title="accuracy"),
             counted="n",
             title="Calibration",
         )
     )
     st.caption(
         f"n = {sum(calibration.n for calibration in bins)} maps · expected calibration error {bins[0].error:.3f}; on "
-        "the dashed diagonal, 0.7 means right in 7 of 10."
+        f"the dashed diagonal, confidence equals accuracy."
     )
 
 
@@ -215,13 +217,13 @@ def _log(folder: str) -> None:
             if line.endswith("}")
         ]
         if not rows:
-            st.caption("The first epoch is not done yet.")
+            st.caption("The first epoch has not finished yet.")
             return
         epochs = pd.DataFrame(rows)
         newest = record_of(Epoch, rows[-1])
         st.caption(
             f"{plain(newest.unit)}: epoch {newest.epoch} of {plain(newest.of)}, loss {newest.loss:.3f}, "
-            f"macro F1 on its training maps {newest.f1:.3f}"
+            f"macro F1 on the training maps {newest.f1:.3f}"
         )
         left, right = st.columns(2)
         left.altair_chart(line_with_band(epochs, Axes(x="epoch", y="loss", colour="unit"), title="Loss (nats)"))
@@ -233,11 +235,11 @@ def _log(folder: str) -> None:
 
 
 KINDS = {
-    "trees": "trees on statistics that do not depend on length",
-    "both": "the paper's network and the statistics together",
-    "paper": "the paper's eight convolutions",
-    "replication": "the replication's strided network",
-    "baseline": "logistic regression on hand-made statistics",
+    "trees": "decision trees on 120 statistics of a map (the default)",
+    "both": "the network of the paper plus the statistics",
+    "paper": "the network of the paper (eight convolutions)",
+    "replication": "the network of the replication (strided)",
+    "baseline": "logistic regression on the statistics (a simple baseline)",
 }
 WITHOUT_EPOCHS = ("trees", "baseline")
 STUDY = "train-patterns"
@@ -252,17 +254,26 @@ def start(db, class_set: str) -> None:
         "Epochs", 1, 2000, 200, key="epochs", bind="query-params", disabled=kind in WITHOUT_EPOCHS
     )
     folds = right.number_input("Folds", 2, 20, 5, key="folds", bind="query-params",
-                               help="Parts of the cross-validation; no input is in two of them.")  # fmt: skip
+                               help="Number of parts in the cross-validation. All maps of an input are in the same "
+                                    "part.")  # fmt: skip
     weights = left.toggle("Give rare classes more weight", key="class_weights", bind="query-params")
-    beside = left.toggle("Also a learning curve", help="More classifiers are fitted.", key="curve", bind="query-params")
+    beside = left.toggle(
+        "Also compute a learning curve",
+        help="Trains additional classifiers on fewer labels to show whether more labels would help. This takes longer.",
+        key="curve",
+        bind="query-params",
+    )
     seed = middle.number_input("Seed", 0, 10**6, 0, key="seed", bind="query-params")
     method = url.pick(
         left.selectbox,
-        "One label a map by",
+        "Combine several labels of a map by",
         ["", *METHODS],
         key="method",
-        format_func=lambda way: f"{METHODS[way]}, as soft labels" if way else "shares of votes; ties not scored",
-        help="Projects, Aggregated labels, shows what each makes of the labels of many people.",
+        format_func=lambda way: (
+            f"{METHODS[way]}, as soft labels" if way else "shares of votes; maps with a tie are not evaluated"
+        ),
+        help="How the labels of several people become one training label. Projects > Aggregated labels compares "
+        "these methods.",
     )
     chosen = next((candidate for candidate in METHODS if candidate == method), None)
     job_progress.say_time(STUDY, {"class_set": class_set, "kind": kind, "folds": folds})
@@ -320,14 +331,15 @@ def show(tools: DeltaGenerator) -> None:
     if trained.empty:
         if about := bundled_about(class_set):
             shipped = KnownClassifier.of(about)
-            st.subheader("The classifier that ships")
+            st.subheader("The bundled classifier")
             st.caption(
-                f"Trained on the {shipped.labels} bundled labels, which an AI model made; nothing of it is stored here."
+                f"Trained on the {shipped.labels} bundled labels, which are by an AI model. Your database has no "
+                f"classifier yet."
             )
             show_results(db, shipped)
             if nobody:
                 st.caption(
-                    "To train one of your own, label maps on the Label page, or start with the bundled annotations."
+                    "To train your own classifier, label maps on Annotate > Label, or add the bundled annotations."
                 )
         else:
             st.info("No classifier has been trained on this class set yet.", icon=":material/model_training:")
@@ -338,7 +350,10 @@ def show(tools: DeltaGenerator) -> None:
 def against(db, suggests: str, chosen: str) -> None:
     """Behind a button: the chosen classifier beside the one that suggests, on the same maps."""
     drawer = st.popover(
-        "Beside the one that suggests", icon=":material/compare_arrows:", key="against", on_change="rerun"
+        "Compare with the classifier used for suggestions",
+        icon=":material/compare_arrows:",
+        key="against",
+        on_change="rerun",
     )
     if drawer.open:
         with drawer, clear_errors():
@@ -357,7 +372,7 @@ def stored(db, class_set: str, trained) -> None:
     }
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     chosen = url.pick(left.selectbox, "Version", names, key="version", format_func=titles.__getitem__)
-    label = "Stop suggesting" if chosen == suggests else "Let it suggest"
+    label = "Stop suggesting" if chosen == suggests else "Use for suggestions"
     if right.button(label, width="stretch"):
         with clear_errors():
             classifiers.choose(db, class_set, None if chosen == suggests else chosen, annotator=people.person().name)
@@ -368,8 +383,8 @@ def stored(db, class_set: str, trained) -> None:
     show_results(db, KnownClassifier.of(classifiers.one_classifier(db, chosen)))
     st.caption(
         plain(
-            f"Class set {class_set} · scored on checkpoints the classifier never saw where labels are of several, "
-            "else on "
-            f"inputs it never saw; on maps drawn at random and labelled without a suggestion · {date.today():%d %B %Y}"
+            f"Class set {class_set} · evaluated on checkpoints that were not used for training if there are labels "
+            f"of several checkpoints, otherwise on inputs that were not used; only on maps that were drawn at random "
+            f"and labelled without suggestions · {date.today():%d %B %Y}"
         )
     )

@@ -49,10 +49,14 @@ def ribbons(frame: pd.DataFrame, *, first: str, second: str, highlight: str | No
             "none" if a != a else f"L{int(a) + 1}H{int(b) + 1}"
             for a, b in zip(frame["match_layer"], frame["match_head"], strict=True)
         ],
-        found=["beyond chance, same in both halves" if yes else "not beyond chance" for yes in frame["matched"]],
+        found=[
+            "significant, same in both halves of the inputs" if yes else "not significant" for yes in frame["matched"]
+        ],
     )
     strong = drawn["name"] == highlight
-    kind = alt.Scale(domain=["beyond chance, same in both halves", "not beyond chance"], range=["#0072B2", "#8C8C8C"])
+    kind = alt.Scale(
+        domain=["significant, same in both halves of the inputs", "not significant"], range=["#0072B2", "#8C8C8C"]
+    )
     colour = alt.Color("found:N", scale=kind, title=None, legend=alt.Legend(orient="top", labelLimit=400))
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0.4, heads + GAP + shape[1] + 0.6], nice=False))
     deepest = max(int(drawn["y"].max()), shape[0])
@@ -77,7 +81,8 @@ def ribbons(frame: pd.DataFrame, *, first: str, second: str, highlight: str | No
                                  for a in range(shape[0]) for b in range(shape[1])])  # fmt: skip
     matched = set(drawn.loc[drawn["matched"], "counterpart"])
     second_heads["found"] = [
-        "beyond chance, same in both halves" if n in matched else "not beyond chance" for n in second_heads["name"]
+        "significant, same in both halves of the inputs" if n in matched else "not significant"
+        for n in second_heads["name"]
     ]
     second_squares = alt.Chart(second_heads).mark_square(size=side**2, opacity=1, stroke="gray", strokeOpacity=0.4)
     second_squares = second_squares.encode(x=x, y=y, color=colour, tooltip=["name:N"])
@@ -102,7 +107,8 @@ def start() -> None:
     view_context = context.now()
     if not view_context.beside or view_context.beside == view_context.checkpoint:
         st.caption(
-            "Choose another checkpoint in the line above (compare with): its heads are looked for in this one's."
+            "Choose another checkpoint under “compare with” in the line above. Each of its heads is then matched "
+            "with a head of this checkpoint."
         )
         return
     options = {
@@ -157,12 +163,17 @@ def both_maps(chosen: Counterpart) -> None:
 def match_sentence(chosen: Counterpart) -> str:
     """One head's match in a sentence."""
     if chosen.match_layer is None or chosen.similarity is None:
-        return f"{chosen.name} has no match: {chosen.compare} has fewer heads, and none is left."
+        return (
+            f"{chosen.name} has no match, because {chosen.compare} has fewer heads and all of them are matched "
+            f"with other heads."
+        )
     verdict = (
-        "a counterpart" if chosen.matched else "no counterpart beyond chance that both halves of the inputs agree on"
+        "a counterpart"
+        if chosen.matched
+        else "no significant counterpart that is the same in both halves of the inputs"
     )
     interval = "" if chosen.low is None else f" ({chosen.low:.2f} to {chosen.high:.2f})"
-    p = "" if chosen.p is None else f", p = {chosen.p:.2f} beside random weights, over all heads"
+    p = "" if chosen.p is None else f", p = {chosen.p:.2f} compared with random weights, corrected over heads"
     return (
         f"{chosen.name} has {verdict}: matched with {chosen.match}, similarity {chosen.similarity:.2f}{interval}, "
         f"margin {chosen.margin or 0:+.2f}{p}; n = {chosen.n} inputs."
@@ -178,7 +189,7 @@ def recurring(rows: Sequence[Row]) -> None:
     st.markdown(plain(headline.sentence))
     frame = pd.DataFrame([vars(recurrence) for recurrence in recurrences])
     shade = Shade("found", domain=(0.0, float(recurrences[0].runs)), label=f"of {recurrences[0].runs}")
-    st.altair_chart(head_picture(frame, shade, title="Other checkpoints that have the head again",
+    st.altair_chart(head_picture(frame, shade, title="Other checkpoints in which this head has a counterpart",
                                  tooltip=("share", "low", "high", "same_place")), width="content")  # fmt: skip
 
 
@@ -187,7 +198,7 @@ def results(stored: StoredRun) -> None:
     rows = stored.result_rows
     summaries = {summary.compare: summary for summary in CounterpartsSummary.among(rows)}
     if not summaries:
-        st.info("This comparison has no heads: run it again.")
+        st.info("This stored comparison contains no heads. Run it again.")
         return
     recurring(rows)
     other_checkpoint = next(iter(summaries))
@@ -212,7 +223,7 @@ def show(tools: DeltaGenerator) -> None:
         clear_errors(),
         shown_result(
             "counterparts",
-            "No checkpoints were compared yet: choose the one to compare with in the line above, and press Match.",
+            "No result is stored yet. Choose a checkpoint under “compare with” in the line above, and press Match.",
             icon=":material/compare_arrows:",
         ) as stored,
     ):

@@ -59,16 +59,17 @@ def small_multiples(frame: pd.DataFrame, *, label: str, title: str, bound: float
     ).properties(title=title)
 
 
-SHIPPED, MINE = "the bundled checkpoint's own", "snapshots of one's own"
+SHIPPED, MINE = "of the bundled checkpoint", "snapshots of one's own"
 
 
 def start() -> None:
     """Ask for snapshots; start the job."""
     typed = st.text_area(
-        "Snapshots in order, one a line",
+        "Snapshots in order, one per line",
         key="snapshots",
         height=110,
-        help="Names, folders, hub ids, or owner/name@step0..step1000 for all revisions from one to the other.",
+        help="Each line is a name, a folder or a hub ID. owner/name@step0..step1000 stands for all revisions between "
+        "the two.",
     )
     names = [line.strip() for line in typed.splitlines() if line.strip()]
     if st.button("Measure", type="primary", disabled=not names):
@@ -96,14 +97,14 @@ def show_curves(points: Sequence[CurvePoint], source: str) -> None:
     st.caption(
         plain(
             f"{source} · {len(snapshots)} snapshots from {snapshots[0]} to {snapshots[-1]}, evenly spaced here · "
-            f"{counted} · the dashed line is the bound above which a head is said to look there; what lies between two "
-            "snapshots is not known"
+            f"{counted} · dashed line: above this score, a head counts as having the role; changes between two "
+            f"snapshots are not visible"
         )
     )
-    st.subheader("Which role came when", anchor=False)
+    st.subheader("When each role appears", anchor=False)
     show_table(_order_table(orders))
     begun = pd.DataFrame([_named(record) for record in records if isinstance(record, Beginning)])
-    with st.expander(f"The {len(begun)} heads one by one", icon=":material/table:"):
+    with st.expander(f"Snapshot at which each of the {len(begun)} heads got its role", icon=":material/table:"):
         show_table(begun)
     show_files(frame, [chart], "development")
 
@@ -118,10 +119,10 @@ def show_shipped(name: str, runs: dict[str, list[CurvePoint]]) -> None:
     """One of the runs that ship, and what the runs from several seeds have in common."""
     run = url.pick(st.segmented_control, "Run", list(runs), key="run_of", required=True) if len(runs) > 1 else OWN
     if run == OWN:
-        show_curves(runs[run], f"pre-training of {name}, 80 MRPC-like pairs, whatever rows are chosen")
+        show_curves(runs[run], f"pre-training of {name}, 80 MRPC-like pairs, independent of the chosen examples")
     else:
         st.markdown(plain(spread_sentence(_orders(name))))
-        source = f"the recipe of {name} on 12 million tokens, {run}, whose weights do not ship; MRPC-like pairs"
+        source = f"the recipe of {name} on 12 million tokens, {run}, whose weights are not bundled; MRPC-like pairs"
         show_curves(runs[run], source)
 
 
@@ -141,7 +142,7 @@ def _orders(name: str) -> dict[str, list[RoleBeginnings]]:
 
 
 def _order_table(orders: Sequence[RoleBeginnings]) -> pd.DataFrame:
-    column_titles = {"score": "look mostly at", "heads": "heads in the end", "earliest": "first one by",
+    column_titles = {"score": "role: attends mostly to", "heads": "heads at the end", "earliest": "first one by",
                      "median": "median", "low": "95 % from", "high": "to",
                      "first": "comes first (share of draws)"}  # fmt: skip
     return pd.DataFrame(orders, columns=list(column_titles)).round({"first": 2}).rename(columns=column_titles)
@@ -172,13 +173,15 @@ def show(tools: DeltaGenerator) -> None:
             show_shipped(name, shipped)
             return
         if chosen == SHIPPED:
-            st.info(f"No curve ships with {plain(name)}: choose atlas-encoder or atlas-decoder above.")
+            st.info(
+                f"No scores over training are bundled for {plain(name)}. Choose atlas-encoder or atlas-decoder above."
+            )
             return
         say_missing(name)
         start()
         with shown_result(
             "development",
-            "Nothing was measured over training yet: name snapshots and press Measure.",
+            "No result is stored yet. Enter snapshots and press Measure.",
             icon=":material/timeline:",
         ) as stored:
             if stored is not None:

@@ -75,7 +75,10 @@ def draw(stored: StoredRun) -> None:
             chart = chart + edge.encode(x="length:Q")
         st.altair_chart(chart, key="by_length")
         if width:
-            st.caption(f"Dashed: the width of a head, {width}. Inputs with at most {width} tokens lose nothing.")
+            st.caption(
+                f"Dashed line: the number of dimensions of a head, {width}. For inputs with at most {width} "
+                f"tokens, raw and effective attention are equal."
+            )
         figures.append(chart)
     with details():
         st.markdown(

@@ -58,7 +58,7 @@ def card(finding: Finding) -> None:
             with st.expander(f"{len(finding.numbers)} numbers"):
                 show_table(pd.DataFrame([asdict(number) for number in finding.numbers]))
         st.caption(
-            plain(f"{finding.about} · pinned by {finding.annotator or 'nobody named'}, {finding.stored:%d %B %Y}")
+            plain(f"{finding.about} · pinned by {finding.annotator or 'an unknown person'}, {finding.stored:%d %B %Y}")
         )
         if finding.weights_hash:
             st.caption(f"weights {plain(finding.weights_hash)}")
@@ -104,13 +104,13 @@ def ready_to_pin() -> None:
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    st.caption("Results pinned with a note, whole in themselves: they stay when their run is deleted.")
+    st.caption("Pinned results with their notes. They remain here if the original result is deleted.")
     with clear_errors():
         offer_undo()
         pinned = findings(resources.database())
         if not pinned:
             st.info(
-                "Nothing is pinned yet: press *Pin* beside a stored result, or under the maps of a sentence.",
+                "No result has been pinned yet. Press *Pin* next to a stored result or under the maps of a sentence.",
                 icon=":material/push_pin:",
             )
             ready_to_pin()

@@ -44,7 +44,7 @@ def draw_gates(stored: StoredRun) -> None:
     picture = head_picture(
         frame,
         Shade("gate_class", label="class", categories=list(CLASSES), cell=LARGE),
-        title="What the task does with each head",
+        title="Class of each head",
         tooltip=("up", "down", "effect"),
     )
     left.altair_chart(picture, width="content")
@@ -52,16 +52,18 @@ def draw_gates(stored: StoredRun) -> None:
     if len(needed):
         axes = Axes(x="name", y="effect", low="low", high="high", x_title="", y_title="added loss")
         right.altair_chart(
-            values_with_intervals(needed, axes, rule=0.0, title="Loss added by removing one needed head")
+            values_with_intervals(
+                needed, axes, rule=0.0, title="Increase of the loss if one facilitating head is ablated"
+            )
         )
     explain_difference(stored)
     with details():
         for check in TogetherCheck.among(rows):
             if check.effect is not None:
                 st.markdown(
-                    f"Removing all {check.count} **{plain(check.name)}** heads together changes the loss by "
-                    f"{check.effect:+.3f} (95 % CI {_ends(check.low, check.high)}; {plain(check.verdict)}). Removing "
-                    f"as many random heads changes the loss by {check.random:+.3f}."
+                    f"Ablating all {check.count} **{plain(check.name)}** heads together changes the loss by "
+                    f"{check.effect:+.3f} (95 % CI {_ends(check.low, check.high)}; {plain(check.verdict)}). Ablating "
+                    f"an equal number of random heads changes the loss by {check.random:+.3f}."
                 )
         _agreements(rows)
         columns = [
@@ -88,8 +90,8 @@ def draw_pairs(stored: StoredRun) -> None:
         columns = ["name", "interaction", "low", "high", "p", "verdict", "first", "second", "both", "loss_interaction"]
         show_table(frame[columns].head(MOST))
         st.caption(
-            "Interaction: the effect of removing both heads minus the sum of the single effects, on the logit "
-            "difference. p is corrected for all pairs (max-T)."
+            "The interaction is the effect of ablating both heads on the logit difference, minus the sum of the two "
+            "single effects. p is corrected for all pairs (max-T)."
         )
 
 
@@ -110,7 +112,9 @@ def draw_shapley(stored: StoredRun) -> None:
         axes = Axes(x="removed", y="value", low="low", high="high", colour="order", x_title="removed heads",
                     y_title="logit difference")  # fmt: skip
         right.altair_chart(
-            line_with_band(pd.DataFrame(steps), axes, title="Pruning in two orders, on held-out examples")
+            line_with_band(
+                pd.DataFrame(steps), axes, title="Score if heads are pruned in two orders, on held-out examples"
+            )
         )
     with details():
         st.markdown(
@@ -122,7 +126,8 @@ def draw_shapley(stored: StoredRun) -> None:
         _agreements(rows)
         show_table(pd.DataFrame(heads)[["name", "value", "low", "high", "effect", "gradient"]])
         st.caption(
-            f"A Shapley value is the mean effect of adding a head while the other heads are on or off at random "
+            f"A Shapley value is the mean effect of a head on the logit difference while the other heads are ablated "
+            f"in random order "
             f"({heads[0].orders} orders for each example)."
         )
 

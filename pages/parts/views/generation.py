@@ -36,12 +36,23 @@ class Prompt(NamedTuple):
 
 def pick_prompt(text: str) -> Prompt:
     """How to write on from `text`, in a popover."""
-    with st.popover("How", icon=":material/tune:", help="Chat, number of tokens, how they are chosen"):
-        chat = st.toggle("As a chat, in the checkpoint's own template", key="chat", bind="query-params")
+    with st.popover(
+        "How",
+        icon=":material/tune:",
+        help="Use a chat template, and choose how many tokens are generated and how they are sampled.",
+    ):
+        chat = st.toggle("Use the chat template of the checkpoint", key="chat", bind="query-params")
         system = st.text_input("System message", key="chat_system", bind="query-params", disabled=not chat) or ""
         new = st.number_input("New tokens", 1, 512, 20, key="new_tokens", bind="query-params")
         temperature = st.slider(
-            "Temperature", 0.0, 2.0, 0.0, 0.1, key="temperature", bind="query-params", help="0: the most probable token"
+            "Temperature",
+            0.0,
+            2.0,
+            0.0,
+            0.1,
+            key="temperature",
+            bind="query-params",
+            help="0 always takes the most probable token. Higher values make less probable tokens more likely.",
         )
         seed = st.number_input(
             "Seed", 0, 2**31, 0, key="generation_seed", bind="query-params", disabled=temperature == 0
@@ -90,7 +101,8 @@ def show_steps(name: str, prompt: Prompt) -> None:
     last = len(generation.steps)
     least = 0 if generation.maps is not None else 1
     step_number = st.slider("After token", least, last, last, key="step", bind="query-params",
-                            help="The maps grow by a row and a column a token")  # fmt: skip
+                            help="Choose a generated token. Each new token adds a row and a column to the "
+                                 "maps.")  # fmt: skip
     step = generation.steps[step_number - 1] if step_number else None
     maps = generation.grown(step_number)
     pane = scored_pane(name, maps, first=0, separators=())
@@ -99,8 +111,8 @@ def show_steps(name: str, prompt: Prompt) -> None:
     if step is not None:
         _show_step(step, maps.keys, len(generation.prompt) + step_number)
     st.caption(
-        f"{plain(name)} · {maps.layers} layers of {maps.heads} heads · {len(generation.prompt)} tokens of the prompt "
-        f"and {step_number} new · {maps.sees} · n = 1 input"
+        f"{plain(name)} · {maps.layers} layers of {maps.heads} heads · {len(generation.prompt)} prompt tokens and "
+        f"{step_number} generated tokens · {maps.sees} · n = 1 input"
     )
 
 
@@ -127,7 +139,7 @@ def _show_step(step: "GenerationStep", keys: tuple[str, ...], query: int) -> Non
 
 def _distance(back: Any) -> str:
     if pd.isna(back):
-        return "the sink, not a token"
+        return "the attention sink, which is no token"
     return "itself" if back == 0 else f"{back} token{'s' if back > 1 else ''} back"
 
 
@@ -161,7 +173,9 @@ def show(tools: DeltaGenerator) -> None:
     with tools:
         prompt = pick_prompt(view_context.text or "")
     if not prompt.text.strip():
-        st.info("Type a prompt above and press Enter: the model writes on, token by token.", icon=":material/edit:")
+        st.info(
+            "Type a prompt above and press Enter. The model continues the text, token by token.", icon=":material/edit:"
+        )
         return
     with clear_errors():
         show_steps(str(view_context.checkpoint), prompt)

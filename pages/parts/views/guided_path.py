@@ -78,8 +78,8 @@ def sentence_of_depth(scores: Sequence[ChangeScore]) -> str:
     paper_layer = paper.index(min(paper))
     return (
         f"Here layer {most.layer + 1} of {len(layers)} changed most, in the paper layer {paper_layer + 1} of "
-        f"{len(paper)}. The shape may be compared, the height not: this is another model on another task, and the "
-        "paper's maps were padded to 200 tokens, which makes them look more alike."
+        f"{len(paper)}. Compare only the shape of the curves, not their height: the models and tasks differ, and the "
+        f"maps in the paper were padded to 200 tokens, which makes them more similar."
     )
 
 
@@ -89,8 +89,8 @@ ROWS = "sst2"
 def show(tools: DeltaGenerator) -> None:
     """The steps, each with its page and whether it is done, and the figure."""
     st.caption(
-        "Kovaleva et al. 2019 in four steps, an hour in all: look, train, compare, take away. Leave at any "
-        "time; what you did is still here when you come back."
+        "This guided path follows Kovaleva et al. 2019 in four steps: look at maps, fine-tune, compare, ablate. It "
+        "takes about an hour. You can leave at any time; your progress is saved."
     )
     bar = st.container()
     with clear_errors():
@@ -98,14 +98,14 @@ def show(tools: DeltaGenerator) -> None:
         steps_done = [_look(), *map(_of_mine, (tuned, changed, ablated))]
         bar.progress(sum(steps_done) / len(steps_done), text=f"{sum(steps_done)} of {len(steps_done)} steps done")
         _step(2, "Fine-tune it on SST-2", steps_done[1], tuned, "finetuning/train",
-              "Train the encoder to tell good reviews from bad ones: press Fine-tune, with the recipe that is chosen. "
-              "Ask of the score that comes out: is it above what a constant answer gets?")  # fmt: skip
+              "Train the encoder to classify reviews as positive or negative: press Fine-tune and keep the selected "
+              "recipe. Then check whether the score is above that of a constant prediction.")  # fmt: skip
         _step(3, "See what changed", steps_done[2], changed, "finetuning/change",
-              "Below the scores of your run, press How did attention change? Ask: which layers changed most, and which "
-              "heads not at all?")  # fmt: skip
-        _step(4, "Take heads away", steps_done[3], ablated, "interventions/ablation",
-              "Choose your fine-tuned checkpoint and disable each head in turn (On a task). Ask: which heads does the "
-              "model need, and is the difference significant?")  # fmt: skip
+              "Below the scores of your run, press “How did attention change?”. Then find out which layers changed "
+              "most, and which heads did not change at all.")  # fmt: skip
+        _step(4, "Ablate heads", steps_done[3], ablated, "interventions/ablation",
+              "Choose your fine-tuned checkpoint and disable each head in turn (On a task). Then find out which "
+              "heads the model needs, and whether the difference is significant.")  # fmt: skip
         _figure(changed, is_mine=steps_done[2])
 
 
@@ -132,10 +132,10 @@ def _look() -> bool:
     scores = resources.shown(ENCODER, example.TEXT, example.PAIR).scores["next"]
     typed = st.session_state.get("path_head", before)
     right = _share(typed, scores) == float(np.nanmax(scores))
-    with _box(1, "See what the heads look at", is_done=right):
+    with _box(1, "See what the heads attend to", is_done=right):
         st.markdown(
-            "Each small picture is one head: rows are tokens that look, columns tokens that are looked at. "
-            "Find the head that looks most at the next token (*Order by* helps)."
+            "Each small map is one head: rows are the tokens that attend (queries), columns the tokens that are "
+            "attended to (keys). Find the head that attends most to the next token. *Order by* sorts the heads."
         )
         link_column, field = st.columns([2, 3], vertical_alignment="bottom")
         with link_column:
@@ -159,12 +159,14 @@ def _share(name: str, scores: np.ndarray) -> float | None:
 def _judge(typed: str, scores: np.ndarray) -> None:
     share, most = _share(typed, scores), float(np.nanmax(scores))
     if share is None:
-        st.error(plain(f"There is no head {typed.strip()[:12]!r} here: name one like L1H2, of layers 1 to "
-                       f"{len(scores)} and heads 1 to {scores.shape[1]}."), icon=":material/info:")  # fmt: skip
+        st.error(plain(f"There is no head {typed.strip()[:12]!r}. Type a head such as L1H2, with layer 1 to "
+                       f"{len(scores)} and head 1 to {scores.shape[1]}."), icon=":material/info:")  # fmt: skip
     elif share == most:
-        st.success(f"Yes: {share:.2f} of its weight goes to the next token, more than of any other head.")
+        st.success(f"Yes: {share:.2f} of its weight goes to the next token, which is more than for any other head.")
     else:
-        st.info(f"That one gives {share:.2f} of its weight to the next token; another gives more.")
+        st.info(
+            f"Not yet: this head puts {share:.2f} of its weight on the next token, but another head puts more on it."
+        )
 
 
 def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, target: str, instruction: str) -> None:
@@ -178,18 +180,26 @@ def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, targ
         if stored is not None:
             with result:
                 sentence = headlines.headline_of(stored.run).sentence
-                st.caption(plain(f"{'Your result' if is_done else 'A bundled result, until you have one'}: {sentence}"))
+                st.caption(
+                    plain(f"{'Your result' if is_done else 'Bundled result, until you have your own'}: {sentence}")
+                )
                 open_link(stored, "Open this result")
 
 
 def _figure(stored: StoredRun | None, *, is_mine: bool) -> None:
     """The change by depth beside the paper's, to take away as a figure with its citation."""
-    with _box(5, "Your figure beside the paper's" if is_mine else "A figure beside the paper's", is_done=is_mine):
+    with _box(
+        5,
+        "Your figure next to the figure in the paper"
+        if is_mine
+        else "A bundled figure next to the figure in the paper",
+        is_done=is_mine,
+    ):
         if stored is None:
-            st.info("It is drawn from step 3's result.", icon=":material/insights:")
+            st.info("This figure shows the result of step 3.", icon=":material/insights:")
             return
         scores = stored.among(ChangeScore)
-        whose = "yours" if is_mine else "the result that ships"
+        whose = "yours" if is_mine else "the bundled result"
         chart = change_by_depth(scores, whose=whose, bundled=stored.sampled)
         st.altair_chart(chart)
         st.markdown(plain(sentence_of_depth(scores)))

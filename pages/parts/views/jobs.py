@@ -23,7 +23,7 @@ from pages.parts.widgets.tables import show_table
 
 SHOWN = 30  # jobs that stopped
 NOTHING = f"""
-No job has run yet. Long work of any page becomes a job: start one there, or in a terminal with
+No job has been started yet. Long computations run as jobs. Start one on any page, or in a terminal with
 
     {command_line("study", "--help")}
 """
@@ -80,7 +80,8 @@ def show_line(job: Any, title: str) -> None:
                       on_click=open_details, args=(job.job,))  # fmt: skip
             st.button("Delete", key=f"delete_{job.job}", icon=":material/delete:", type="tertiary", on_click=remove,
                       args=(job.job,),
-                      help="Deletes units and errors of the job; the result of a finished job is kept")  # fmt: skip
+                      help="Deletes the job with its partial results and errors. The result of a finished job is "
+                           "kept.")  # fmt: skip
         if job.error and isinstance(job.error, str):
             st.caption(plain(job.error))
         if st.query_params.get("job") == job.job:
@@ -108,14 +109,14 @@ def show_shipped() -> None:
     timed = shipped_record.runs()
     if timed.empty:
         return
-    st.subheader("What the results that ship took")
+    st.subheader("Computing time of the bundled results")
     timed = timed[timed["seconds"].notna()]
     titles = [title_beside(*about) for about in zip(timed["title"], timed["checkpoint"], strict=True)]
     timed = timed.assign(minutes=timed["seconds"] / 60, title=list(map(short_titles(titles).__getitem__, titles)))
     show_table(
         timed[["title", "study", "checkpoint", "rows", "minutes", "created"]],
         column_config={
-            "minutes": st.column_config.NumberColumn("minutes of work", format="%.1f"),
+            "minutes": st.column_config.NumberColumn("minutes of computing time", format="%.1f"),
             "created": st.column_config.DatetimeColumn("made (UTC)", format="D MMM HH:mm"),
         },
     )
@@ -132,7 +133,9 @@ def show(tools: DeltaGenerator) -> None:
         if workplace.cluster
         else f"worker processes of this machine ({workplace.workers})"
     )
-    st.caption(plain(f"Jobs run on {workers}; change it with ATLAS_WORKERS or ATLAS_CLUSTER when the app starts."))
+    st.caption(
+        plain(f"Jobs run on {workers}. To change this, set ATLAS_WORKERS or ATLAS_CLUSTER when you start the app.")
+    )
 
     show_waiting()
     all_jobs = jobs(db)
@@ -151,4 +154,7 @@ def show(tools: DeltaGenerator) -> None:
     for job in stopped.head(SHOWN).itertuples():
         show_line(job, titles[job.title])
     if len(stopped) > SHOWN:
-        st.caption(f"{len(stopped) - SHOWN} older ones are not shown: {command_line('jobs', 'list')} has them all.")
+        st.caption(
+            f"{len(stopped) - SHOWN} older jobs are not shown. To list all jobs, run "
+            f"{command_line('jobs', 'list')} in a terminal."
+        )

@@ -67,7 +67,10 @@ def station(db, settings, classes, suggesting, *, docked: bool) -> None:
     names = names_of(db, settings, classes, suggesting)
     queue_name, maps_payload = payload_of(db, settings, classes, suggesting, names)
     if not names:
-        st.success("Every map of this choice is done: draw more, or change the queue.", icon=":material/done_all:")
+        st.success(
+            "You have labelled all maps of this selection. Draw more maps, or change the selection.",
+            icon=":material/done_all:",
+        )
     send_maps(maps_payload)
     with st.container(horizontal=True, wrap=False, key="station"):
         with st.container(key="station_sheet"):
@@ -106,7 +109,7 @@ def show(tools: DeltaGenerator) -> None:
             training = st.container(width="content")
     if project:
         if not annotator:
-            st.info("Enter your name above; it is saved with each label.", icon=":material/badge:")
+            st.info("Enter your name above. It is stored with each label.", icon=":material/badge:")
             return
         working.work(db, project, annotator, codebook)
         return
@@ -115,7 +118,7 @@ def show(tools: DeltaGenerator) -> None:
         show_bundled_sheet(db, classes)
         return
     if not annotator:
-        st.info("Enter your name above; it is saved with each label.", icon=":material/badge:")
+        st.info("Enter your name above. It is stored with each label.", icon=":material/badge:")
         return
     db.person.must("annotator", "label")
     suggesting = None
@@ -160,7 +163,8 @@ def say_stored(kinds, class_set: str) -> None:
         plain(
             f"Stored: {counted(kinds['maps'].sum(), 'maps')} of "
             f"{counted(kinds['checkpoint'].nunique(), 'checkpoints')} · class set {class_set} · "
-            f"{date.today():%d %B %Y} · digits label, b takes the brush and Shift with a digit picks its class, "
-            "Enter accepts, Space skips, Backspace or Ctrl+Z undoes, arrows move; red ticks mark separators"
+            f"{date.today():%d %B %Y} · keys: digits label, Enter accepts the suggestion, Space skips, Backspace or "
+            f"Ctrl+Z undoes, arrows move; b switches the brush on, and Shift with a digit chooses its class · red "
+            f"ticks mark separators"
         )
     )

@@ -18,14 +18,18 @@ from pages.parts.shell.messages import clear_errors, plain
 
 
 MEANING = {
-    "norms": "|alpha f(x)|: weight times the length of what is read (Kobayashi et al. 2020). Rows are divided by their "
-    "sum, so that they compare with rows of weights.",
-    "rollout": "Where each layer's outputs come from: products of 0.5 mean attention + 0.5 identity (Abnar and Zuidema "
-    "2020). Of a layer, not of a head; rows sum to 1.",
-    "flow": "How much fits from one output to each input at once: maximum flow over the same graph (Abnar and Zuidema "
-    "2020). Capacities are whole numbers, a weight of 1 is 1,000,000 units.",
-    "value zeroing": "How far a layer's output of a token moves, as cosine distance, when another token's value is set "
-    "to 0 (Mohebbi et al. 2023). Of a layer; rows are divided by their sum.",
+    "norms": "Norm-based attention: each weight is multiplied by the length of the transformed value vector "
+    "(Kobayashi et al. 2020). Rows are divided by their sum, so that they can be compared with attention "
+    "weights.",
+    "rollout": "Rollout estimates how much each input token contributes to each output of a layer (Abnar and Zuidema "
+    "2020). It multiplies the matrices 0.5 × mean attention + 0.5 × identity over layers. It describes a "
+    "layer, not a head. Rows sum to 1.",
+    "flow": "Attention flow is the maximum flow from each output of a layer to each input token, with attention "
+    "weights as capacities (Abnar and Zuidema 2020). It describes a layer, not a head.",
+    "value "
+    "zeroing": "Value zeroing measures how much the output of a layer for one token changes (cosine distance) if the "
+    "value vector of another token is set to 0 (Mohebbi et al. 2023). It describes a layer, not a head. "
+    "Rows are divided by their sum.",
 }
 LONGEST = 48  # pieces that flow and value zeroing take: both ask once per token
 
@@ -44,10 +48,14 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
     if special:
         share = [np.nanmean(weights[..., special].sum(-1)) for weights in (shown.maps.weights, norms)]
         st.caption(
-            f"Mean share on special tokens: {share[0]:.3f} of the weight, {share[1]:.3f} of the norms · n = 1 input"
+            f"Mean share that goes to special tokens: {share[0]:.3f} of the attention weights, {share[1]:.3f} of the "
+            f"norms · n = 1 input"
         )
     layers = maps.layers / np.maximum(maps.layers.sum(-1, keepdims=True), 1e-12)
-    st.markdown("**Heads of a layer together**: |sum over heads of alpha f(x)|, what they add against each other gone")
+    st.markdown(
+        "**All heads of a layer together**: the norm of the summed outputs of all heads, in which opposite "
+        "outputs cancel"
+    )
     _layers(layers, shown, "heads together")
 
 
@@ -60,7 +68,7 @@ def show_rollout(name: str, text: str, pair: str | None) -> None:
 def show_zeroing(name: str, text: str, pair: str | None) -> None:
     """Value zeroing of every layer. Errors: InputError where a family's layers cannot be reached."""
     shown = resources.shown(name, text, pair, most=LONGEST)
-    with st.spinner("Zeroing one value after another ..."):
+    with st.spinner("Zeroing the value vector of one token after another ..."):
         scores = capture.zeroing.value_zeroing(resources.checkpoint(name), shown.encoding)
     _layers(scores, shown, "value zeroing")
 
@@ -75,7 +83,7 @@ def show_flow(name: str, text: str, pair: str | None) -> None:
     layers = [str(k + 1) for k in range(shown.maps.layers)]
     layer = int(url.pick(places[1].selectbox, "Layer", layers, key="layer", default=layers[-1]))
     number = tokens.index(output)
-    with st.spinner("One maximum flow for each input ..."):
+    with st.spinner("Computing the maximum flow to each input token ..."):
         flows = scoring.rollout.flow(shown.maps.weights, number, layer=layer - 1)
     rolled = scoring.rollout.rollout(shown.maps.weights)[layer - 1, number]
     rows = pd.DataFrame(
@@ -107,11 +115,17 @@ def show(tools: DeltaGenerator) -> None:
     view_context = context.now()
     with tools:
         kind = url.pick_mode(list(SHOWN), "Measure")
-        is_on = url.switch(st.toggle, "Compute", key="compute", default=True, help="Runs the checkpoint once")
+        is_on = url.switch(
+            st.toggle,
+            "Compute",
+            key="compute",
+            default=True,
+            help="Runs the checkpoint on the sentence and computes this analysis.",
+        )
     with clear_errors():
         st.caption(MEANING[kind])
         text = view_context.text or ""
         if view_context.checkpoint and text.strip() and is_on:
             SHOWN[kind](view_context.checkpoint, text, view_context.pair_or_none)
         else:
-            st.info("Type a sentence, and switch on “Compute”.", icon=":material/play_circle:")
+            st.info("Type a sentence and switch on “Compute” to see this analysis.", icon=":material/play_circle:")

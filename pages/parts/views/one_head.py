@@ -117,7 +117,7 @@ def show_beside(checkpoint: str, head: Head, task_scores: pd.DataFrame, task: st
         show_maps(maps, "beside_maps")
     scores = choices.scores_of(other_checkpoint)
     if scores.empty:
-        st.caption(plain(f"Nothing is stored of {other_checkpoint}: measure it on its own page."))
+        st.caption(plain(f"No scores of {other_checkpoint} are stored yet. Open its page to measure them."))
         if not say_missing(other_checkpoint):
             links.link("heads/one", f"{partner} of {other_checkpoint}", checkpoint=other_checkpoint, head=str(partner))
         return
@@ -130,7 +130,10 @@ def _partner(checkpoint: str, head: Head, other_checkpoint: str) -> Head:
     matches = [
         record for record in counterparts if (record.layer, record.head) == (head.layer, head.head) and record.match
     ]
-    explained = "Its counterpart (Heads > Counterparts), not the head of the same number"
+    explained = (
+        "On: compare with the counterpart of this head, the most similar head (see Heads > Counterparts). "
+        "Off: compare with the head of the same number."
+    )
     if matches and url.switch(st.toggle, "By matched heads", key="by_counterpart", default=True, help=explained):
         record = matches[0]
         st.caption(
@@ -138,8 +141,12 @@ def _partner(checkpoint: str, head: Head, other_checkpoint: str) -> Head:
         )
         return Head.parse(record.match)
     if not matches:
-        why = f"{head} has no counterpart beyond chance there" if counterparts else "The two were not matched yet"
-        st.caption(plain(f"{why}: the head of the same number is shown, which need not be the same head."))
+        why = (
+            f"{head} has no significant counterpart there"
+            if counterparts
+            else "The heads of the two checkpoints have not been matched yet"
+        )
+        st.caption(plain(f"{why}, so the head of the same number is shown. It may behave differently."))
         links.link("heads/counterparts", checkpoint=checkpoint, beside=other_checkpoint, head=str(head))
     return head
 
@@ -147,10 +154,12 @@ def _partner(checkpoint: str, head: Head, other_checkpoint: str) -> Head:
 def _show_scores(differences: pd.DataFrame, partner: Head, other_checkpoint: str) -> None:
     differences = differences[~differences["score"].isin(choices.HIDDEN)]
     if differences.empty:
-        st.caption(plain(f"Nothing that is known of both heads on the same rows ({partner} of {other_checkpoint})."))
+        st.caption(
+            plain(f"No score has been measured for both heads on the same examples ({partner} of {other_checkpoint}).")
+        )
         return
     sure, tested = int(differences["sure"].eq(True).sum()), int(differences["sure"].notna().sum())
-    st.markdown(f"**{sure} of {tested} scores** surely differ (5 % over all of them together).")
+    st.markdown(f"**{sure} of {tested} scores** differ significantly (5 % level, corrected over all scores).")
     shown = pd.DataFrame(
         {
             "what": [label_of(key) for key in differences["score"]],
@@ -160,14 +169,14 @@ def _show_scores(differences: pd.DataFrame, partner: Head, other_checkpoint: str
             "there": [
                 _number(*row) for row in differences[["second", "second_low", "second_high"]].itertuples(index=False)
             ],
-            "there less here": differences["difference"],
-            "surely": differences["sure"].map({True: "yes", False: "no"}),
+            "there minus here": differences["difference"],
+            "significant": differences["sure"].map({True: "yes", False: "no"}),
         }
     )
-    show_table(shown, height=260, column_config={"there less here": st.column_config.NumberColumn(format="%+.3g")})
+    show_table(shown, height=260, column_config={"there minus here": st.column_config.NumberColumn(format="%+.3g")})
     st.caption(
-        "In brackets 95 % intervals over inputs; a z test of each difference, corrected over the scores (Bonferroni), "
-        "with both heads' errors added as if their inputs were others. Clearest first."
+        "In brackets: 95 % CI over inputs. Each difference is tested by a z test that treats the inputs of the two "
+        "heads as independent (Bonferroni-corrected over scores). The clearest differences come first."
     )
 
 
@@ -179,8 +188,8 @@ def _number(value: float, low: float, high: float) -> str:
 
 
 MEASURED_AS = {  # what scores of effects begin with: the unit of their axis, and the view that shows them
-    "operators/": ("rise of the loss, nats", "interventions/ablation"),
-    "sequential-test/": ("rise of the loss, nats", "interventions/sequential"),
+    "operators/": ("increase of the loss, nats", "interventions/ablation"),
+    "sequential-test/": ("increase of the loss, nats", "interventions/sequential"),
     "disable/": ("change of the metric", "interventions/ablation"),
     "importance/importance": ("importance", "interventions/pruning"),
 }
@@ -223,7 +232,7 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
         return
     for unit, frame in effects_by_unit.items():
         axes = Axes(x="what", y="value", x_title="", y_title=unit, colour="of", low="low", high="high")
-        st.altair_chart(values_with_intervals(frame, axes, title=f"Without this head: {unit}"))
+        st.altair_chart(values_with_intervals(frame, axes, title=f"Ablation of this head: {unit}"))
     if edges:
         frame = pd.DataFrame(
             [
@@ -231,7 +240,7 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
                 for edge in edges
             ]
         ).astype({"low": "float64", "high": "float64"})
-        axes = Axes(x="edge", y="effect", x_title="", y_title="fall of the logit difference", colour="verdict",
+        axes = Axes(x="edge", y="effect", x_title="", y_title="decrease of the logit difference", colour="verdict",
                     low="low", high="high")  # fmt: skip
         st.altair_chart(values_with_intervals(frame, axes, title="Strongest edges in the newest circuit"))
         st.caption(plain(f"Measured effects (n = {edges[0].n} pairs); verdicts by the sequential test."))
@@ -264,13 +273,19 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = pick_score("Score", OFFERED, OFFERED[3], key="gallery_score")
         source = url.pick(st.segmented_control, "Inputs", [TASK_ROWS, OWN], key="gallery_inputs", required=True)
-        is_on = url.switch(st.toggle, "Show the gallery", key="gallery", help="Runs every input once")
+        is_on = url.switch(
+            st.toggle,
+            "Show the gallery",
+            key="gallery",
+            help="Runs the checkpoint once on every input to compute this score.",
+        )
     texts: tuple[tuple[str, str | None], ...] = ()
     if is_on:
         texts = _own_sentences() if source == OWN else _rows(task if task and is_task(task) else "sst2")
     if not texts:
         st.info(
-            "Turn the gallery on to see inputs where this score is highest, at its deciles, and lowest.",
+            "Switch on the gallery to see the inputs with the highest score, the lowest score, and the deciles "
+            "between them.",
             icon=":material/gallery_thumbnail:",
         )
         return Gallery()
@@ -278,7 +293,7 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
     values = resources.input_scores(checkpoint, texts, key)[:, head.layer, head.head]
     shelf = studies.attention.gallery.chosen(values)
     if not shelf:
-        st.info("No input has this score: choose another.", icon=":material/info:")
+        st.info("This score is not defined on any input. Choose another score.", icon=":material/info:")
         return Gallery()
     shelved = []
     for example in shelf:
@@ -311,7 +326,7 @@ def _rows(task: str) -> tuple[tuple[str, str | None], ...]:
 
 
 def _own_sentences() -> tuple[tuple[str, str | None], ...]:
-    text = pickers.pick_text("Sentences, one a line", key="gallery_texts", default=attending.EXAMPLES, height=110)
+    text = pickers.pick_text("Sentences, one per line", key="gallery_texts", default=attending.EXAMPLES, height=110)
     texts = attending.typed_texts(text)[: attending.MOST_SENTENCES]
     return tuple((given, None) if isinstance(given, str) else given for given in texts)
 
@@ -340,14 +355,14 @@ def head_here(scores: pd.DataFrame) -> Head:
     if named_heads and named_heads[0] in heads:
         return named_heads[0]
     if named_heads:
-        st.caption(f"Nothing is stored of {named_heads[0]} here: {heads[0]} is shown.")
+        st.caption(f"No results about {named_heads[0]} are stored, so {heads[0]} is shown.")
     return heads[0]
 
 
 def show_facts(scores: pd.DataFrame, head: Head) -> None:
     """The finding about the head in one sentence, and every other stored finding on a line of its own."""
     head_facts = facts(scores, head)
-    first = head_facts[0].text if head_facts else "nothing is stored about this head yet"
+    first = head_facts[0].text if head_facts else "no results about this head are stored yet"
     st.markdown(f"**{plain(f'{head}: {first}.')}**")
     if head_facts[1:]:
         sources = "; ".join(f"{fact.about}: {fact.source}" for fact in head_facts)
@@ -376,7 +391,7 @@ def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
     show_table(shown, height=360)
     if pages:
         with st.container(horizontal=True):
-            st.caption("These come from")
+            st.caption("Inputs")
             for page in pages:
                 links.link(page)
     return head_scores[columns]
@@ -406,7 +421,10 @@ def show(tools: DeltaGenerator) -> None:
                 show_what_it_does(checkpoint, task_scores, head)
             with why:
                 if missing:
-                    st.info("The weights of this checkpoint are not on this machine.", icon=":material/info:")
+                    st.info(
+                        "The weights of this checkpoint are not on this machine, so its maps cannot be drawn.",
+                        icon=":material/info:",
+                    )
                 else:
                     with clear_errors():
                         show_why(checkpoint, head, task_scores, task)

@@ -51,11 +51,16 @@ def brushed_before() -> list[str]:
 def only_sure(task_scores: pd.DataFrame) -> pd.DataFrame:
     """All scores, or those of heads of which a hypothesis is held out and causal, where any hypothesis was tested."""
     tested = rows_of(task_scores, SURE)
-    if tested.empty or not url.switch(st.toggle, "Held out and causal", key="sure", help="Only heads of which it is"):
+    if tested.empty or not url.switch(
+        st.toggle,
+        "Held out and causal",
+        key="sure",
+        help="Show only heads with a hypothesis that meets this criterion.",
+    ):
         return task_scores
     sure = tested[tested["value"] == 1]
     if sure.empty:
-        st.caption("No hypothesis about a head here is both held out and causal: all heads are shown.")
+        st.caption("No head has a hypothesis that meets both criteria (held out and causal), so all heads are shown.")
         return task_scores
     places = set(zip(sure["layer"], sure["head"], strict=True))
     return task_scores[
@@ -80,7 +85,7 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
         if layout in (PLANE, LIKENESS):
             colour_key = choices.pick_score("Colour", choices.colours(keys), choices.FIRST[2], key="colour")
         if layout != BUDGET:
-            bars = url.switch(st.toggle, "Intervals", key="bars", help="95 % intervals as bars")
+            bars = url.switch(st.toggle, "Intervals", key="bars", help="Draws the 95 % CI of each score as a bar.")
             task_scores = only_sure(task_scores)
     if layout == BUDGET:
         show_budgets(budgets, name, task)
@@ -101,7 +106,10 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     st.session_state.brushed = brushed
     history.keep({"brushed": ",".join(brushed) or None})
     st.caption(
-        plain(f"{note} · hover reads, a drag selects, a click opens a head · L1H1 is the first head of the first layer")
+        plain(
+            f"{note} · Hover to read a value, drag to select heads, click to open a head · L1H1 is the first head "
+            f"of the first layer"
+        )
     )
     table(
         task_scores,
@@ -115,7 +123,7 @@ def show_budgets(budgets: pd.DataFrame, name: str, task: str | None) -> None:
     heads = budgets.drop_duplicates(["layer", "head"])
     means = budgets.groupby("group", sort=False)["value"].sum() / len(heads)
     most = means.sort_values(ascending=False).index[:2]
-    st.subheader("Where does each head's attention go?", anchor=False)
+    st.subheader("What does each head attend to?", anchor=False)
     st.markdown(
         plain(f"On average, {means[most[0]]:.0%} of a head's attention goes to {most[0]} and {means[most[1]]:.0%} to ")
         + plain(f"{most[1]}.")
@@ -123,9 +131,10 @@ def show_budgets(budgets: pd.DataFrame, name: str, task: str | None) -> None:
     one_sided = budgets.loc[budgets["value"].idxmax()]
     st.caption(
         plain(
-            f"The most one-sided head is {one_sided['name']}: {one_sided['value']:.1%} to {one_sided['keys']} (95 % CI "
-            f"{one_sided['interval']}; {one_sided['baseline']:.0%} if attention were even). {len(heads)} heads, "
-            f"n = {int(one_sided['n'])} inputs. Hover for all categories; a click opens a head."
+            f"The head with the most uneven attention is {one_sided['name']}: {one_sided['value']:.1%} to "
+            f"{one_sided['keys']} (95 % CI "
+            f"{one_sided['interval']}; {one_sided['baseline']:.0%} under uniform attention). {len(heads)} heads, n = "
+            f"{int(one_sided['n'])} inputs. Hover over a head to see all categories; click it to open its page."
         )
     )
     picked = st.altair_chart(budget_grid(budgets), on_select="rerun", selection_mode="cell", key="budget_grid")
@@ -135,7 +144,7 @@ def show_budgets(budgets: pd.DataFrame, name: str, task: str | None) -> None:
         other = budget_parts(choices.on_task(choices.scores_of(str(beside)), task))
         st.subheader(plain(str(beside)), anchor=False)
         if other.empty:
-            st.caption(plain(f"No attention budget of {beside} is stored on these rows."))
+            st.caption(plain(f"No attention budget of {beside} on these examples is stored yet."))
         else:
             st.altair_chart(budget_grid(other))
     show_files(budgets.drop(columns=["start", "end"]), [budget_grid(budgets)], "attention-budget")
@@ -155,14 +164,14 @@ def compared(
     second, match_note = _side_by_side(second, other_checkpoint, shape)
     label = f"{label_of(key)}, {other_checkpoint or ''} {task or ''}"
     note = (
-        f"{choices.meaning(key)}; colour: second less first{match_note}"
+        f"{choices.meaning(key)}; colour: second minus first checkpoint{match_note}"
         if len(second)
         else _nothing_beside(label, other_checkpoint, task == context_task)
     )
     return (
         axis_of(first, f"{label_of(key)}, {title}", shape),
         axis_of(second, label, shape),
-        axis_of(changed(first, second), "second less first", shape, diverging=True),
+        axis_of(changed(first, second), "second minus first", shape, diverging=True),
         note,
     )
 
@@ -173,7 +182,10 @@ def _side_by_side(
     """The second's scores where the first's heads are: at the same places, or by matched heads where it is wished and
     the two were matched; and what to say of it."""
     counterparts = head_neighbours.matched_with(str(context.now().checkpoint), other_checkpoint)
-    explained = "Each head and its counterpart in the other checkpoint (Heads > Counterparts), not the same number"
+    explained = (
+        "On: compare each head with its counterpart, the most similar head of the other checkpoint (see "
+        "Heads > Counterparts). Off: compare heads of the same number."
+    )
     if counterparts and url.switch(st.toggle, "By matched heads", key="by_match", help=explained):
         heads = shape[0] * shape[1]
         return head_neighbours.at_its_counterparts(
@@ -185,8 +197,8 @@ def _side_by_side(
 def _nothing_beside(label: str, other_checkpoint: str | None, same_task: bool) -> str:
     """Why one score has nothing to stand beside."""
     if other_checkpoint in (None, context.now().checkpoint) and same_task:
-        return "Choose another checkpoint in the line above (compare with), or another task here, to see what changes"
-    return f"{label}: nothing is stored"
+        return "To see differences, choose a checkpoint under “compare with” in the line above, or another task here."
+    return f"{label}: no stored result"
 
 
 def table(task_scores: pd.DataFrame, brushed: list[str], keys: list[str]) -> None:

@@ -22,14 +22,14 @@ from pages.parts.shell.messages import clear_errors, plain
 # ---------------------------------------------------------------- the second input with outputs taken from the first
 
 
-WHAT = {"heads": "every head", "parts": "blocks and layers, word by word"}
+WHAT = {"heads": "every head", "parts": "sublayers and layers, word by word"}
 
 
 def show_patching() -> None:
     """Pick both inputs and what is patched."""
     with clear_errors():
         inputs = pick_two()
-        unit_kind = url.pick(st.segmented_control, "Take from the first input", WHAT, key="patched", required=True)
+        unit_kind = url.pick(st.segmented_control, "Patch from the first input", WHAT, key="patched", required=True)
         if inputs is not None:
             _heads(inputs) if unit_kind == "heads" else _parts(inputs)
 
@@ -53,21 +53,21 @@ def _heads(inputs: TwoInputs) -> None:
     _say(inputs, difference)
     left, right = st.columns(2)
     with left:
-        st.markdown("**First-order picture** (from one gradient; not an answer)")
+        st.markdown("**First-order estimate** (from one gradient, for comparison only)")
         linear = capture.patching.first_order(checkpoint, pairs, lambda logits, _: difference.of(logits), before)[
             0
         ].numpy()
-        _picture(linear / full_difference, "share brought back, estimated")
+        _picture(linear / full_difference, "recovered logit difference, estimated")
     with right:
-        st.markdown("**Exact** (every head patched in turn)")
+        st.markdown("**Exact effect** (every head patched in turn)")
         with st.spinner("Patching every head ..."):
             every = capture.sweeping.every_head(checkpoint.layers, checkpoint.heads, checkpoint.attending)
             swept = capture.patching.patch(checkpoint, pairs, every, before)
         moved = (difference.of(swept.patched) - difference.second).numpy()[:, 0] / full_difference
         shares = np.full((checkpoint.layers, checkpoint.heads), np.nan)
         shares[list(checkpoint.sets[0].numbers)] = moved.reshape(-1, checkpoint.heads)
-        _picture(shares, "share brought back")
-    st.caption(plain(f"n = 1 pair, so there is no interval: the view of a task's rows has one · {inputs.name}"))
+        _picture(shares, "recovered logit difference")
+    st.caption(plain(f"n = 1 pair, so there is no CI; “A task's rows” has CIs · {inputs.name}"))
 
 
 def _picture(shares: np.ndarray, label: str) -> None:
@@ -106,11 +106,12 @@ def _parts(inputs: TwoInputs) -> None:
     chart = layer_word_picture(
         pd.DataFrame(rows),
         value="share",
-        label="share brought back",
-        title=f"{SHOWN[kind]} of the first input at one word (diverging: below 0 pushes away, 1 brings all back)",
+        label="recovered logit difference",
+        title=f"{SHOWN[kind]} of the first input, patched at one word (1: the difference is fully recovered; below "
+        f"0: it increases)",
     )
     st.altair_chart(chart, width="content")
-    st.caption(plain(f"n = 1 pair; words of the second input that have a partner in the first · {inputs.name}"))
+    st.caption(plain(f"n = 1 pair; only words of the second input with an aligned word in the first · {inputs.name}"))
 
 
 def _say(inputs: TwoInputs, difference: Any) -> None:
@@ -118,7 +119,7 @@ def _say(inputs: TwoInputs, difference: Any) -> None:
     decode = inputs.checkpoint.tokenizer.decode
     choice_names = [names[k] if names is not None else decode([k]).strip() for k in difference.choices]
     about = (
-        f"the logit of {choice_names[0]} less that of {choice_names[1]}" if len(set(choice_names)) > 1 else "the score"
+        f"the logit of {choice_names[0]} minus that of {choice_names[1]}" if len(set(choice_names)) > 1 else "the score"
     )
     st.markdown(
         f"Compared by {plain(about)}: {difference.first:.2f} on the first input, {difference.second:.2f} on the second."
@@ -154,17 +155,18 @@ def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozens
         "Cut",
         [*kinds, CHOSEN],
         key="edges",
-        format_func=lambda cut: capture.knockout.EDGES.get(cut, "from words to words"),
+        format_func=lambda cut: capture.knockout.EDGES.get(cut, "from chosen words to chosen words"),
     )
     layers = st.multiselect(
-        "In layers (none: all)", [str(k + 1) for k in range(checkpoint.layers)], key="layers", bind="query-params"
+        "In layers (empty: all)", [str(k + 1) for k in range(checkpoint.layers)], key="layers", bind="query-params"
     )
     renormalised = st.checkbox(
-        "The other keys take the weight",
+        "Redistribute the weight to the other keys",
         value=True,
         key="renormalised",
         bind="query-params",
-        help="Scores are set to minus infinity before the softmax; otherwise weights are set to 0 after it.",
+        help="On: the scores of cut edges are set to minus infinity before the softmax, so each row still sums to 1. "
+        "Off: their weights are set to 0 after the softmax.",
     )
     cut_layers = frozenset(int(layer) - 1 for layer in layers) or frozenset(range(checkpoint.layers))
     if kind != CHOSEN:
@@ -174,7 +176,10 @@ def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozens
     ends = (("From", "queries"), ("To", "keys"))
     sides = [st.multiselect(label, names, key=key, bind="query-params") for label, key in ends]
     if not all(sides):
-        raise InputError("Choose the words that may not look, and the words they may not look at.")
+        raise InputError(
+            "Choose at least one word on each side: the words that attend (queries) and the words to "
+            "which they must not attend (keys)."
+        )
     places = [[p for name in side for p in words[names.index(name)].positions] for side in sides]
     return capture.knockout.between(*places), cut_layers, renormalised
 
@@ -205,8 +210,7 @@ VIEWS = {
 def show(tools: DeltaGenerator) -> None:
     """The view."""
     st.caption(
-        "Change the input and see what the model makes of it; put what heads, blocks or layers gave on one input "
-        "into the "
-        "other; or cut edges of attention."
+        "Three kinds of interventions: change the input and compare predictions; patch outputs of heads, sublayers "
+        "or layers from one input into another; or cut attention between words."
     )
     VIEWS[url.pick_mode(list(VIEWS))]()

@@ -42,7 +42,7 @@ def show_sentence(result: StoredRun) -> None:
     """Choose a sentence of the test part; click a word."""
     trees = result.among(DrawnTree)
     if not trees:
-        st.info("No sentence of this run is short enough to draw.", icon=":material/info:")
+        st.info("All sentences of this result are too long to draw.", icon=":material/info:")
         return
     sentences = {str(number): " ".join(tree.words) for number, tree in enumerate(trees, 1)}
     number = url.pick(st.selectbox, "Sentence", sentences, key="sentence")
@@ -115,8 +115,8 @@ def show_syntax(result: StoredRun) -> None:
 
 VALUES = {
     "value": "accuracy",
-    "selectivity": "selectivity (less its control task)",
-    "gain": "gain over random weights",
+    "selectivity": "selectivity (accuracy minus control task)",
+    "gain": "gain (accuracy minus random weights)",
 }
 
 
@@ -158,8 +158,9 @@ def show_layers(result: StoredRun) -> None:
     picture = layer_picture(probe_layers, value, VALUES[value])
     st.altair_chart(picture, width="content")
     st.caption(
-        "“Rules part”: learnt where a linear and a hierarchical rule agree, tested where the linear one is wrong; "
-        "0 is the linear rule, 1 the hierarchical one. Point at a cell for its interval, control task and baselines."
+        "“Rules part”: the probe is trained on sentences on which a linear and a hierarchical rule agree, and tested "
+        "on sentences on which the linear rule is wrong. 0 means that it learned the linear rule, 1 the hierarchical "
+        "rule. Hover over a cell to see its CI, control task and baselines."
     )
     weights = result.among(MixingWeight)
     centres, mixed = ([weight for weight in weights if weight.kind == kind] for kind in ("centre", "mixing"))
@@ -176,7 +177,7 @@ def show_layers(result: StoredRun) -> None:
         )
         st.markdown("Centre of gravity, in layers: " + "; ".join(centre_texts) + ".")
     counts = [layer.n for layer in probed]
-    say(f"{caption_of(result)} · n from {min(counts)} to {max(counts)} words a property; intervals over sentences")
+    say(f"{caption_of(result)} · n = {min(counts)} to {max(counts)} words per property; 95 % CIs over sentences")
     show_files(table_of(result, "probe", "mixing", "centre"), [picture], "layers")
 
 
@@ -187,12 +188,12 @@ def show_representation(result: StoredRun) -> None:
     first = line_with_band(
         pd.DataFrame(alike),
         Axes(x="layer", y="value", low="low", high="high", colour="similarity", y_title="mean cosine"),
-        title="How alike token vectors are",
+        title="Mean cosine similarity of token vectors, by layer",
     )
     spread = line_with_band(
         pd.DataFrame([layer for layer in layers if "entropy" in layer.similarity]),
-        Axes(x="layer", y="value", low="low", high="high", y_title="share of a uniform row's entropy"),
-        title="How spread out attention is",
+        Axes(x="layer", y="value", low="low", high="high", y_title="entropy, relative to uniform attention"),
+        title="Mean entropy of attention, by layer",
         domain=(0, 1),
     )
     left, right = st.columns(2)
@@ -201,7 +202,8 @@ def show_representation(result: StoredRun) -> None:
     random = [layer.value for layer in alike if layer.similarity == "random pairs"]
     st.markdown(
         f"Tokens of different inputs have a mean cosine of **{random[0]:.2f}** in the embeddings and "
-        f"**{random[-1]:.2f}** in the last layer: the nearer to 1, the narrower the cone in which all vectors lie."
+        f"**{random[-1]:.2f}** in the last layer. A value near 1 means that all vectors point in nearly the same "
+        f"direction."
     )
     say(f"{caption_of(result)} · n = {max(layer.n for layer in layers)} inputs; intervals over inputs")
     show_files(table_of(result, "layer"), [first, spread], "representation")
@@ -217,10 +219,10 @@ def show_transfer(result: StoredRun) -> None:
             [score for score in task_scores if score.kind == kind] for kind in ("classifier", "frozen")
         )
         axes = Axes(x="layer", y="value", low="low", high="high", colour="reading", y_title=baseline.metric)
-        shown = [(classifiers, axes, f"{task}: a classifier on each layer, nothing below learns")]
+        shown = [(classifiers, axes, f"{task}: score of a classifier on each layer, with frozen weights")]
         if frozen:
-            axes = replace(axes, x="frozen", x_title="first layers frozen", colour=None)
-            shown.append((frozen, axes, f"{task}: fine-tuned above frozen layers"))
+            axes = replace(axes, x="frozen", x_title="number of frozen layers", colour=None)
+            shown.append((frozen, axes, f"{task}: score after fine-tuning only the layers above the frozen ones"))
         for column, (series, drawn, title) in zip(st.columns(2), shown, strict=False):
             chart = line_with_band(pd.DataFrame(series), drawn, title=title, rule=baseline.value)
             column.altair_chart(chart)
@@ -235,9 +237,9 @@ def show_transfer(result: StoredRun) -> None:
 
 def _gain(best: BestLayer) -> str:
     return (
-        f"{best.reading.capitalize()}: layer {best.layer} of {best.layers} is best on one half of the rows; on the "
-        f"other it scores {100 * float(best.value or 0):+.1f} points ({100 * float(best.low or 0):+.1f} to "
-        f"{100 * float(best.high or 0):+.1f}) more than the last layer."
+        f"{best.reading.capitalize()}: layer {best.layer} of {best.layers} is best on one half of the examples. On "
+        f"the other half, its score differs from that of the last layer by {100 * float(best.value or 0):+.1f} points "
+        f"(95 % CI {100 * float(best.low or 0):+.1f} to {100 * float(best.high or 0):+.1f})."
     )
 
 
@@ -259,7 +261,7 @@ def show(tools: DeltaGenerator) -> None:
         if result is not None:
             draw(result)
             st.caption(
-                "A probe is a small classifier that reads one property from what a model computes. A high accuracy "
-                "means that the property can be read, not that the model uses it."
+                "A probe is a small classifier that predicts one property from the outputs of a layer. A high "
+                "accuracy shows that the outputs encode the property, not that the model uses it."
             )
     start_study(study, view=study)

@@ -23,7 +23,7 @@ def figures(project: projects.Project, advance: ProjectProgress) -> None:
     )
     complete.metric("Maps complete", f"{advance.by_labels[-1]:,}", f"of {sum(advance.by_labels):,}", delta_color="off",
                delta_arrow="off")  # fmt: skip
-    pace.metric("Labels an hour", f"{advance.hourly:,.0f}", f"{advance.waiting} places held", delta_color="off",
+    pace.metric("Labels an hour", f"{advance.hourly:,.0f}", f"{advance.waiting} slots reserved", delta_color="off",
                  delta_arrow="off")  # fmt: skip
     ends = (
         "complete"
@@ -32,12 +32,14 @@ def figures(project: projects.Project, advance: ProjectProgress) -> None:
         if advance.end
         else "nobody works"
     )
-    ending.metric("Expected end, UTC", ends, f"{advance.surplus} surplus labels", delta_color="off", delta_arrow="off")
+    ending.metric(
+        "Expected end, UTC", ends, f"{advance.surplus} extra annotations", delta_color="off", delta_arrow="off"
+    )
     st.progress(min(1.0, share))
     if 0 < len(advance.people) < project.rules["k"]:
         st.warning(
-            f"Each map is to be labelled by {int(project.rules['k'])} different people, and {len(advance.people)} have "
-            "come so far: the project cannot be completed by them alone.",
+            f"Each map needs labels by {int(project.rules['k'])} different people. Number of people "
+            f"who have labelled so far: {len(advance.people)}. The project cannot be completed without more people.",
             icon=":material/group_add:",
         )
 
@@ -59,7 +61,7 @@ def pictures(advance: ProjectProgress) -> None:
     with right:
         curve = advance.curve.dropna()
         if curve.empty:
-            st.caption("Agreement is shown once maps have two labels.")
+            st.caption("Agreement can be shown once some maps have two labels.")
             return
         scale = alt.Scale(domain=[min(0.0, float(curve["alpha"].min())), 1.0])
         st.altair_chart(
@@ -86,7 +88,7 @@ def show_progress(db, project: projects.Project) -> None:
         st.caption(
             plain(
                 f"{project.title} · {project.state} · class set {project.class_set} · {moment:%d %B %Y %H:%M} UTC · "
-                "the end is reckoned by the pace of the last hour, or of the hours in which anybody labelled"
+                f"the expected end assumes the pace of the last hour, or the average pace of all hours with labels"
             )
         )
 
@@ -96,7 +98,7 @@ def show(tools: DeltaGenerator) -> None:
     db = resources.database()
     open_ = {project.project: project for project in projects.projects(db) if project.state != "archived"}
     if not open_:
-        st.info("There is no project yet: make one on the Projects page.", icon=":material/groups:")
+        st.info("There is no project yet. Create one on the Projects page.", icon=":material/groups:")
         links.link("projects")
         show_bundled_work()
         return

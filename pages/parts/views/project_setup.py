@@ -71,9 +71,9 @@ def one_project(db, project, by: str) -> None:
 DONE = {
     "pause": "paused the project",
     "open": "opened the project again",
-    "close": "closed the project: its labels count as they were then",
+    "close": "closed the project; later changes of labels do not count",
     "archive": "archived the project",
-    "admit": "let {person} go on",
+    "admit": "resumed {person}",
     "exclude": "paused {person}",
     "order": "ordered the maps by the classifier",
     "decide": "decided that map {map_id} is {class}",
@@ -91,7 +91,7 @@ def show_log(db, project) -> None:
         if rows:
             show_table(pd.DataFrame(rows))
         else:
-            st.caption("Nobody has changed this project or decided on one of its maps yet.")
+            st.caption("This project has not been changed yet, and no decisions have been made on its maps.")
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -110,8 +110,8 @@ def show(tools: DeltaGenerator) -> None:
         upkeep.erase_person(db, by)
     if not all_projects:
         st.info(
-            "There is no project yet. In a project, every map is labelled by the same number of people. Create one "
-            "above from maps that were drawn on the Label page.",
+            "There is no project yet. In a project, every map is labelled by the same number of people. Draw maps on "
+            "Annotate > Label, and then create a project with them above.",
             icon=":material/groups:",
         )
         show_bundled_work()
@@ -122,7 +122,7 @@ def show(tools: DeltaGenerator) -> None:
     one_project(db, titles[chosen], by)
     st.caption(
         plain(
-            f"{counted(len(all_projects), 'projects')} · {date.today():%d %B %Y} · labels of a "
-            "project count in it alone (docs/how-to/labelling-team.md)"
+            f"{counted(len(all_projects), 'projects')} · {date.today():%d %B %Y} · a label counts only in the "
+            f"project in which it was given (docs/how-to/labelling-team.md)"
         )
     )

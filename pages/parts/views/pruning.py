@@ -16,7 +16,7 @@ ORDERS = {
     "importance": "importance, once",
     "recomputed": "importance, recomputed at every step",
     "sweep": "effect of zeroing it",
-    "random": "random (the control)",
+    "random": "random order (baseline)",
 }
 VIEWS = {"Importance": show_importance, "Curve": show_curves}
 
@@ -33,7 +33,10 @@ def start() -> None:
         default=["importance", "sweep", "random"],
     )
     weigh = middle.button(
-        "Measure importance", width="stretch", disabled=shared is None, help="One backward pass over the rows"
+        "Measure importance",
+        width="stretch",
+        disabled=shared is None,
+        help="Computes the importance of each head from one backward pass over the examples.",
     )
     prune = right.button("Draw the curve", type="primary", width="stretch", disabled=shared is None or not orders)
     if shared:

@@ -68,8 +68,8 @@ def _start_trees() -> None:
         "Universal Dependencies folder",
         key="treebank",
         bind="query-params",
-        placeholder="UD_English-EWT; empty for the bundled treebank",
-        help="A folder with one *-dev.conllu file and one *-test.conllu file.",
+        placeholder="for example UD_English-EWT; leave empty for the bundled treebank",
+        help="A folder with one *-dev.conllu file and one *-test.conllu file. Leave empty to use the bundled treebank.",
     )
     options = {"checkpoint": name, "treebank": folder or None}
     job_progress.offer_start(
@@ -85,7 +85,8 @@ def _start_trees() -> None:
 def show_trees() -> None:
     """Accuracy on gold trees: heads chosen on dev, reported on test (Clark et al., Table 1)."""
     show_study(
-        "dependencies", _draw_trees, _start_trees, empty="No accuracy on gold trees is stored yet. Name a treebank.",
+        "dependencies", _draw_trees, _start_trees, empty="No accuracy on gold trees is stored yet. Enter the folder "
+                                                         "of a treebank below and run the study.",
         key="trees_run", icon=":material/account_tree:",
     )  # fmt: skip
 
@@ -112,9 +113,10 @@ def _draw_trees(stored: StoredRun) -> None:
         for note in attending.notes(dependency_scores):
             st.caption(plain(note))
         st.caption(
-            "Head, direction and fixed distance are chosen on dev and reported on test; the file has both directions. "
-            "Value: accuracy, with a 95 % CI over sentences. q tests whether the head attends along the relation more "
-            "than distance and part of speech explain. Forward: the dependent attends to its governor."
+            "For each relation, the best head, direction and fixed distance are selected on dev and evaluated on "
+            "test. The value is the accuracy, with a 95 % CI over sentences. q tests whether the head attends along "
+            "the relation more than distance and part of speech predict. Forward means that the dependent attends to "
+            "its syntactic head. The downloaded file has both directions."
         )
         show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), [figure], "dependencies")
 
@@ -143,7 +145,8 @@ def show(tools: DeltaGenerator) -> None:
             "Relations to measure",
             {key: relation.label for key, relation in RELATIONS.items()},
             key="relations",
-            help="You can type dep:amod for any dependency label. The link goes from the dependent to its governor.",
+            help="Choose relations from the list, or type dep: and any dependency label, such as dep:amod (from the "
+            "dependent to its syntactic head).",
         )
         return {"relations": relations}
 
@@ -163,8 +166,8 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
     along = [score for score in measured.scores if score.feature == relation]
     ways = [way for way in WAYS if way in {score.statistic for score in along}]
     way_labels = {
-        "forward": f"{ends.source} attends to {ends.target}" if ends else "dependent attends to governor",
-        "backward": f"{ends.target} attends to {ends.source}" if ends else "governor attends to dependent",
+        "forward": f"{ends.source} attends to {ends.target}" if ends else "dependent attends to syntactic head",
+        "backward": f"{ends.target} attends to {ends.source}" if ends else "syntactic head attends to dependent",
     }
     way = url.pick(row.selectbox, "Direction", ways, key="way", width=270, format_func=way_labels.__getitem__)
     scores = attending.pick_place(row, [score for score in along if score.statistic == way])
@@ -194,7 +197,8 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
         say_shared([score for score in along if score.statistic == way])
         st.caption(
             "Excess: the weight minus the weight at the same distance elsewhere in the input, per token. A head is "
-            "significant if this excess is, and if query, key (such as any noun) and distance do not explain it. The "
+            "significant if its excess is significant and is not explained by the query, the key (such as any noun) "
+            "or the distance. The "
             f"test needs at least {FEWEST} inputs."
         )
         for note in measured.notes:

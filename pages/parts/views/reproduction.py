@@ -58,10 +58,10 @@ def summary(records: Records, about: About) -> None:
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
     compared = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
     failed = [{"title": step.title, "error": step.error} for step in records.steps if step.error]
-    st.caption(plain(f"Printed numbers compared with ours: {compared} · {len(records.steps)} steps · {about.day}"))
+    st.caption(plain(f"Published numbers compared with ours: {compared} · {len(records.steps)} steps · {about.day}"))
     st.code(command_of(about.options), language=None, wrap_lines=True)
     if failed:
-        with st.expander(f"{counted(len(failed), 'steps')} left nothing"):
+        with st.expander(f"{counted(len(failed), 'steps')} gave no result"):
             show_table(pd.DataFrame(failed))
 
 
@@ -146,7 +146,7 @@ def downloads(records: Records, about: About) -> None:
 def claims_table(records: Records) -> None:
     """A line a claim, a column a checkpoint; each sentence leads to its figure on this page."""
     checkpoints = list(dict.fromkeys(claimed.checkpoint for claimed in records.claims))
-    st.header("What the sources say, and whether it holds here", anchor="claims")
+    st.header("Claims of the papers, and whether they hold here", anchor="claims")
     heads = ["claim", "source", *(plain(short(name)) for name in checkpoints)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for claims in records.by_claim().values():
@@ -162,7 +162,7 @@ def claims_table(records: Records) -> None:
         frame = pd.DataFrame([asdict(claimed) | {"numbers": numbers_of(claimed)} for claimed in records.claims])
         wide = {
             "numbers": st.column_config.TextColumn(width="large"),
-            "needed": st.column_config.NumberColumn("rows that would decide it"),
+            "needed": st.column_config.NumberColumn("examples needed to decide"),
         }
         show_table(frame[names] if len(frame) else frame, column_config=wide)
 
@@ -174,7 +174,7 @@ def _cell(claims: Sequence[ClaimRecord]) -> str:
         if outcome_claims:
             tasks = ", ".join(task_name(claimed.task) for claimed in outcome_claims if claimed.task)
             parts.append(f":{colour}[{outcome}]" + (f" {plain(tasks)}" if tasks else ""))
-    return " · ".join(parts) or ":gray[not about it]"
+    return " · ".join(parts) or ":gray[does not apply]"
 
 
 def exhibits(records: Records) -> None:
@@ -202,7 +202,7 @@ def _exhibit(exhibit: Exhibit, records: Records) -> None:
     if measured:
         show_table(_table(measured))
     if printed:
-        with st.expander(f"{len(printed)} printed numbers without ours"):
+        with st.expander(f"{len(printed)} published numbers that were not measured here"):
             show_table(_table(printed))
     if exhibit.errors:
         st.markdown("Known errors of the sources:\n" + "\n".join(f"- {plain(error)}" for error in exhibit.errors))
@@ -217,9 +217,9 @@ def _table(values: Sequence[ValueRecord]) -> pd.DataFrame:
 
 
 NO_REPORT = (
-    "No report has been made yet: choose checkpoints above and press Make the report, or run "
+    "No report is stored yet. Choose checkpoints above and press Make the report, or run "
     f"`{command_line('reproduce', 'atlas-encoder', 'atlas-decoder')}` in a terminal. "
-    "With the sizes above it takes a quarter of an hour on two cores."
+    "With the default sizes, this takes about 15 minutes on two CPU cores."
 )
 
 
@@ -234,12 +234,13 @@ def chosen_options() -> dict[str, Any] | None:
     data_folder = right.text_input(
         "Data",
         str(glue or ""),
-        placeholder="a folder; empty for the bundled samples",
+        placeholder="a folder; leave empty for the bundled samples",
         key="data",
         bind="query-params",
-        help="GLUE's task folders, the papers' sentence lists and a treebank, in it or in folders inside it.",
+        help="A folder that contains the GLUE tasks, the sentence lists of the papers and a treebank, directly or in "
+        "subfolders.",
     )
-    with st.expander("Tasks, parts and sizes"):
+    with st.expander("Tasks, parts of the report and sample sizes"):
         task_column, part_column = st.columns(2)
         tasks = url.pick_many(
             task_column.multiselect,
@@ -252,16 +253,17 @@ def chosen_options() -> dict[str, Any] | None:
         parts = url.pick_many(part_column.multiselect, "Parts", PART_STEPS, key="parts", placeholder="all")
         places = st.columns(5)
         numbers = {
-            "limit": places[0].number_input("Rows of maps", 8, 100_000, DEFAULTS.limit, key="limit",
+            "limit": places[0].number_input("Examples for maps", 8, 100_000, DEFAULTS.limit, key="limit",
                                             bind="query-params"),
-            "sweep_limit": places[1].number_input("Rows of sweeps", 8, 100_000, DEFAULTS.sweep_limit, key="sweep_limit",
+            "sweep_limit": places[1].number_input("Examples for "
+                                                  "ablations", 8, 100_000, DEFAULTS.sweep_limit, key="sweep_limit",
                                                   bind="query-params"),
             "train_limit": places[2].number_input("Train rows", 8, None, DEFAULTS.train_limit, key="train_limit",
                                                   bind="query-params"),
             "seeds": places[3].number_input("Seeds", 1, 20, DEFAULTS.seeds, key="seeds", bind="query-params"),
             "folds": places[4].number_input("Folds", 0, 20, DEFAULTS.folds, key="folds", bind="query-params",
-                                            help="Parts of RTE's and MRPC's train rows: single heads are tested on "
-                                            "all of them, each by a model of the other parts. 0: dev rows only."),
+                                            help="Tests heads on all train examples of RTE and MRPC by cross-fitting "
+                                                 "with this number of parts. 0 tests on dev examples only."),
         }  # fmt: skip
     if not checkpoints:
         return None
@@ -273,7 +275,7 @@ def start() -> None:
     options = chosen_options()
     with st.container(horizontal=True):
         begins = st.button("Make the report", type="primary", disabled=options is None)
-        asks = st.button("How long will it take?", disabled=options is None)
+        asks = st.button("Estimate the time", disabled=options is None)
     if options is None or not (begins or asks):
         return
     with clear_errors():
@@ -294,9 +296,9 @@ def time_of(db: Database, steps: Sequence[ReportStep]) -> str:
     """How long these steps take together, by the rate of the most similar earlier run of each."""
     estimates = [estimate_duration(db, step.study, step.asked) for step in steps]
     timed = [time.seconds for time in estimates if time is not None]
-    new = f"; {len(estimates) - len(timed)} more were never timed" if len(timed) < len(estimates) else ""
+    new = f"; {len(estimates) - len(timed)} more have no time estimate" if len(timed) < len(estimates) else ""
     work = f"about {job_progress.duration(max(sum(timed), 1))} of work for {len(timed)} of them{new}"
-    return f"{len(steps)} steps: {work}. What was done before is not run again."
+    return f"{len(steps)} steps: {work}. Steps with stored results are not run again."
 
 
 @st.fragment(run_every=1.0)
@@ -352,5 +354,5 @@ def show(tools: DeltaGenerator) -> None:
     with clear_errors():
         results(mode)
     if now is None or now.over:
-        with drawer("Make a report of your own", report.STUDY_NAME):
+        with drawer("Create a report for your checkpoints", report.STUDY_NAME):
             start()

@@ -23,12 +23,14 @@ SHARED = {
     "no seed in common": "none",
     "same run, other rows": "itself",
 }
-SIDE = Count("side", "Seeds of each", 3, 10, 3, "3 of each kind make 9 runs, a Latin square.")
+SIDE = Count(
+    "side", "Seeds of each kind", 3, 10, 3, "With 3 seeds of each of the three kinds, 9 runs are made (a Latin square)."
+)
 
 
 def show(tools: DeltaGenerator) -> None:
     """Start a square of runs; see what is running; look at results."""
-    with drawer("Take another task's seeds apart", "seeds"):
+    with drawer("Run on another task", "seeds"):
         start_training("seeds", SIDE, limit="train_rows", verb="Run", title="Seed variance:")
     job_progress.show_jobs("seeds")
     with clear_errors():
@@ -37,7 +39,7 @@ def show(tools: DeltaGenerator) -> None:
 
 def _results() -> None:
     with shown_result(
-        "seeds", "No seeds have been taken apart yet: choose a checkpoint and a task, and press Run.", "seeds"
+        "seeds", "No result is stored yet. Choose a checkpoint and a task, and press Run.", "seeds"
     ) as stored:
         if stored is None:
             return
@@ -52,15 +54,16 @@ def _results() -> None:
             _spread(spread)
         stable = [head for head in StableHead.among(rows) if head.runs == head.n]
         st.markdown(
-            f"Among the most important heads in every run: **{plain(', '.join(h.name for h in stable) or 'none')}**."
+            f"Heads that are among the most important ones in every run: "
+            f"**{plain(', '.join(h.name for h in stable) or 'none')}**."
         )
         with st.expander("Runs and heads"):
             show_table(pd.DataFrame(map(asdict, runs)))
             show_table(pd.DataFrame(map(asdict, StableHead.among(rows))))
         st.caption(
             plain(
-                f"A Latin square: every pair of two kinds of seeds meets once · importance as in Michel et al. 2019 · "
-                f"intervals of shared heads: jackknife over runs, 95% · {stored.checkpoint} · {stored.date}"
+                f"Latin square design: each pair of seeds of two kinds occurs in one run · importance as in Michel "
+                f"et al. 2019 · 95 % CIs of shared heads: jackknife over runs · {stored.checkpoint} · {stored.date}"
             )
         )
 
@@ -72,7 +75,7 @@ def _spread(spread: SeedSpread) -> None:
     constant = f" {spread.constant} runs predict one label for all rows." if spread.constant else ""
     if spread.deviation is None:
         st.markdown(
-            f"{plain(spread.metric)} {plain(spread.ends)}, so there is no standard deviation over runs.{constant}"
+            f"{plain(spread.metric)} {plain(spread.ends)}, so the standard deviation over runs is undefined.{constant}"
         )
         return
     st.markdown(
@@ -85,7 +88,9 @@ def _sources(sources: list[SeedSource]) -> None:
     """Each seed's share of the spread; what a seed without effect would have is the dashed line."""
     estimated = [source for source in sources if source.share is not None]
     if not estimated:
-        st.info("All runs score alike, or in some the score is undefined: there is no spread to take apart.")
+        st.info(
+            "All runs have the same score, or the score of some runs is undefined, so there is no variance to explain."
+        )
         return
     bars = [
         {
@@ -96,15 +101,17 @@ def _sources(sources: list[SeedSource]) -> None:
         }
         for source in estimated
     ]
-    axes = Axes(x="seed", y="share", y_title="% of the spread")
-    title = f"Where the spread of {estimated[0].metric} comes from; dashed: by chance"
+    axes = Axes(x="seed", y="share", y_title="% of the variance")
+    title = f"Share of the variance of {estimated[0].metric} by kind of seed (dashed: expected by chance)"
     tooltip = ("p corrected", "points")
     rule = 100 * estimated[0].by_chance
     st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=tooltip))
     p_values = "; ".join(
         f"{plain(bar['seed'])} p {bar['p corrected']:.2f}" for bar in bars if bar["p corrected"] is not None
     )
-    st.caption(f"F test, corrected over the three: {p_values}. Nine runs show large effects only.")
+    st.caption(
+        f"F test for each kind of seed, corrected for three tests: {p_values}. Nine runs can detect only large effects."
+    )
 
 
 def _overlaps(overlaps: list[HeadOverlap]) -> None:
@@ -127,10 +134,14 @@ def _overlaps(overlaps: list[HeadOverlap]) -> None:
         y="shared",
         low="low",
         high="high",
-        x_title="the seed that two runs have in common",
-        y_title=f"of {top} most important heads",
+        x_title="common seed of the two runs",
+        y_title=f"common heads among the {top} most important",
     )
-    title = f"Heads that two runs share; dashed: by chance, {top * overlaps[0].by_chance:.1f}"
+    title = (
+        f"Important heads that two runs have in common (dashed: expected by chance, {top * overlaps[0].by_chance:.1f})"
+    )
     rule = top * overlaps[0].by_chance
     st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=("pairs",)))
-    st.caption("Itself: the same run, its heads weighed on one half of the rows and on the other.")
+    st.caption(
+        "“itself”: one run, with importance computed on two halves of the examples. “none”: runs without a common seed."
+    )

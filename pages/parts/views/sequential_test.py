@@ -56,12 +56,12 @@ def intervals(verdicts: Sequence[SequentialTestVerdict], margin: float) -> Layer
     tips = [alt.Tooltip(name) for name in ("name", "verdict", "examples", "low", "high")]
     base = alt.Chart(drawn).encode(x=x, color=colour, tooltip=tips)
     bars = base.mark_rule(strokeWidth=3).encode(
-        y=alt.Y("low:Q", title="change of the loss without the head"), y2="high:Q"
+        y=alt.Y("low:Q", title="change of the loss if the head is ablated"), y2="high:Q"
     )
     middles = base.mark_point(filled=True, size=20).encode(y="middle:Q")
     dashed = alt.Chart(pd.DataFrame({"margin": [-margin, margin]})).mark_rule(strokeDash=[4, 3], color="gray")
     dashed = dashed.encode(y="margin:Q")
-    title = "Change of the loss without each head (dashed: margin)"
+    title = "Change of the loss if each head is ablated (dashed: margin)"
     return alt.layer(dashed, bars, middles).properties(title=title, height=320)
 
 
@@ -93,7 +93,8 @@ def gradient_beside(verdicts: Sequence[SequentialTestVerdict], race: SequentialT
             y_title="measured change of the loss",
         ),
         tooltip=("name", "verdict"),
-        title=f"Gradient and measured change, first analysis (Spearman {correlation}, n = {len(verdicts)})",
+        title=f"Change estimated by the gradient and measured change, at the first analysis (Spearman {correlation}, "
+        f"n = {len(verdicts)})",
     )
 
 
@@ -128,7 +129,9 @@ def _start() -> None:
     unit_kind = url.pick(left.selectbox, "Tested", KINDS, key="race_what", format_func=WHAT.__getitem__)
     operator = url.pick(middle.selectbox, "Ablation method", SWEPT, key="race_operator")
     margin = right.number_input(
-        "Margin, in units of the loss", min_value=0.0, value=None, format="%.4f", placeholder="5 % of a constant",
+        "Margin, in units of the "
+        "loss", min_value=0.0, value=None, format=
+            "%.4f", placeholder="default: 5 % of the loss of a constant prediction",
         help=SAID["margin"].help, key="race_margin", bind="query-params",
     )  # fmt: skip
     heads = ""
@@ -179,9 +182,9 @@ def draw(stored: StoredRun) -> None:
         show_table(_table(verdicts))
         st.caption(
             plain(
-                f"Ablation method: {race.operator} · {stored.dtype} · seed {stored.seed}. The intervals hold jointly "
-                f"for all heads and interim analyses ({1 - race.alpha:.0%}). They are about the task, not only these "
-                "examples."
+                f"Ablation method: {race.operator} · {stored.dtype} · seed {stored.seed}. The confidence intervals "
+                f"hold jointly for all heads and interim analyses ({1 - race.alpha:.0%}). They apply to the whole "
+                f"task, not only to these examples."
             )
         )
 

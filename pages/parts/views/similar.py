@@ -29,8 +29,9 @@ from pages.parts.widgets import pickers
 
 CELL = 12  # pixels
 MEANING = (
-    "Found without labels: each head's maps brought to one size and averaged, then joined by Ward's linkage of the "
-    "patterns' square roots. Silhouette: how much nearer its own group a head is than the next, -1 to 1."
+    "Groups are found without labels: the maps of each head are resized and averaged, and the mean patterns are "
+    "clustered by Ward's linkage (of their square roots). The silhouette, from -1 to 1, shows how much closer a head "
+    "is to its own group than to the next one."
 )
 CLAIM = "Bian et al. 2021 claim that which heads are redundant is “phase-independent and task-agnostic”."
 
@@ -39,8 +40,8 @@ def show_groups() -> None:
     """The newest stored groups of a checkpoint, and how far its redundancy is kept."""
     with shown_result(
         "redundancy",
-        "No heads have been grouped yet: choose “nearest heads and groups by mean pattern” under Measure "
-        "more of this checkpoint on Overview.",
+        "No groups of heads are stored yet. On Heads > Overview, choose “nearest heads and groups by mean pattern” "
+        "under Measure more of this checkpoint.",
         "run_redundancy",
         icon=":material/database:",
     ) as stored:
@@ -74,9 +75,9 @@ def comparison_sentence(comparison: LikenessKept) -> str:
     )
     numbers = f"r = {r:.2f} [{low:.2f}, {high:.2f}], p = {p:.3g}, {comparison.n} heads"
     if low > 0.5 and p < 0.05:
-        verdict = "the same heads are alike in both"
+        verdict = "the same heads are similar in both"
     else:
-        verdict = "related" if low > 0 and p < 0.05 else "not shown to be the same"
+        verdict = "related" if low > 0 and p < 0.05 else "no significant agreement"
     return f"{first} and {second}: {numbers}: {verdict}."
 
 
@@ -91,7 +92,7 @@ def _figures(groups: Sequence[HeadGroup], heads: Sequence[AlikeHead]) -> list[Sm
     return figures
 
 
-COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern class"}
+COLOURS = {"kind": "main behaviour", "layer": "layer", "class": "pattern class"}
 
 
 def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
@@ -121,7 +122,10 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
         if colour == "class":
             classes, names = pattern_classes(checkpoint)
             if not classes:
-                st.info(f"No pattern classes of {plain(checkpoint)} are stored: compute its class shares first.")
+                st.info(
+                    f"No pattern classes of {plain(checkpoint)} are stored yet. Compute them on Statistics > "
+                    f"Pattern shares first."
+                )
                 links.link("statistics/shares")
                 continue
             task_scores = [score for score in task_scores if score.name in classes]
@@ -154,10 +158,10 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
         first = task_scores[0]
         count = first.queries or first.n  # earlier results say no queries, and mean them by n
         shown.caption(
-            f"Jensen-Shannon distance, mean over {count} rows of maps (Clark et al. give the sum; the mean times "
-            f"{count} is theirs) · metric scaling, stress {first.stress:.2f} (0 keeps every distance, above "
-            "0.2 only roughly) · kinds: over half on the previous or next token, over 0.6 on separators or the first "
-            "position, broad: normalised entropy over 0.85"
+            f"Jensen-Shannon distance, mean over {count} rows of maps (Clark et al. report the sum over rows) · "
+            f"positions by metric scaling, stress {first.stress:.2f} (0: exact distances, above 0.2: rough) · "
+            "kinds of heads: more than half of the weight on the previous or next token; more than 0.6 on separators "
+            "or the first position; broad: normalised entropy above 0.85"
         )
     return drawn
 
@@ -183,7 +187,7 @@ def show(tools: DeltaGenerator) -> None:
                     _answer(measured, place_scores, top)
                     picture_of_heads(measured, place_scores)
                 else:
-                    st.info("Similarity needs at least two heads; this checkpoint has one.")
+                    st.info("This checkpoint has only one head, so heads cannot be compared.")
 
 
 def _answer(measured: attending.ShownScores[PlaceScore], scores: Sequence[PlaceScore], top: DeltaGenerator) -> None:

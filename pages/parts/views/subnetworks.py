@@ -30,9 +30,13 @@ def offer_better_model(result: StoredRun) -> None:
     full = next((network for network in networks if network.name == "full" or network.share == 0), None)
     if full is None or full.constant is None or (full.low is not None and full.low > full.constant):
         return
-    st.markdown("Pruning cannot lower such a score. Run the study with settings with which the model learns the task.")
-    st.button("Run on a model above chance", icon=":material/play_arrow:", type="primary", key="run_learning",
-              help="Mean pooling, six epochs, all train examples.", on_click=_run_learning, args=(result,))  # fmt: skip
+    st.markdown(
+        "Pruning cannot lower a score at chance level. Run the study with settings with which the model "
+        "learns the task."
+    )
+    st.button("Run with better settings", icon=":material/play_arrow:", type="primary", key="run_learning",
+              help="Fine-tunes with mean pooling, six epochs and all train examples before "
+                   "pruning.", on_click=_run_learning, args=(result,))  # fmt: skip
 
 
 def _run_learning(result: StoredRun) -> None:
@@ -46,7 +50,7 @@ def show_curves(result: StoredRun) -> None:
     """The score against the share of weights that are gone."""
     steps = [network for network in result.among(Subnetwork) if network.kind == "curve"]
     if not steps:
-        st.info("This result has no weights that were pruned by magnitude.", icon=":material/info:")
+        st.info("This result does not include magnitude pruning.", icon=":material/info:")
         return
     curves: dict[str, list[Subnetwork]] = {}
     for step in steps:
@@ -60,7 +64,7 @@ def show_curves(result: StoredRun) -> None:
     chart = line_with_band(
         pd.DataFrame(lines),
         replace(axes, y_title=steps[0].metric),
-        title="Score by share of pruned weights (dashed: constant)",
+        title="Score by share of pruned weights (dashed: constant prediction)",
         rule=steps[0].constant,
     )
     st.altair_chart(chart)
@@ -100,12 +104,12 @@ def show_networks(result: StoredRun) -> None:
     subnetworks = result.among(Subnetwork)
     networks = [network for network in subnetworks if network.kind == "subnetwork"]
     if not networks:
-        st.info("This result has no subnetworks.", icon=":material/info:")
+        st.info("This result does not include good, bad and random subnetworks.", icon=":material/info:")
         return
     bars = values_with_intervals(
         pd.DataFrame(networks),
         Axes(x="name", y="value", low="low", high="high", x_title="", y_title=str(networks[0].metric)),
-        title="Score after retraining (dashed: constant)",
+        title="Score after retraining (dashed: constant prediction)",
         rule=networks[0].constant,
         tooltip=["share"],
     )
@@ -135,7 +139,7 @@ def _classes(classes: Sequence[SurvivorClass]) -> None:
             pd.DataFrame(classes),
             replace(axes, y_title="share in survivors minus share in other heads"),
             rule=0.0,
-            title="Patterns of surviving heads",
+            title="Pattern classes of surviving heads, compared with other heads",
         )
     )
     say(f"n = {max(pattern_class.n for pattern_class in classes)} inputs; classes by the bundled pattern classifier")

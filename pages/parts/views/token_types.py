@@ -105,8 +105,8 @@ def sentence(scores: Sequence[Score], what: str) -> str:
         value += f", compared with {most.baseline:.2f} for random tokens"
     if all(score.q is None for score in scores):
         return (
-            f"{most.name} attends most to {what}: {value}. Fewer than {FEWEST} inputs, or no random tokens to compare "
-            "with, are too few for a test."
+            f"{most.name} attends most to {what}: {value}. This was not tested, because there are fewer than "
+            f"{FEWEST} inputs or no random tokens to compare with."
         )
     return (
         f"{len(sure) or 'None'} of {len(scores)} heads attend significantly more to {what} than to random tokens. The "
@@ -131,7 +131,8 @@ def show(tools: DeltaGenerator) -> None:
     def options() -> dict[str, Any]:
         features = attending.pick_kinds(
             "Token types to measure", {key: feature.label for key, feature in FEATURES.items()}, key="features",
-            help="You can type tag:JJ, pos:ADJ or dep:amod for any Penn tag, part of speech or dependency label.",
+            help="Choose types from the list, or type a Penn tag (tag:JJ), a part of speech (pos:ADJ) or a "
+                 "dependency label (dep:amod).",
         )  # fmt: skip
         return {"features": features}
 
@@ -180,19 +181,21 @@ def _draw(measured: attending.ShownScores[Score], study: str, top: DeltaGenerato
             columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q"]
             attending.table(measured, scores, columns, by=value, key="heads")
             st.caption(
-                "Baseline: as many random tokens at the same positions. A head is significant if its attention is "
-                "higher than that, and higher than position (for subjects and objects: and part of speech) explains. "
-                f"The test needs at least {FEWEST} inputs."
+                "The baseline is the attention to the same number of random tokens at the same positions. A head is "
+                "significant if its attention exceeds this baseline, and also exceeds what position predicts (for "
+                "subjects and objects: position and part of speech). The test needs at least {FEWEST} inputs."
             )
             for note in measured.notes:
                 st.caption(plain(note))
             show_files(measured.frame, figures, "features")
         with token:
             classifying(measured)
-            st.caption("Encoders: the row of [CLS]. Decoders: the row of the last token (Kovaleva et al., Fig 7).")
+            st.caption(
+                "Attention from [CLS] in encoders and from the last token in decoders, as in Kovaleva et al., Fig 7."
+            )
         with layers:
             for special in printed_layers():
                 if special in names:
                     by_layer(measured, special)
             say_drift(measured)
-            st.caption("The lines of the paper are for bert-base-uncased on QQP, read from its Fig 6.")
+            st.caption("The lines of the paper were read from its Fig 6 and are for bert-base-uncased on QQP.")

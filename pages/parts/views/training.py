@@ -80,10 +80,12 @@ def start() -> None:
         list(PRESETS),
         key="preset",
         default=preset_for(str(checkpoint)),
-        help="The paper's, and for the small bundled checkpoints the one that suits them; every setting is below.",
+        help="Recipes with the settings of the paper, or settings that suit the small bundled checkpoints. Data and "
+        "settings shows every setting.",
     )
     seeds = middle.number_input("Seeds", 1, 20, 3, key="seeds", bind="query-params",
-                                help="Runs of each task and initialisation; 3 give a spread.")  # fmt: skip
+                                help="Number of runs per task and initialisation. Use at least 3 to see the "
+                                     "variation between runs.")  # fmt: skip
     st.caption(f"{preset}: {PRESET_NOTES[preset]}")
     with st.expander("Data and settings"):
         data_folder, changed = pick_data(), pick_settings(preset)
@@ -104,15 +106,17 @@ def start() -> None:
 def kept_best(options: FinetuneOptions) -> str:
     """Says so where each run kept its best epoch."""
     keeps_best = Recipe.of(options.preset, options.settings).keep == "best"
-    return " · the best epoch by these dev rows was kept, so scores are too high" if keeps_best else ""
+    return (
+        " · the epoch with the best score on these dev examples was used, so scores are too high" if keeps_best else ""
+    )
 
 
 def results() -> None:
     """Table 1 of a stored job, and its checkpoints."""
     with shown_result(
         "finetune",
-        "Nothing has been fine-tuned yet: choose tasks above and press Fine-tune. The bundled samples are small "
-        "enough for minutes on a laptop; their figures compare with nothing published.",
+        "No checkpoint has been fine-tuned yet. Choose tasks above and press Fine-tune. On the bundled samples this "
+        "takes minutes on a laptop, but the scores cannot be compared with published ones.",
         icon=":material/school:",
     ) as stored:
         if stored is None:
@@ -122,7 +126,9 @@ def results() -> None:
         table = table_one.table_one(scores, beside_printed=True).set_index("task").T  # a column a task, all in sight
         st.table(table if options.data else table.rename(columns=sampled))
         source = (
-            "the tasks' own files" if options.data else "bundled samples, whose figures compare with nothing published"
+            "original files of the tasks"
+            if options.data
+            else "bundled samples, whose scores cannot be compared with published ones"
         )
         st.caption(
             plain(
@@ -139,9 +145,9 @@ def results() -> None:
         show_table(runs_made.assign(task=[task_said(task, bundled=not options.data) for task in runs_made["task"]]))
         runs = [score for score in scores if score.kind == "run"]
         if not any(score.folder and Path(score.folder).expanduser().is_dir() for score in runs):
-            st.caption("These folders are not on this machine: Run again makes them anew.")
+            st.caption("The folders of these checkpoints are not on this machine. Press Run again to train them again.")
             return
-        st.caption("Every folder opens on all pages: it is in the list of checkpoints.")
+        st.caption("These checkpoints are in the list of checkpoints on every page.")
         first = next((score for score in runs if score.initialisation == "pretrained"), runs[0])
         if st.button("How did attention change?", icon=":material/compare:", key="compare_attention"):
             with clear_errors():

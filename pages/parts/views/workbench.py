@@ -48,8 +48,8 @@ def show_long(name: str, chosen: Input) -> None:
     )  # fmt: skip
     first = str(Head(blocks.attending[0] if blocks.attending else 0, 0))
     note = (
-        f"{len(blocks.tokens):,} tokens in blocks of {blocks.block}: each cell is the greatest weight from its queries "
-        "to its keys. Click a cell of the enlarged head to see its weights below, computed again."
+        f"The {len(blocks.tokens):,} tokens are shown in blocks of {blocks.block}. Each cell is the largest weight "
+        f"from its queries to its keys. Click a cell of the enlarged head to see its exact weights below."
     )
     opened = maps_grid.opened_view()
     view = maps_grid.show_grid([pane], caption=str(chosen)[:200], head=first, key="long", opened=opened, note=note)
@@ -95,7 +95,7 @@ def _window(name: str, chosen: Input, head: Head, tokens: tuple[str, ...], corne
             for side, first in zip(("Queries", "Keys"), corner, strict=True)
         ]
         side = st.select_slider(
-            "Tokens a side", [32, 64, 128, most], value=64, key="window_side", width=220, bind="query-params"
+            "Tokens per side", [32, 64, 128, most], value=64, key="window_side", width=220, bind="query-params"
         )
     queries, keys = ((start - 1, min(start - 1 + side, length)) for start in starts)
     weights = resources.window_shown(name, chosen.text, chosen.pair, head, queries, keys)
@@ -136,7 +136,11 @@ def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words:
             second = resources.shown(name, other_input.text, other_input.pair, words=words, part=shown.maps.part)
             return panes.beside(shown, second, panes.titles_of(chosen, other_input))
     if kind == inputs.EFFECTIVE:
-        why = "is between tokens: choose them" if words else "is of one sentence's own tokens, without a sink"
+        why = (
+            "is defined between tokens, so show tokens instead of words"
+            if words
+            else "is available only for self-attention without a sink"
+        )
         if words or shown.maps.key_tokens or shown.maps.part == "decoder":
             return panes.Compared([maps_grid.pane_of(shown, name)], f"Effective attention {why}.")
         return panes.with_effective(name, shown)
@@ -152,14 +156,14 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
     result = compared(name, chosen, shown, kind, words)
     if shown.encoding.cut:
         st.warning(
-            f"The input is longer than {len(shown.encoding)} tokens, the most that is shown for this checkpoint: the "
-            f"last {plain(shown.encoding.cut)} were cut. Shorten the text to see all of it.",
+            f"The input is longer than {len(shown.encoding)} tokens, the maximum for this checkpoint. The last "
+            f"{plain(shown.encoding.cut)} tokens were cut off. Shorten the text to see all of it.",
             icon=":material/content_cut:",
         )
     if shown.encoding.unknown > 0.5:
         st.warning(
-            f"{shown.encoding.unknown:.0%} of the tokens are unknown to this checkpoint's tokenizer: its maps say "
-            "little of this text.",
+            f"{shown.encoding.unknown:.0%} of the tokens are unknown to the tokenizer of this checkpoint, so its "
+            f"maps are not informative for this text.",
             icon=":material/help:",
         )
     telling, opened = telling_head(shown.scores, shown.maps.part), maps_grid.opened_view()
@@ -189,11 +193,13 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
             on_click="ignore",
             icon=":material/download:",
             key="html",
-            help="One file to send: hover, enlarge, lines; it needs no server and asks the network for nothing",
+            help="Saves all maps as one interactive HTML file that opens in any browser without a server.",
         )
         st.download_button(
             "Weights (NPZ)", lambda: weights_file(shown), file_name="maps.npz", on_click="ignore",
-            icon=":material/download:", key="npz", help="weights [layer, head, query, key] and tokens",
+            icon=
+                ":material/download:", key=
+                    "npz", help="Saves the weights (layer, head, query, key) and the tokens as a NumPy file.",
         )  # fmt: skip
         _offer_pin(result, source, shown, head if head != "none" else telling, view or opened)
     if head != "none":
@@ -229,7 +235,8 @@ def show(tools: DeltaGenerator) -> None:
         beside = inputs.pick_beside() if not view_context.beside else inputs.CHECKPOINT
         unit = url.pick(st.segmented_control, "Tokens", ["pieces", "words"], key="unit", required=True,
                           label_visibility="collapsed", format_func={"pieces": "tokens", "words": "words"}.get,
-                          help="Tokens are the words and parts of words that the model reads")  # fmt: skip
+                          help="Show tokens (the words and subwords that the model reads), or whole "
+                               "words.")  # fmt: skip
         part = inputs.pick_part(view_context.checkpoint)
         inputs.pick_row()
     if not chosen.text.strip():

@@ -41,9 +41,9 @@ def say_missing(checkpoint: str) -> bool:
     """Whether a checkpoint is not there, which is then said."""
     if missing := is_missing(checkpoint):
         command = config.how_to_install(checkpoint)
-        how = f" To have it: {command}, then start the app again." if command else ""
+        how = f" To install it, run {command} and restart the app." if command else ""
         name = Path(checkpoint).name
-        st.caption(plain(f"{name} is not on this machine, so nothing more can be computed of it here.{how}"))
+        st.caption(plain(f"The checkpoint {name} is not on this machine, so only stored results can be shown.{how}"))
     return missing
 
 

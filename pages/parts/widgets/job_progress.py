@@ -124,9 +124,15 @@ def say_time(study: str, options: Any) -> None:
 def time_said(time: duration_estimate.DurationEstimate | None) -> str:
     """An estimate in words: of what, how long, and by which measured rate."""
     if time is None:
-        return "No job like this has been timed yet: the first one shows its own rate while it runs."
-    rate_source = "here" if time.here else "for the results that ship"
-    took = f"about {duration(max(time.seconds, 1))} of work, at the rate measured {rate_source} on {time.made:%d %B %Y}"
+        return (
+            "The time cannot be estimated yet, because no similar job has run. The remaining time is shown while "
+            "the job runs."
+        )
+    rate_source = "here" if time.here else "for the bundled results"
+    took = (
+        f"about {duration(max(time.seconds, 1))} of computing time, based on the speed measured {rate_source} on "
+        f"{time.made:%d %B %Y}"
+    )
     counts = time.counts.removesuffix("s") if time.rows == 1 else time.counts
     return f"{time.rows:,} {counts}: {took}" if time.rows else took[:1].upper() + took[1:]
 
@@ -182,11 +188,12 @@ def _buttons(now: JobStatus) -> None:
         label = "Retry failed units" if now.failed else "Resume"
         st.button(label, key=f"resume_{now.job}", on_click=_act, args=(api.resume, now.job), width="stretch")
         if now.done:
-            st.button("Keep what is done", key=f"part_{now.job}", on_click=_act,
+            st.button("Stop and keep partial result", key=f"part_{now.job}", on_click=_act,
                       args=(duration_estimate.keep_partial, now.job),
-                      help="As a partial result with its own n", width="stretch")  # fmt: skip
+                      help="Stores the finished units as a partial result, with a smaller "
+                           "n.", width="stretch")  # fmt: skip
         st.button("Dismiss", key=f"dismiss_{now.job}", on_click=_act, args=(api.delete, now.job), width="stretch",
-                  help="The job goes; results that were kept stay")  # fmt: skip
+                  help="Deletes the job. Stored results of the job are kept.")  # fmt: skip
 
 
 def _failures(job: str) -> None:
@@ -199,7 +206,7 @@ def _workers(job: str) -> None:
     """Who did what, and what was tried again."""
     db = resources.database()
     workers = by_worker(db, job)
-    with st.expander(f"Who did what: {len(workers)} workers, {int(workers['retries'].sum())} retries"):
+    with st.expander(f"Workers: {len(workers)}; retries of units: {int(workers['retries'].sum())}"):
         show_table(workers, column_config={"seconds": st.column_config.NumberColumn(format="%.1f")})
         show_table(unit_outcomes(db, job)[["key", "state", "worker", "seconds", "attempts"]])
 

@@ -12,7 +12,7 @@ from core import config
 from core.errors import InputError
 from core.reading import decoded
 from core.tasks.own import keep_rows, kept_rows
-from core.tasks.tables import LABEL, MOST, PASTED, SentenceTable, read_given, read_pasted
+from core.tasks.tables import LABEL, PASTED, SentenceTable, read_given, read_pasted
 from pages.parts.shell import resources, uploads
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.tables import show_table
@@ -21,9 +21,9 @@ LARGEST = 5  # MB of an upload
 ENDINGS = ("csv", "tsv", "jsonl", "txt")
 PREVIEWED, LABELS_LISTED = 5, 8
 HELP = (
-    "One sentence on each line; a tab between two makes a pair. Or a table whose first line names its columns: "
-    "sentence, sentence2 for pairs, and label (or score from 0 to 5) if a model is to be evaluated or to learn. "
-    f"At most {MOST:,} rows."
+    "Type one sentence per line, or two sentences separated by a tab for a pair. Or paste a table whose first line "
+    "names its columns: sentence, sentence2 for pairs, and label (or score from 0 to 5) to evaluate or train a "
+    "model. At most {MOST:,} rows."
 )
 
 
@@ -64,7 +64,7 @@ def given(key: str) -> tuple[str, str]:
     file = st.session_state.get(f"{key}_file")
     text, name = (st.session_state.get(f"{key}_pasted", ""), PASTED) if file is None else text_of(file)
     if not text.strip():
-        raise InputError("A list of sentences has one on each line; there is none: paste some or drop a file.")
+        raise InputError("A list must have at least one sentence; got an empty text. Paste sentences or upload a file.")
     return text, name
 
 
@@ -101,7 +101,7 @@ def offer_own_rows(take: Callable[[str], None], *, key: str, bare: bool = False)
 
     bare: a button of its icon alone, as in a bar.
     """
-    help_text = "Rows of your own: paste sentences or drop a file" if bare else None
+    help_text = "Your own examples: paste sentences or upload a file" if bare else None
     with st.popover(
         "" if bare else "A list of rows",
         icon=":material/playlist_add:",
@@ -111,9 +111,10 @@ def offer_own_rows(take: Callable[[str], None], *, key: str, bare: bool = False)
         ask_lines(f"own_{key}")
         st.text_input("Name", key=f"own_{key}_name", placeholder="sentences", max_chars=40)
         st.toggle(
-            "A model is to learn from them",
+            "Train a model on these examples",
             key=f"own_{key}_learned",
-            help="Of labelled rows every fifth is then kept for judging; else all are.",
+            help="On: every fifth labelled example is held out for evaluation and the others are used for training. "
+            "Off: all examples are used for evaluation.",
         )
         st.button(
             "Use these sentences", key=f"own_{key}_use", type="primary", on_click=_keep, args=(f"own_{key}", take)

@@ -18,10 +18,10 @@ from pages.parts.shell import context, history, resources, url
 from pages.parts.widgets import checkpoint_chooser, own_rows
 
 TASK_HELP = (
-    "A task of GLUE (rows of the bundled samples are only like it), or a file of your own: type the path of a CSV or "
-    "TSV file and press Enter. Its first line names the columns sentence (and sentence2 for pairs) and label, or score "
-    "from 0 to 5. A column split says train or dev; without it every fifth row is dev. Without labels it is a list to "
-    "look at."
+    "Choose a GLUE task (the bundled examples only imitate it), or type the path of your own CSV or TSV file and "
+    "press Enter. Its first line names the columns: sentence (and sentence2 for pairs) and label, or score from 0 to "
+    "5. A column split has the values train or dev; without it, every fifth example is a dev example. A file without "
+    "labels can only be used for measurements."
 )
 
 
@@ -49,7 +49,7 @@ def pick_checkpoint(label: str = "Checkpoint", *, key: str, usual: str | None = 
         if name and name not in names:
             names.append(name)
     if not names:
-        st.info("No checkpoint is bundled here: type a folder or a hub id.")
+        st.info("No checkpoints are bundled in this installation. Type a folder or a hub ID.")
     chosen = url.pick(
         st.selectbox,
         label,
@@ -58,7 +58,7 @@ def pick_checkpoint(label: str = "Checkpoint", *, key: str, usual: str | None = 
         default=usual or (config.ENCODER if config.ENCODER in names or not names else names[0]),
         accept_new_options=True,
         help=checkpoint_chooser.HELP,
-        placeholder="a folder or a hub id",
+        placeholder="a folder or a hub ID",
     )
     if names and checkpoint_chooser.is_wanted(chosen):
         checkpoint_chooser.offer(chosen, key, None)
@@ -102,7 +102,7 @@ def pick_tasks(default: str, *, key: str | None = None) -> list[str]:
         format_func=rows_name,
         accept_new_options=True,
         help=TASK_HELP,
-        placeholder="tasks, or a CSV file of your own",
+        placeholder="tasks, or the path of your own CSV file",
     )
     own_rows.offer_own_rows(lambda path: st.session_state.update({key: [path]}), key=key)
     return tasks
@@ -149,12 +149,12 @@ def ask_folder(container: Any = st, *, key: str = "data", label: str = "Data") -
         value=data_folder() or "",
         key=key,
         bind="query-params",
-        placeholder="a folder in GLUE's TSV form; empty for the bundled samples",
+        placeholder="a folder with the GLUE tasks as TSV files; leave empty for the bundled samples",
     )
     folder = (given or "").strip() or None
     if bool(folder) != bool(data_folder()):  # the pickers' names go by ATLAS_GLUE
-        samples = "Rows of the bundled samples, which are only like the task's."
-        container.caption("Rows of this folder." if folder else samples)
+        samples = "Uses the bundled examples, which only imitate the task."
+        container.caption("Uses the examples in this folder." if folder else samples)
     return folder
 
 
@@ -162,7 +162,7 @@ def named(tasks: Sequence[str], data: str | None = None) -> str:
     """Tasks by the rows that are read, for a job's title. data: their folder, or None for the bundled samples. Errors:
     RightsError, InputError where a file cannot be used."""
     if any(own.is_own(task) for task in tasks):
-        resources.database().person.must("annotator", "name a file of your own")
+        resources.database().person.must("annotator", "type the path of your own file")
     names = [(task, task_of(task).name) for task in tasks]
     return ", ".join(name if own.is_own(task) or data else sampled(name) for task, name in names)
 

@@ -11,7 +11,11 @@ from pages.parts.shell.messages import clear_errors
 
 def offer_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
     """A popover that asks for a title, a note and a name. pin: stores them, in this order. key: of this result."""
-    with st.popover("Pin", icon=":material/push_pin:", help="Stores this result with a note under Results, Pinned."):
+    with st.popover(
+        "Pin",
+        icon=":material/push_pin:",
+        help="Stores this result with a note. Results > Pinned lists all pinned results.",
+    ):
         ask_pin(pin, key=key)
 
 
