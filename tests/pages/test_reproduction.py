@@ -72,7 +72,9 @@ def test_the_time_of_a_report_is_the_sum_of_what_like_steps_took(db):
     page.multiselect(key="parts").set_value(["features", "heads"]).run()
     next(one for one in page.button if one.label == "Estimate the time").click().run()
     said = next(one.value for one in page.caption if " steps: about " in one.value)
-    assert re.fullmatch(r"3 steps: about .+ of work for 3 of them\. Steps with stored results are not run again\.", said)
+    assert re.fullmatch(
+        r"3 steps: about .+ of work for 3 of them\. Steps with stored results are not run again\.", said
+    )
     assert not chain.at_work(db)
 
 

@@ -130,7 +130,9 @@ def test_a_kept_best_epoch_is_said_beside_table_1(db, done, keep):
     run = runs.record_run(db, "finetune", options, runs.Provenance(checkpoint=options["checkpoint"]), title="Tiny")
     runs.store_rows(db, run, rows)
     said = " ".join(one.value for one in opened("finetuning").caption)
-    assert ("the epoch with the best score on these dev examples was used, so scores are too high" in said) == (keep == "best")
+    assert ("the epoch with the best score on these dev examples was used, so scores are too high" in said) == (
+        keep == "best"
+    )
 
 
 def test_a_job_is_started_with_what_was_chosen(db, monkeypatch):
