@@ -1,5 +1,6 @@
 """Paths and environment settings: the only module that reads `ATLAS_*` variables."""
 
+import glob
 import hashlib
 import os
 import re
@@ -274,12 +275,28 @@ def within(path: str | Path, *, to_write: bool = False) -> bool:
     return any(whole.is_relative_to(folder) for folder in roots(to_write=to_write))
 
 
+def is_folder(path: str | Path) -> bool:
+    """Return whether `path` is a folder that users may name; False for one elsewhere, whether or not it exists."""
+    try:
+        return within(path) and Path(path).expanduser().is_dir()
+    except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of an unknown user
+        return False
+
+
 def is_database(path: Path) -> bool:
     """Return whether `path` is the database under any name, or a file next to it with the same prefix."""
     database = settings().database.expanduser().resolve()
-    if path.parent == database.parent and path.name.startswith(database.name):
-        return True
-    return path.is_file() and database.is_file() and path.samefile(database)
+    if path.name.casefold().startswith(database.name.casefold()) and _is_same(path.parent, database.parent):
+        return True  # letter case is ignored, as some file systems do
+    related = database.parent.glob(glob.escape(database.name) + "*") if path.is_file() else ()
+    return any(_is_same(path, file) for file in related)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return path == other or path.samefile(other)
+    except OSError:
+        return False
 
 
 def inside(path: str | Path, *, to_write: bool = False) -> Path:

@@ -57,6 +57,19 @@ def read_bytes(file: str | Path, *, most: int = LARGEST, given: bool = False) ->
     return data
 
 
+def open_in(folder: Path, name: str) -> BinaryIO:
+    """Open a file of a checkpoint's folder; without links out of it, except in a hub download, which consists of them.
+
+    Errors as in `open_file`.
+    """
+    return open_file(folder / name, given=config.within(folder))
+
+
+def read_in(folder: Path, name: str, *, most: int = LARGEST) -> bytes:
+    """Return the content of a file of a checkpoint's folder. Errors as in `open_in` and `read_bytes`."""
+    return read_bytes(folder / name, most=most, given=config.within(folder))
+
+
 def read_text(file: str | Path, *, most: int = LARGEST, given: bool = False) -> str:
     """Return the decoded text of a file; `given` and errors as in `read_bytes`."""
     return decoded(read_bytes(file, most=most, given=given), Path(file).name)

@@ -135,7 +135,4 @@ def _captured(checkpoint: str, weights_hash: str) -> Example:
 
 
 def _on_disk(checkpoint: str) -> bool:
-    try:
-        return (config.BUNDLED_MODELS / checkpoint).is_dir() or Path(checkpoint).expanduser().is_dir()
-    except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of somebody unknown
-        return False
+    return config.is_folder(config.BUNDLED_MODELS / checkpoint) or config.is_folder(checkpoint)

@@ -25,7 +25,7 @@ from ..patterns.classifier_registry import (
 )
 from ..patterns.labelled_files import GivenLabel, heads_of, matched, read_label_file, read_map_file
 from ..patterns.snapshot import from_file, known_class_set, snapshot
-from ..reading import lines_of, read_text
+from ..reading import lines_of, read_bytes, read_text
 from ..store.classifiers import one_classifier
 from ..store.rows import Row, plain
 from ..studies.contract import Flag
@@ -239,7 +239,7 @@ def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
         with database(held="copy") as db:
             return open_classifier(db, name, class_set=class_set), one_classifier(db, name)["class_set"]
     try:
-        classifier = patterns.training.Classifier.from_bytes(Path(name).read_bytes())
+        classifier = patterns.training.Classifier.from_bytes(read_bytes(name))
     except OSError as error:
         raise InputError(f"A classifier file must be readable; {name} cannot be opened. Check its name.") from error
     sets = sets_of(classifier.classes)

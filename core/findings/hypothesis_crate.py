@@ -224,7 +224,7 @@ def altered_parts(folder: Path) -> list[CrateMismatch]:
 
 def _altered_parts(folder: Path, metadata: Mapping[str, Any], body: Mapping[str, Any]) -> list[CrateMismatch]:
     places = {name for batch in body["batches"] for name in batch["rows"].values()}
-    files = {name: _hash(_inside(folder, name).read_text(encoding="utf-8")) for name in places}
+    files = {name: _hash(read_text(_inside(folder, name), most=LARGEST)) for name in places}
     entities = {entity["@id"]: entity for entity in metadata["@graph"]}
     root = entities["./"]
     said = {
@@ -233,7 +233,7 @@ def _altered_parts(folder: Path, metadata: Mapping[str, Any], body: Mapping[str,
         "its description": (root["description"], DESCRIPTION),
         "its licence": (root["license"], {"@id": LICENCE}),
         "its version": (root["softwareVersion"], body["code_version"]),
-        f"the hash of {FILE}": (entities[FILE]["sha256"], _hash(_inside(folder, FILE).read_text(encoding="utf-8"))),
+        f"the hash of {FILE}": (entities[FILE]["sha256"], _hash(read_text(_inside(folder, FILE), most=LARGEST))),
         "what is controlled": (body["controlled"], CONTROLLED),
     }
     said |= {f"the hash of {name}": (entities[name]["sha256"], made) for name, made in files.items()}
@@ -296,7 +296,7 @@ def _inside(folder: Path, name: str) -> Path:
 
 def _json(file: Path) -> Any:
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return json.loads(read_text(file, most=LARGEST))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file.name} must be JSON in UTF-8; it is not. Export the RO-Crate again.") from error
 
@@ -321,7 +321,7 @@ def _batch(folder: Path, checkpoint: str, batch: Mapping[str, Any]) -> CrateBatc
 
 def _rows(file: Path) -> tuple[tuple[TaskRow, str], ...]:
     rows = []
-    for line in lines_of(read_text(file)):
+    for line in lines_of(read_text(file, most=LARGEST)):
         row = json.loads(line)
         mark = row.pop("sha256")
         rows.append((TaskRow(**row), mark))

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from safetensors import SafetensorError, safe_open
 
 from .. import config
 from ..errors import AtlasError, JobError
 from ..models.config_files import heads_in, layers_in, read_config
 from ..models.present import located, model_folder
+from ..models.weights import tensors_in
 from ..store import jobs as store
 from ..store import runs
 from ..store.database import Database
@@ -283,23 +283,15 @@ def _size(name: str | None) -> ModelSize | None:
     if not name:
         return None
     bundled = next((model for model in (config.ENCODER, config.DECODER) if Path(name).name.startswith(model)), name)
-    for place in (lambda: located(name), lambda: config.PROJECT / name, lambda: config.BUNDLED_MODELS / bundled):
+    places = (located(name), config.PROJECT / name, config.BUNDLED_MODELS / bundled)
+    for folder in (place for place in places if place is not None and config.is_folder(place)):
         try:
-            folder = place()
-            if folder is None or not config.within(folder):
-                continue
             base = model_folder(folder, name) or folder
-            weights = sum(_weights_in(file) for file in base.glob("*.safetensors"))
+            tensors = tensors_in(sorted(base.glob("*.safetensors")))
+            weights = sum(prod(shape) for tensor, (_, shape) in tensors.items() if not EMBEDDINGS.search(tensor))
             if weights:
                 told = read_config(base, name) if (base / "config.json").is_file() else {}
                 return ModelSize(weights, layers_in(told), heads_in(told))
-        except (OSError, ValueError, RuntimeError, SafetensorError, AtlasError):
+        except (OSError, ValueError, RuntimeError, AtlasError):
             continue
     return None
-
-
-def _weights_in(file: Path) -> int:
-    """The numbers in a safetensors file outside embeddings, by its header alone."""
-    with safe_open(file, framework="numpy") as opened:
-        names = [name for name in opened.keys() if not EMBEDDINGS.search(name)]  # noqa: SIM118 - no mapping
-        return sum(prod(opened.get_slice(name).get_shape()) for name in names)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, InputError
+from ..reading import read_in
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -77,9 +78,12 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
             "its base with the library that trained it, and save the merged model."
         )
     try:
-        told = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{SETTINGS} of {name} cannot be read as JSON. Save the adapter again.") from error
+        told = json.loads(read_in(folder, SETTINGS))
+    except (InputError, OSError, ValueError, RecursionError) as error:
+        why = " ".join(str(error).split())[:120] or type(error).__name__
+        raise CheckpointError(
+            f"{SETTINGS} of {name} cannot be read as JSON ({why}). Save the adapter again."
+        ) from error
     if not isinstance(told, dict):
         raise CheckpointError(f"{SETTINGS} of {name} must be a JSON object. Save the adapter again.")
     unread = [key for key in _UNREAD if told.get(key)]

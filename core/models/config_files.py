@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..attention import Head, all_heads
-from ..errors import CheckpointError
+from ..errors import CheckpointError, InputError
+from ..reading import read_in
 
 CONFIG = "config.json"
 LARGEST_CONFIG = 16 << 20  # bytes
@@ -33,12 +34,8 @@ def read_config(folder: Path, name: str) -> dict[str, Any]:
     Raises CheckpointError if it cannot be read, is not an object, or has an impossible size, class or label.
     """
     try:
-        with (folder / CONFIG).open("rb") as stream:
-            data = stream.read(LARGEST_CONFIG + 1)
-        if len(data) > LARGEST_CONFIG:
-            raise ValueError(f"the file is larger than {LARGEST_CONFIG >> 20} MB")
-        config = json.loads(data, parse_constant=_constant)
-    except (OSError, ValueError, RecursionError) as error:
+        config = json.loads(read_in(folder, CONFIG, most=LARGEST_CONFIG), parse_constant=_constant)
+    except (InputError, OSError, ValueError, RecursionError) as error:
         why = " ".join(str(error).split())[:120] or type(error).__name__
         raise CheckpointError(
             f"config.json of {name} cannot be read as JSON ({why}). Save or download the checkpoint again."

@@ -99,8 +99,9 @@ def megabytes(size: int) -> str:
 def _sizes(name: str) -> str:
     """Layers x heads of a checkpoint on this machine; "" if its config cannot be read."""
     try:
-        file = (located(name) or Path(name)) / "config.json"
-        return _sizes_in(file, file.stat().st_mtime_ns)
+        folder = located(name)
+        file = None if folder is None else folder / "config.json"
+        return "" if file is None else _sizes_in(file, file.stat().st_mtime_ns)
     except (OSError, ValueError, RuntimeError, AtlasError):
         return ""
 

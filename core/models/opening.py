@@ -19,6 +19,7 @@ from transformers import initialization
 
 from .. import config
 from ..errors import AtlasError, CheckpointError, InputError
+from ..reading import read_in
 from .adapters import Adapter, adapter_in, classes_of, merge, read_weights
 from .checkpoint import Checkpoint, embedding_rows
 from .classifier import POOLING_KEY, with_head
@@ -51,8 +52,8 @@ TRAINING = "training.json"
 def refuse_held(folder: Path, name: str) -> None:
     """Raise CheckpointError for a model that was trained with fixed patterns, which its file does not contain."""
     try:
-        told = json.loads((folder / TRAINING).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        told = json.loads(read_in(folder, TRAINING))
+    except (InputError, OSError, ValueError, RecursionError):
         return
     held = told.get("held") if isinstance(told, dict) else None
     if held and not isinstance(held, dict):
@@ -406,7 +407,7 @@ def weights_taken(name: str, dtype: str = "auto") -> int:
         if not config.within(folder):
             return 0
         stored = stored_weights(weight_files(folder, name, HEAD_FILE))
-    except (OSError, ValueError, RuntimeError, CheckpointError):
+    except (OSError, ValueError, RuntimeError, AtlasError):
         return 0
     return stored.bytes_as(stored.opened_as(dtype))
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from .. import config
 from ..attention import PARTS
+from ..errors import InputError
+from ..reading import read_in
 from .family import FAMILIES
 
 
@@ -16,8 +18,8 @@ def parts_of(name: str) -> tuple[str, ...]:
     try:
         folders = (config.BUNDLED_MODELS / name, Path(name).expanduser())
         file = next(folder / "config.json" for folder in folders if (folder / "config.json").is_file())
-        said = json.loads(file.read_text(encoding="utf-8")) if config.within(file) else {}
+        said = json.loads(read_in(file.parent, file.name)) if config.within(file) else {}
         translates = FAMILIES[str(said["model_type"])].translates
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, StopIteration):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, StopIteration, InputError):
         return ("",)
     return tuple(PARTS) if translates else ("",)

@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 
 from .. import config
-from ..errors import CheckpointError
+from ..errors import AtlasError, InputError
+from ..reading import read_text
 from .adapters import adapter_in
 from .weights import HEAD_FILE, hash_of_files, marks_of, weight_files
 
@@ -27,6 +28,8 @@ def bundled_names() -> list[str]:
 # ----------------------------------------------------------------
 
 
+LONGEST_REFERENCE = 1000  # bytes
+_COMMIT = re.compile(r"[\w-]+")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w./-]+)?")
 
 
@@ -46,7 +49,7 @@ def present_weights(name: str) -> str | None:
             return None
         files = (*weight_files(base, name, HEAD_FILE), *([adapter.file] if adapter else []))
         return hash_of_files(files, marks_of(files))
-    except (OSError, ValueError, RuntimeError, CheckpointError):  # no such folder, user or weights: opening it says so
+    except (OSError, ValueError, RuntimeError, AtlasError):  # no such folder, user or weights: opening it says so
         return None
 
 
@@ -61,7 +64,7 @@ def stamp_of(name: str) -> int:
             return 0
         folders = dict.fromkeys((folder, model_folder(folder, name) or folder))
         return hash(marks_of(sorted(file for one in folders for file in one.iterdir() if file.is_file())))
-    except (OSError, ValueError, RuntimeError, CheckpointError):  # no such folder or user: opening it says so
+    except (OSError, ValueError, RuntimeError, AtlasError):  # no such folder or user: opening it says so
         return 0
 
 
@@ -86,20 +89,21 @@ def _local(name: str) -> Path | None:
         return config.packaged_checkpoints()[name]
     if Path(name).name == name and (config.BUNDLED_MODELS / name / "config.json").is_file():
         return config.BUNDLED_MODELS / name
-    folder = Path(name).expanduser()
-    return folder if config.within(folder) and folder.is_dir() else None
+    return Path(name).expanduser() if config.is_folder(name) else None
 
 
 def _downloaded(name: str) -> Path | None:
     """The folder of a hub ID in the hub's cache, found without the hub's library, which takes half a second."""
     repository, _, revision = name.partition("@")
+    if ".." in name or revision.startswith("/"):  # these lead out of the cache
+        return None
     stored = config.hub_cache() / f"models--{repository.replace('/', '--')}"
     try:
         reference = stored / "refs" / (revision or "main")
-        commit = reference.read_text(encoding="utf-8").strip() if reference.is_file() else revision
+        commit = read_text(reference, most=LONGEST_REFERENCE).strip() if reference.is_file() else revision
         folder = stored / "snapshots" / commit
-        return folder if commit and ".." not in commit and (folder / "config.json").is_file() else None
-    except (OSError, ValueError):  # no hub ID, or a file that is no reference
+        return folder if _COMMIT.fullmatch(commit) and (folder / "config.json").is_file() else None
+    except (InputError, OSError, ValueError):  # no hub ID, or a file that is no reference
         return None
 
 

@@ -14,7 +14,8 @@ from weakref import WeakSet
 import transformers
 from tokenizers import Tokenizer
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, InputError
+from ..reading import read_in
 from .config_files import CONFIG, read_config
 
 LARGEST_SETTINGS, LARGEST_VOCABULARY = 16 << 20, 96 << 20  # bytes; the largest vocabularies of today have 35 MB
@@ -73,8 +74,8 @@ def refuse_wild_rules(folder: Path, name: str) -> None:
 
 def _parsed(file: Path, name: str) -> Any:
     try:
-        return json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        return json.loads(read_in(file.parent, file.name))
+    except (InputError, OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"{file.name} must be JSON; that of {name} cannot be read ({str(error)[:80]}). Save or download it again."
         ) from error

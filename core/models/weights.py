@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from .. import config
-from ..errors import CheckpointError
+from ..errors import CheckpointError, InputError
+from ..reading import open_in, read_in
 from .config_files import read_config
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"  # as transformers looks for them, in this order
@@ -31,9 +31,9 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
         return [folder / WHOLE, *extra]
     if (folder / INDEX).is_file():
         try:
-            listed = sorted(set(_json(folder / INDEX)["weight_map"].values()))
+            listed = sorted(set(json.loads(read_in(folder, INDEX, most=LARGEST_JSON))["weight_map"].values()))
             good = all(shard.endswith(".safetensors") and Path(shard).name == shard for shard in listed)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (InputError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CheckpointError(f"The weights index of {name} cannot be read. Save or download it again.") from error
         if not good or not listed:
             raise CheckpointError(
@@ -79,7 +79,7 @@ def tensors_in(files: Sequence[Path]) -> dict[str, tuple[str, tuple[int, ...]]]:
     found: dict[str, tuple[str, tuple[int, ...]]] = {}
     for file in files:
         try:
-            with file.open("rb") as stream:
+            with open_in(file.parent, file.name) as stream:
                 size = min(int.from_bytes(stream.read(8), "little"), 2**26)
                 tensors = json.loads(stream.read(size))
             for name, tensor in tensors.items():
@@ -88,11 +88,6 @@ def tensors_in(files: Sequence[Path]) -> dict[str, tuple[str, tuple[int, ...]]]:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
     return found
-
-
-def _json(file: Path) -> Any:
-    with file.open("rb") as stream:
-        return json.loads(stream.read(LARGEST_JSON))
 
 
 def refuse_what_leads_out(folder: Path, name: str) -> None:
@@ -136,7 +131,7 @@ def hash_of_files(files: tuple[Path, ...], marks: tuple[tuple[int, ...], ...]) -
     """Return the SHA-256 of the contents of `files`, cached for equal `marks`."""
     digest = hashlib.sha256()
     for file in files:
-        with file.open("rb") as stream:
+        with open_in(file.parent, file.name) as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)
     return digest.hexdigest()

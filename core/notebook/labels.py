@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..patterns.classifier_registry import bundled_labels, bundled_weights
 from ..patterns.snapshot import from_file, snapshot, write
 from ..patterns.training import Classifier
+from ..reading import read_bytes
 from ..store import label_files
 from ..store import labels as stored_labels
 from ..store.database import Database
@@ -132,7 +133,7 @@ def classifier_of(given: PatternClassifier | str | Path | None, class_set: str |
     if given is None:
         return Classifier.from_bytes(bundled_weights(class_set or shipped_set(causal=causal).name))
     try:
-        return Classifier.from_bytes(Path(given).expanduser().read_bytes())
+        return Classifier.from_bytes(read_bytes(Path(given).expanduser()))
     except OSError as error:
         raise InputError(
             f"A classifier must be a readable file; {given} cannot be opened. Correct its name."

@@ -31,6 +31,7 @@ from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.classifier import POOLING_KEY
 from ..models.encoding import Encoding
+from ..reading import open_file, read_text
 from ..studies.circuits.records import CircuitEdge
 from ..writing import write_whole
 
@@ -285,7 +286,7 @@ def _as_array(weights: Any) -> np.ndarray:
 def _of_file(file: Path, tokens: Any, key_tokens: Any) -> tuple[np.ndarray, Any, Any]:
     """Weights and tokens of an NPZ file of the terminal. Raises InputError."""
     try:
-        with np.load(file, allow_pickle=False) as stored:
+        with open_file(file) as stream, np.load(stream, allow_pickle=False) as stored:
             read = {name: stored[name] for name in ("weights", "tokens", "key_tokens") if name in stored}
             return read["weights"], read.get("tokens", tokens), read.get("key_tokens", key_tokens)
     except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile) as error:
@@ -341,7 +342,7 @@ def _rows(rows: Rows | str | Path) -> Rows:
     if not isinstance(rows, str | Path):
         return rows
     try:
-        return json.loads(Path(rows).expanduser().read_text(encoding="utf-8"))["rows"]
+        return json.loads(read_text(Path(rows).expanduser()))["rows"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"A circuit file must be the output of `study circuit --json`; {rows} is not. Run `study circuit "

@@ -4,6 +4,7 @@ An .npz file is a zip archive: its directory is checked first, so that too many 
 refused before unpacking. Pickled objects are never loaded.
 """
 
+import os
 import re
 import struct
 import zipfile
@@ -12,13 +13,13 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from jaxtyping import Float32
 
 from ..errors import InputError
-from ..reading import json_line, lines_of, read_text
+from ..reading import json_line, lines_of, open_file, read_text
 
 MOST_MAPS = 50_000
 MOST_BYTES = 4 * 2**30  # unpacked, for all maps together
@@ -64,12 +65,19 @@ def read_map_file(file: Path) -> dict[str, Map]:
 
     Raises InputError if the file is not such an archive, is too large, or contains anything but maps.
     """
-    _check_directory(file)
     maps: dict[str, Map] = {}
     try:
-        with np.load(file, allow_pickle=False) as held:
-            for key in held.files:
-                maps[key] = _checked_map(key, _array(file, held, key))
+        stream = open_file(file)
+    except OSError as error:
+        raise InputError(
+            f"A map file must be readable; {file} cannot be opened ({error.strerror}). Check its name."
+        ) from error
+    try:
+        with stream:
+            _check_directory(file, stream)
+            with np.load(stream, allow_pickle=False) as held:
+                for key in held.files:
+                    maps[key] = _checked_map(key, _array(file, held, key))
     except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error) as error:
         raise _not_an_archive(file) from error  # RuntimeError: unsupported compression in zipfile
     if not maps:
@@ -83,17 +91,11 @@ def _not_an_archive(file: Path) -> InputError:
     )
 
 
-def _check_directory(file: Path) -> None:
-    """Raise InputError if the archive's directory has too many entries or bytes."""
-    try:
-        size = file.stat().st_size
-        with file.open("rb") as stream:
-            stream.seek(max(0, size - END_BYTES - COMMENT_BYTES))
-            tail = stream.read()
-    except OSError as error:
-        raise InputError(
-            f"A map file must be readable; {file} cannot be opened ({error.strerror}). Check its name."
-        ) from (error)
+def _check_directory(file: Path, stream: BinaryIO) -> None:
+    """Raise InputError if the archive's directory has too many entries or bytes; leave the stream at its start."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(0, size - END_BYTES - COMMENT_BYTES))
+    tail = stream.read()
     at = tail.rfind(END_OF_DIRECTORY)
     if at < 0 or len(tail) - at < END_BYTES:
         raise _not_an_archive(file)
@@ -103,7 +105,7 @@ def _check_directory(file: Path) -> None:
             f"A map file must have at most {MOST_MAPS:,} maps; {file.name} has more. Split it into smaller files."
         )
     try:
-        with zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(stream) as archive:
             entries_there = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise _not_an_archive(file) from error
@@ -121,6 +123,7 @@ def _check_directory(file: Path) -> None:
             f"A map file must have at most {MOST_MAPS:,} maps and {MOST_BYTES // 2**30} GB; {file.name} has "
             f"{count:,} maps and {whole / 2**30:.1f} GB. Split it into smaller files."
         )
+    stream.seek(0)
 
 
 def _array(file: Path, held: Any, key: str) -> Any:

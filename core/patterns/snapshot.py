@@ -6,6 +6,8 @@ The file is named by a hash of its contents.
 import hashlib
 import json
 import tempfile
+import zipfile
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pandas as pd
 from ..codebook.classes import TOO_SMALL, ClassSet
 from ..codebook.registry import class_set
 from ..errors import InputError
+from ..reading import open_file
 from ..store import label_files, labels
 from ..store.database import Database
 from ..store.rows import Row
@@ -236,19 +239,25 @@ def write(labelled: Snapshot, folder: Path) -> Path:
     return file
 
 
+_DAMAGED = (  # what numpy, zipfile and json raise for a file that is no snapshot
+    OSError, EOFError, MemoryError, RuntimeError, ValueError, TypeError, AttributeError, LookupError,
+    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error,
+)  # fmt: skip
+
+
 def read(file: str | Path) -> Snapshot:
-    """Read a snapshot. Raises InputError if the file is missing or invalid."""
+    """Read a snapshot of a folder that users may name. Raises InputError if the file is missing or invalid."""
     try:
-        with np.load(file, allow_pickle=False) as arrays:
+        with open_file(file, given=True) as stream, np.load(stream, allow_pickle=False) as arrays:
             about, flat, lengths = json.loads(str(arrays["about"])), arrays["weights"], arrays["lengths"]
-    except (OSError, KeyError, ValueError) as error:
+        ends = np.cumsum(lengths.astype(np.int64) ** 2)
+        maps = [
+            part.reshape(length, length).astype(np.float32)
+            for part, length in zip(np.split(flat, ends[:-1]), lengths, strict=True)
+        ]
+        return Snapshot(about["class_set"], tuple(about["classes"]), about["facts"], maps, about.get("newest"))
+    except _DAMAGED as error:
         raise InputError(
             f"A training job needs its labels in {Path(file).name}, which is missing or damaged. Start the "
             "training again."
         ) from error
-    ends = np.cumsum(lengths.astype(np.int64) ** 2)
-    maps = [
-        part.reshape(length, length).astype(np.float32)
-        for part, length in zip(np.split(flat, ends[:-1]), lengths, strict=True)
-    ]
-    return Snapshot(about["class_set"], tuple(about["classes"]), about["facts"], maps, about.get("newest"))

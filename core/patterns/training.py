@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Float64
-from safetensors.torch import load, load_file, save, save_file
+from safetensors.torch import load, save, save_file
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.preprocessing import StandardScaler
@@ -27,6 +27,7 @@ from torch.nn.functional import cross_entropy
 
 from ..errors import InputError
 from ..models.memory import has_bfloat16
+from ..reading import read_bytes
 from .evaluation import macro_f1
 from .forest import Growth, Parts, fit_forest, parts
 from .raster import SMALLEST, rasterize, training_size
@@ -517,7 +518,7 @@ def _resume(network: nn.Module, optimizer: torch.optim.Optimizer, state: Path | 
     """Load a saved state; return the number of finished epochs, 0 without a state."""
     if state is None or not state.is_file():
         return 0
-    tensors = load_file(state)
+    tensors = load(read_bytes(state, given=True))
     network.load_state_dict({k.removeprefix("network."): v for k, v in tensors.items() if k.startswith("network.")})
     slots: dict[int, dict[str, Any]] = {}
     for name, value in tensors.items():

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from ..attention import PARTS
 from ..config import code_version, command_line
 from ..errors import InputError, StoreError
-from ..reading import lines_of, read_text
+from ..reading import lines_of, open_file, read_text
 from ..study_names import CURRENT_NAMES
 from ..writing import replacing, write_whole
 from . import migrations
@@ -333,10 +333,10 @@ def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None =
 
 def _read_manifest(folder: Path, known: Sequence[str]) -> Row:
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads(read_text(folder / MANIFEST))
         unknown = set(manifest["migrations"]) - {step.number for step in migrations.known()}
         names = list(manifest["tables"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (InputError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"An export must be a folder with {MANIFEST} and Parquet files; got {folder}. Give the folder that "
             f"`{command_line('export')}` wrote."
@@ -352,7 +352,7 @@ def _read_manifest(folder: Path, known: Sequence[str]) -> Row:
 def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int:
     try:
         count = 0
-        with file.open("rb") as stream:
+        with open_file(file) as stream:
             for batch in pq.ParquetFile(stream).iter_batches(BATCH):
                 count += insert_arrow(cursor, name, pa.Table.from_batches([batch]))
     except (OSError, pa.ArrowException, duckdb.Error, ValueError, OverflowError) as error:

@@ -396,7 +396,7 @@ def read_maps(folder: Path) -> list[Row]:
     Maps without texts get [CLS], [SEP] and numbers as tokens.
     """
     rows = [json.loads(line) for line in lines_of(read_text(folder / "maps.jsonl"))]
-    with np.load(folder / "maps.npz", allow_pickle=False) as weights:
+    with open_file(folder / "maps.npz") as stream, np.load(stream, allow_pickle=False) as weights:
         return [
             {"tokens": _places(row)} | row | {"weights": weights[row["map_id"]].astype("<f2").tobytes()} for row in rows
         ]

@@ -69,14 +69,8 @@ def _must_be_there(name: str) -> None:
 
 
 def _folder(name: str) -> Path | None:
-    for place in (lambda: located(name), lambda: config.PROJECT / name):
-        try:
-            folder = place()
-            if folder is not None and config.within(folder) and (folder / "config.json").is_file():
-                return folder
-        except (OSError, ValueError, RuntimeError):
-            continue
-    return None
+    places = (place for place in (located(name), config.PROJECT / name) if place is not None)
+    return next((place for place in places if config.is_folder(place) and (place / "config.json").is_file()), None)
 
 
 def _tuned_on(folder: Path) -> str | None:

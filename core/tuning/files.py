@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, InputError
+from ..reading import read_text
 from ..writing import replacing
 
 # ---------------------------------------------------------------- what a page shows of a run under way
@@ -35,8 +36,8 @@ class Live:
 def read_live(path: Path) -> dict[str, Any] | None:
     """Return the last status; None if it cannot be read."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return json.loads(read_text(path, given=True))
+    except (InputError, OSError, ValueError, RecursionError):
         return None
 
 

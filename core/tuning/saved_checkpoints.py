@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import config
+from ..errors import InputError
+from ..reading import read_in
 
 LOG = "training.json"
 LARGEST_LOG = 16 << 20  # bytes
@@ -33,9 +35,8 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 def training_log(folder: Path) -> dict[str, Any]:
     """Return the training log of a checkpoint; {} if it is missing or invalid."""
     try:
-        with folder.joinpath(LOG).open("rb") as stream:
-            facts = json.loads(stream.read(LARGEST_LOG))
-    except (OSError, ValueError, RecursionError):
+        facts = json.loads(read_in(folder, LOG, most=LARGEST_LOG))
+    except (InputError, OSError, ValueError, RecursionError):
         return {}
     if not isinstance(facts, dict):
         return {}

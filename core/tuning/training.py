@@ -20,6 +20,7 @@ from ..errors import AtlasError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.classifier import padding_id
 from ..models.memory import arithmetic
+from ..reading import open_file
 from ..tasks.glue import Task
 from ..tasks.metrics import is_constant, metrics
 from .batches import Example, batches, collate
@@ -41,7 +42,8 @@ def load_state(path: Path, identity: str) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        with open_file(path, given=True) as stream:
+            state = torch.load(stream, map_location="cpu", weights_only=True)
     except Exception:  # a truncated state raises many errors; training then starts again
         return None
     return state if isinstance(state, dict) and state.get("identity") == identity else None

@@ -1,6 +1,8 @@
-"""Attack the app with inputs that mean harm and print what held: `python -m tests.attack [--json] [--category NAME]`.
+"""Attack the app with inputs that mean harm and print what held: `python -m tests.attack [--json] [--category NAME ...]`.
 
 Each input is a parametrised test; it holds when nobody got in, nothing stored changed and one sentence was said.
+`--table FILE ...` reads what `--json` printed, of one run or of several with a part of the categories each, and writes
+the table in docs/explanation/security.md.
 """
 
 import argparse
@@ -12,6 +14,7 @@ import os
 import pkgutil
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -82,16 +85,35 @@ def main() -> None:
     """Print {category: {tried, held}}; exit status 1 where something did not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--category", choices=CATEGORIES)
+    parser.add_argument("--category", choices=CATEGORIES, action="append", help="only this one; may be repeated")
+    parser.add_argument("--table", nargs="+", type=Path, metavar="FILE", help="write the table of the docs from these")
     options = parser.parse_args()
+    if options.table:
+        write_table([json.loads(file.read_text(encoding="utf-8")) for file in options.table])
+        return
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # commands inherit it; a shell's `&` would have it ignored
-    counts = attacked([options.category] if options.category else list(CATEGORIES))
+    counts = attacked(options.category or list(CATEGORIES))
     if options.json:
         print(json.dumps({name: asdict(count) for name, count in counts.items()}))
     else:
         Console().print(_table(counts))
     sys.exit(any(count.held < count.tried or not count.tried for count in counts.values()))
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "security.md"
+HEADING = "| category | tried | held |\n|---|---|---|\n"
+
+
+def write_table(runs: Sequence[Mapping[str, Mapping[str, int]]]) -> None:
+    """Replace the table of the docs by the counts of these runs, which together must have every category."""
+    counts = {name: run[name] for name in CATEGORIES for run in runs if name in run}
+    if missing := set(CATEGORIES) - set(counts):
+        sys.exit(f"These categories were not run: {', '.join(sorted(missing))}. Run them with --category.")
+    total = {key: sum(count[key] for count in counts.values()) for key in ("tried", "held")}
+    rows = [f"| {name} | {one['tried']:,} | {one['held']:,} |\n" for name, one in [*counts.items(), ("all", total)]]
+    before, _, after = DOCS.read_text(encoding="utf-8").partition(HEADING)
+    DOCS.write_text(before + HEADING + "".join(rows) + after[after.index("\n\n") + 1 :], encoding="utf-8")
 
 
 def _table(counts: dict[str, Count]) -> Table:

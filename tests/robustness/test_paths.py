@@ -1,23 +1,35 @@
 """Every path that an option of a study holds is checked before anything runs, whoever stored the options."""
 
+import contextlib
 import json
 import os
+import shutil
 
 import pytest
 
 from core import config
 from core.atlas import scores
-from core.errors import InputError, StoreError
-from core.jobs import api, worker
+from core.errors import AtlasError, InputError, StoreError
+from core.jobs import api, duration_estimate, worker
+from core.models.opening import open_checkpoint, weights_taken
+from core.models.parts import parts_of
+from core.models.present import present_weights, stamp_of
 from core.patterns import classifier_registry
+from core.report.data import facts_of
 from core.store import exchange, label_files, runs
 from core.store.database import Database
 from core.store.people import Person, RightsError
+from core.studies import preflight
+from core.studies.comparison.development import snapshots_of
 from core.studies.contract import READ_FROM, WRITTEN_TO, as_json, declared
 from core.studies.hypotheses.hypothesis import HypothesisOptions, RowChoice
 from core.studies.hypotheses.measure_heads import Asked, MeasureHeadsOptions
 from core.studies.hypotheses.predicates import Hypothesis
 from core.studies.lookup import find_study, study_modules
+from core.studies.tuning.change import task_tuned_on
+from pages.parts.shell.resources import split_revision
+from pages.parts.widgets.context_bar import heads_of
+from pages.parts.widgets.head_links import is_missing
 from tests.robustness.doors import refused
 from tests.store.test_database import run_python
 
@@ -126,19 +138,41 @@ def test_links_inside_a_given_folder_do_not_lead_out(given, kind):
     assert "a folder that this app may" in refused(lambda: open_it(given))
 
 
-@pytest.mark.parametrize("where", ["itself", "a link", "a hard link", "its log"])
-def test_the_database_is_no_file_of_rows(tmp_path, monkeypatch, where):
+DATABASE = {  # other names of {folder}/atlas.duckdb and of what belongs to it
+    "itself": "{folder}/atlas.duckdb", "its log": "{folder}/atlas.duckdb.wal",
+    "sign-ins": "{folder}/atlas.duckdb.sign-ins", "its key": "{folder}/atlas.duckdb.key",
+    "a link": "{folder}/link.tsv", "a hard link": "{folder}/hard.tsv",
+    "a hard link to its log": "{folder}/hard-log.tsv",
+    "a link to a hard link": "{folder}/link-hard.tsv", "a linked folder": "{folder}/linked/atlas.duckdb",
+    "two slashes": "/{folder}//atlas.duckdb", "a dot": "{folder}/./atlas.duckdb/.",
+    "up and down": "{folder}/linked/../{name}/atlas.duckdb", "other letter case": "{folder}/Atlas.DuckDB",
+    "a descriptor of its folder": "/proc/self/fd/{descriptor}/atlas.duckdb", "the same as /dev/fd":
+    "/dev/fd/{descriptor}/atlas.duckdb", "the process's root": "/proc/self/root{folder}/atlas.duckdb",
+    "the thread's root": "/proc/thread-self/root{folder}/atlas.duckdb", "relative": "{relative}/atlas.duckdb",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", DATABASE)
+@pytest.mark.parametrize("folders", [None, ""])
+def test_the_database_is_no_file_of_rows(tmp_path, monkeypatch, where, folders):
     path = tmp_path / "atlas.duckdb"
     monkeypatch.setenv("ATLAS_DB", str(path))
+    if folders is not None:
+        monkeypatch.setenv("ATLAS_FOLDERS", str(tmp_path))
     Database(path).close()
-    named = {"itself": path, "its log": tmp_path / "atlas.duckdb.wal"}.get(where, tmp_path / "pairs.tsv")
-    if where == "a link":
-        named.symlink_to(path)
-    elif where == "a hard link":
-        os.link(path, named)
-    assert "must not be the database" in refused(
-        lambda: worker.divide("circuit", {"checkpoint": config.CLASSIFIER, "pairs_file": str(named)})
+    (tmp_path / "atlas.duckdb.wal").touch()
+    (tmp_path / "link.tsv").symlink_to(path)
+    os.link(path, tmp_path / "hard.tsv")
+    os.link(tmp_path / "atlas.duckdb.wal", tmp_path / "hard-log.tsv")
+    (tmp_path / "link-hard.tsv").symlink_to(tmp_path / "hard.tsv")
+    (tmp_path / "linked").symlink_to(tmp_path)
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    named = DATABASE[where].format(
+        folder=tmp_path, name=tmp_path.name, descriptor=descriptor, relative=os.path.relpath(tmp_path)
     )
+    said = refused(lambda: worker.divide("circuit", {"checkpoint": config.CLASSIFIER, "pairs_file": named}))
+    os.close(descriptor)
+    assert "must not be the database" in said
 
 
 @pytest.mark.parametrize("way", ["itself", "a link", "a hard link"])
@@ -162,6 +196,73 @@ def test_nothing_but_duckdb_opens_the_database(tmp_path, way):
         assert runs.runs(db).empty
     with path.open("rb") as stream:
         assert stream.read(1) is not None
+
+
+READERS_OF_CHECKPOINTS = (
+    open_checkpoint, present_weights, stamp_of, duration_estimate._size, weights_taken, parts_of, task_tuned_on,
+    facts_of,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "config.json", "tokenizer.json", "vocab.txt", "training.json", "adapter_config.json"]
+)
+@pytest.mark.parametrize("hard", [True, False])
+def test_a_checkpoint_that_holds_the_database_opens_no_file_of_it(tmp_path, monkeypatch, name, hard):
+    path, folder = tmp_path / "atlas.duckdb", tmp_path / "checkpoint"
+    monkeypatch.setenv("ATLAS_DB", str(path))
+    shutil.copytree(config.BUNDLED_MODELS / config.ENCODER, folder)
+    with Database(path):
+        (folder / name).unlink(missing_ok=True)
+        os.link(path, folder / name) if hard else (folder / name).symlink_to(path)
+        said = refused(lambda: open_checkpoint(str(folder)))
+        for read in READERS_OF_CHECKPOINTS:
+            with contextlib.suppress(AtlasError):
+                read(str(folder))
+        code = "import duckdb, sys\ntry: duckdb.connect(sys.argv[1])\nexcept duckdb.IOException: print('held')"
+        assert run_python(code, path).stdout.strip() == "held"
+    assert "in a folder that this app may read" in said or "must hold a model or an adapter" in said
+
+
+@pytest.mark.parametrize("name", ["config.json", "training.json", "tokenizer.json", "adapter_config.json"])
+@pytest.mark.parametrize("kind", ["a pipe", "a device without end", "a folder"])
+def test_a_pipe_or_device_in_a_checkpoint_is_answered_at_once(tmp_path, name, kind):
+    folder = tmp_path / "checkpoint"
+    shutil.copytree(config.BUNDLED_MODELS / config.ENCODER, folder)
+    (folder / name).unlink(missing_ok=True)
+    if kind == "a pipe":
+        os.mkfifo(folder / name)
+    elif kind == "a folder":
+        (folder / name).mkdir()
+    else:
+        (folder / name).symlink_to("/dev/zero")
+    for read in READERS_OF_CHECKPOINTS:
+        with contextlib.suppress(AtlasError):  # in time, and with a sentence where it is one that is needed
+            read(str(folder))
+
+
+@pytest.mark.parametrize("way", ["{}", "{}/", "{}/../other", "{}%2f", "//{}", "{}\x00", "file://{}", "~nobody-here{}"])
+def test_a_folder_elsewhere_answers_as_one_that_is_not_there(given, monkeypatch, way):
+    """Whatever a page asks of the checkpoint that a link names."""
+    name = way.format(given.parent / "other")
+    monkeypatch.chdir(given)
+
+    def answers():
+        for read in (
+            *READERS_OF_CHECKPOINTS, config.is_folder, is_missing, heads_of, split_revision, preflight._folder,
+            lambda name: snapshots_of((name,)),
+        ):  # fmt: skip
+            try:
+                yield repr(read(name))
+            except AtlasError as error:
+                yield str(error)
+
+    other = given.parent / "other"
+    shutil.rmtree(other)
+    missing = list(answers())
+    shutil.copytree(config.BUNDLED_MODELS / config.ENCODER, other)
+    (other / "training.json").write_text('{"kind": "fine-tuned", "task": "sst2"}')
+    assert list(answers()) == missing
 
 
 @pytest.mark.parametrize("way", ["{}", "{}/", "../../..{}", "/..{}"])

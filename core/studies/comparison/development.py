@@ -408,10 +408,7 @@ def _snapshots(name: str) -> list[Snapshot]:
 
 
 def _is_here(name: str) -> bool:
-    try:
-        return name in bundled_names() or name in config.packaged_checkpoints() or Path(name).expanduser().is_dir()
-    except (OSError, ValueError, RuntimeError):
-        return False
+    return name in bundled_names() or name in config.packaged_checkpoints() or config.is_folder(name)
 
 
 def _commit(name: str, revision: str | None) -> str:

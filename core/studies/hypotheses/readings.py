@@ -1,6 +1,5 @@
 """What the runs say of one head, as numbers that criteria are decided on. Every statistic is the study's own."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,10 +10,11 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when they are used
 
-from ... import config, patterns, scoring, studies
+from ... import patterns, scoring, studies
 from ...attention import Head
 from ...capture.edge_names import edge_name
-from ...errors import AtlasError
+from ...errors import AtlasError, InputError
+from ...patterns.classifier_registry import bundled_about
 from ...scoring import link_tests
 from ...scoring.definitions import QUANTITIES
 from ...scoring.few_inputs import FEWEST, mean_interval
@@ -463,7 +463,9 @@ def _corrected(counts: np.ndarray, wanted: int, class_set: str, least: float) ->
 @lru_cache(maxsize=2)
 def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
     """What the bundled classifier confused on held-out maps [input, true, predicted], and its classes."""
-    about = json.loads((config.ANNOTATIONS / class_set / "classifier.json").read_text(encoding="utf-8"))
+    about = bundled_about(class_set)
+    if about is None:
+        raise InputError(f"A class set must have a bundled classifier; {class_set[:60]!r} has none. Choose another.")
     return np.array(about["scores"]["confusions"], dtype=int), list(about["classes"])
 
 

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from ... import config, patterns, studies
+from ... import patterns, studies
 from ...errors import InputError
+from ...reading import read_bytes
 from ...scoring.registry import KOVALEVA, HeadScore
 from ...store.rows import Row
 from ...store.runs import Provenance
@@ -229,7 +230,7 @@ def _large_enough(checkpoint: Any, rows: Sequence[TaskRow]) -> tuple[list[TaskRo
 
 def _bytes(file: str) -> bytes:
     try:
-        return config.inside(file).read_bytes()
+        return read_bytes(file, given=True)
     except OSError as error:
         raise InputError(
             f"The classifier {Path(file).name} must be readable; it no longer exists. Start the job again."

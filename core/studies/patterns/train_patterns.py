@@ -170,7 +170,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
 
     def units(self, options: TrainPatternsOptions) -> list[Unit]:
         """The folds first, for early results; then the classifier that is kept, then what stands beside."""
-        kept = read(config.inside(options.snapshot))
+        kept = read(options.snapshot)
         patterns.training.check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
         if not any(kept.column("headline")):
             raise InputError(
@@ -213,7 +213,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
     def run(self, options: TrainPatternsOptions, unit: Unit) -> Done[Trained]:
         """Fit one classifier: held-out predictions, or the weights that are kept."""
         fold: TrainingUnit = unit.arguments
-        kept = read(config.inside(options.snapshot))
+        kept = read(options.snapshot)
         train, test = split_of(kept, options, fold)
         labels, checkpoints, heads = kept.column("class"), kept.column("checkpoint"), kept.heads
         measured = _measured(options.snapshot) if options.kind == QUICK else None
@@ -241,7 +241,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
     def results(self, options: TrainPatternsOptions, merged: Trained) -> list[Result]:
         """By `part`: scores (headline, then beside it), checkpoint, curve, final; class, confusion, calibration and map
         of the headline; held out: what was said of every map in each part."""
-        kept = read(config.inside(options.snapshot))
+        kept = read(options.snapshot)
         results: list[Result] = []
         folds = [fold for fold in merged.folds if fold.map_ids]
         parts = {part: [fold for fold in folds if fold.of.kind == part] for part in ON}
@@ -262,7 +262,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
             db,
             run.rows,
             options.recipe(),
-            read(config.inside(options.snapshot)),
+            read(options.snapshot),
             name=run.run[:12],
             annotator=options.annotator,
         )
@@ -274,7 +274,7 @@ STUDY = TrainPatterns()
 @lru_cache(maxsize=1)
 def _measured(snapshot: str) -> np.ndarray:
     """The statistics of a snapshot's maps, which every fit of a training looks at."""
-    return patterns.shapes.shapes(read(config.inside(snapshot)).maps)
+    return patterns.shapes.shapes(read(snapshot).maps)
 
 
 def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: TrainingUnit) -> tuple[list[int], list[int]]:
@@ -313,7 +313,8 @@ def _files(options: TrainPatternsOptions, unit: Unit) -> tuple[Path | None, Path
     if folder is None or not folder.is_dir():
         return None, None
     name = unit.key.replace(" ", "-").replace("%", "")
-    return folder / f"{name}.jsonl", folder / f"{name}.safetensors"
+    log, state = (config.inside(folder / f"{name}{ending}", to_write=True) for ending in (".jsonl", ".safetensors"))
+    return log, state
 
 
 def _told(log: Path | None, key: str) -> Callable[[Any], bool] | None:

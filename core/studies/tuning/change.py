@@ -181,8 +181,8 @@ STUDY = Change()
 
 def task_tuned_on(checkpoint: str) -> str:
     """The task that a checkpoint of ours was fine-tuned on; InputError where its folder does not say."""
-    for folder in filter(config.within, (Path(checkpoint).expanduser(), config.PROJECT / checkpoint)):
-        if task := training_log(folder).get("task"):
+    for folder in filter(config.is_folder, (Path(checkpoint), config.PROJECT / checkpoint)):
+        if task := training_log(folder.expanduser()).get("task"):
             return task_of(task).key
     raise InputError(
         f"training.json of the fine-tuned checkpoint must name its task; that of {checkpoint} does not. Choose a task."

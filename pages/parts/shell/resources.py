@@ -244,16 +244,9 @@ def refuse_missing(name: str) -> None:
 def split_revision(name: str) -> tuple[str, str | None]:
     """Split "owner/model@v2" into the hub id and its revision; a folder keeps its name."""
     match = _REVISION.match(name.strip())
-    if match is None or _exists(name):
+    if match is None or config.is_folder(name):
         return name.strip(), None
     return match["name"], match["revision"]
-
-
-def _exists(name: str) -> bool:
-    try:
-        return Path(name).expanduser().exists()
-    except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of somebody unknown
-        return False
 
 
 @st.cache_resource(show_spinner="Opening the database ...")

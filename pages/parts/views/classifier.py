@@ -4,12 +4,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core import config
 from core.jobs import api
 from core.labelling.crowd import METHODS
 from core.patterns.agreement import consensus, inputs_of
@@ -204,18 +204,16 @@ def _calibration(bins: Sequence[Calibration]) -> None:
 
 def show_log(folder: str, *, live: bool) -> None:
     """Loss and F1 by epoch, of the fits whose log lies in `folder`; asks again every second while live."""
-    if folder and Path(folder).is_dir():
-        st.fragment(_log, run_every=1.0 if live else None)(folder)
+    with clear_errors():
+        if folder and config.inside(folder).is_dir():  # the options of a stored job may name any folder
+            st.fragment(_log, run_every=1.0 if live else None)(folder)
 
 
 def _log(folder: str) -> None:
     with clear_errors():
-        rows = [
-            json.loads(line)
-            for file in sorted(Path(folder).glob("*.jsonl"))
-            for line in lines_of(read_text(file))
-            if line.endswith("}")
-        ]
+        files = sorted(config.inside(folder).glob("*.jsonl"))
+        lines = [line for file in files for line in lines_of(read_text(file, given=True))]
+        rows = [json.loads(line) for line in lines if line.endswith("}")]
         if not rows:
             st.caption("The first epoch has not finished yet.")
             return

@@ -91,11 +91,11 @@ def draw(stored: StoredRun) -> None:
 
 def _head_width(checkpoint: str) -> int | None:
     """Dimensions of a head, read from the config of a checkpoint on this machine; None without one."""
-    for folder in (config.BUNDLED_MODELS / checkpoint, Path(checkpoint).expanduser()):
-        if (folder / "config.json").is_file() and config.within(folder / "config.json"):
-            found = read_config(folder, folder.name)
+    for folder in (config.BUNDLED_MODELS / checkpoint, Path(checkpoint)):
+        if config.is_folder(folder) and (folder.expanduser() / "config.json").is_file():
+            found = read_config(folder.expanduser(), folder.name)
             size = next((found[name] for name in ("hidden_size", "n_embd", "d_model", "dim") if name in found), None)
-            return found.get("head_dim") or (size // heads_in(found) if size else None)
+            return found.get("head_dim") or (size // max(1, heads_in(found)) if size else None)
     return None
 
 

@@ -192,10 +192,9 @@ def _width(name: str) -> int:
 
 def heads_of(name: str) -> list[str]:
     """The heads of a checkpoint that is here, by name, read from its config; none where it cannot be read."""
-    for folder in (config.BUNDLED_MODELS / name, Path(name).expanduser()):
+    for folder in filter(config.is_folder, (config.BUNDLED_MODELS / name, Path(name))):
         try:
-            if not folder.is_dir() or not config.within(folder):
-                continue
+            folder = folder.expanduser()
             file = (model_folder(folder, name) or folder) / "config.json"
             if file.is_file() and config.within(file):
                 return _heads_in(file.parent, file.stat().st_mtime_ns)

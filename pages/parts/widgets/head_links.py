@@ -52,8 +52,7 @@ def is_missing(checkpoint: str) -> bool:
     is not installed."""
     if config.how_to_install(checkpoint):
         return True
-    folder = Path(checkpoint).expanduser()
-    return checkpoint.count("/") > 1 and not (folder.is_dir() or (config.PROJECT / folder).is_dir())
+    return checkpoint.count("/") > 1 and not any(map(config.is_folder, (checkpoint, config.PROJECT / checkpoint)))
 
 
 def pick_and_link(checkpoint: str, heads: list[str], *, current_view: str, key: str) -> None:
