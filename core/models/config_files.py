@@ -25,7 +25,9 @@ _SIZES = (
     "max_seq_len", "type_vocab_size", "encoder_ffn_dim", "decoder_ffn_dim", "attention_window", "sliding_window",
 )  # fmt: skip
 _WITHOUT_ATTENTION = ("linear_attention", "mamba", "recurrent", "conv", "moe", "mlp")  # kinds of layers of hybrids
-_AT_LEAST_ONE = frozenset((*_LAYERS, *_HEADS, "vocab_size", "hidden_size", "d_model", "n_embd"))
+_AT_LEAST_ONE = frozenset(
+    (*_LAYERS, *_HEADS, "inner_group_num", "head_ratio", "vocab_size", "hidden_size", "d_model", "n_embd")
+)
 
 
 def read_config(folder: Path, name: str) -> dict[str, Any]:
@@ -134,10 +136,15 @@ def _objects(config: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
 def _check_sizes(config: dict[str, Any], name: str) -> None:
     layers = [_size(config, key, MOST_LAYERS, name) for key in (*_LAYERS, *_MORE_LAYERS)]
     heads = [_size(config, key, MOST_HEADS, name) for key in (*_HEADS, *_MORE_HEADS)]
-    if max(layers) * max(heads) > MOST_HEADS:
+    for key in ("inner_group_num", "head_ratio"):  # by which ALBERT multiplies layers, and ConvBERT divides heads
+        if isinstance(config.get(key), list):
+            raise _wrong(name, key, "be a whole number", config[key])
+    deep = max(layers) * max(1, _size(config, "inner_group_num", MOST_LAYERS, name))
+    _size(config, "head_ratio", MOST_HEADS, name)
+    if deep * max(heads) > MOST_HEADS:
         raise CheckpointError(
-            f"A model must have at most {MOST_HEADS:,} heads; config.json of {name} has {max(layers):,} "
-            f"layers of {max(heads):,} heads. Correct config.json, or save the checkpoint again."
+            f"A model must have at most {MOST_HEADS:,} heads; config.json of {name} has {deep:,} layers of "
+            f"{max(heads):,} heads. Correct config.json, or save the checkpoint again."
         )
     for key in _SIZES:
         _size(config, key, LARGEST_SIZE, name)

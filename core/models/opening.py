@@ -372,7 +372,8 @@ def open_checkpoint(
     refuse_held(folder, name)
     stored, where = stored_weights(weights), choose_device(device)
     dtype = stored.opened_as(dtype)
-    sets = head_sets(settings, family_in(settings))
+    with _as_sentences(name):
+        sets = head_sets(settings, family_in(settings))
     taken = refuse_too_large(
         name, stored, dtype, where, maps=sum(maps_bytes(own.layers, own.heads, WHOLE) for own in sets)
     )

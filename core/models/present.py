@@ -116,7 +116,7 @@ def is_here(name: str) -> bool:
             return True
         folder = _downloaded(name) if _HUB_ID.fullmatch(name) else None
         return folder is not None and bool(weight_files(folder, name))
-    except (OSError, ValueError, RuntimeError, CheckpointError):  # no such folder, user or weights
+    except (OSError, ValueError, RuntimeError, AtlasError):  # no such folder, user or weights
         return False
 
 

@@ -63,7 +63,8 @@ class Model:
 
     def __repr__(self) -> str:
         opened = self.checkpoint
-        return f"<Model {self.name}: {opened.layers} layers x {opened.heads} heads>"
+        name = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in self.name)
+        return f"<Model {name}: {opened.layers} layers x {opened.heads} heads>"
 
     @property
     def name(self) -> str:

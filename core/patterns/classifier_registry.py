@@ -68,7 +68,11 @@ def classifying_options(db: Database, name: str, **options: Any) -> Row:
 
 
 def bundled_labels(db: Database, class_set: str) -> int:
-    """Import the bundled annotations of a class set; return the number of new labels."""
+    """Import the bundled annotations of a class set; return the number of new labels.
+
+    Raises RightsError for viewers.
+    """
+    db.person.must("annotator", "add the bundled labels")
     return sum(
         report.new
         for folder in labelled_folders().get(class_set, ())

@@ -1,4 +1,4 @@
-"""Attack the app with inputs that mean harm and print what held: `python -m tests.attack [--json] [--category NAME ...]`.
+"""Attack the app with inputs that mean harm and print what held: `python -m tests.attack [--json] [--category NAME]`.
 
 Each input is a parametrised test; it holds when nobody got in, nothing stored changed and one sentence was said.
 `--table FILE ...` reads what `--json` printed, of one run or of several with a part of the categories each, and writes

@@ -24,5 +24,5 @@ CATEGORIES = {
     "text that reaches Markdown": ("tests/pages/test_untrusted_text.py",),
     "stored rows that somebody spoiled": ("tests/store/test_spoiled_bodies.py", "tests/pages/test_spoiled_rows.py"),
     "addresses of pages": ("tests/pages/test_hostile_addresses.py",),
-    "variables of the environment": ("tests/test_config.py",),
+    "variables of the environment and encodings of files": ("tests/test_config.py", "tests/test_encodings.py"),
 }

@@ -6,6 +6,7 @@ from streamlit.testing.v1 import AppTest
 import pages.parts.shell.shell as shell
 from core.labelling.assignment import Rules
 from core.labelling.projects import ProjectRecipe, make_project
+from core.patterns import classifier_registry
 from core.store import labels
 from core.store.people import Person
 from core.store.projects import Heading
@@ -19,7 +20,7 @@ VIEWS = (
     "projects/setup", "projects/agreement", "projects/adjudication", "projects/aggregated", "annotate/classifier",
     "annotate/classes", "annotate",
 )  # fmt: skip
-QUICK = "projects/aggregated"
+QUICK = "projects/setup"
 
 
 @pytest.fixture
@@ -55,13 +56,17 @@ def opened(name):
 
 
 @pytest.mark.parametrize(
-    "view",  # the page runs twice for each control: the view with the fewest by default
+    "view",  # the page runs twice for each control: one view by default
     [view if view == QUICK else pytest.param(view, marks=pytest.mark.slow) for view in VIEWS],
 )
 def test_no_control_of_a_view_does_what_is_an_admins(db, view):
+    if view == "annotate/classifier":  # whoever labels may add what ships; adding it again changes nothing
+        classifier_registry.bundled_labels(db, "bert")
+        classifier_registry.bundled_classifier(db, "bert")
     before = theirs(db)
     page = opened(view)
     names = [(button.key, button.label) for button in page.button if not button.disabled]
+    assert names or view != QUICK
     for key, label in names:
         page = opened(view)
         for box in page.text_input:

@@ -58,5 +58,21 @@ def test_cookies_are_secure_where_people_sign_in_over_https(browser):
     assert [cookie.lower().count("secure") for cookie in secure] == [1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("cookie", "told"),
+    [
+        (b"a=b", b"a=b; Secure"),
+        (b"a=b; Path=/; HttpOnly; SameSite=lax", b"a=b; Path=/; HttpOnly; SameSite=lax; Secure"),
+        (b"a=b; SECURE", b"a=b; SECURE"),
+        (b"a=b;secure", b"a=b;secure"),
+        (b"secure=1; Path=/secure", b"secure=1; Path=/secure; Secure"),
+        (b"a=secure", b"a=secure; Secure"),
+        (b"a=; secure ; Max-Age=0", b"a=; secure ; Max-Age=0"),
+    ],
+)
+def test_the_flag_of_a_cookie_is_added_once_and_is_no_part_of_its_value(cookie, told):
+    assert headers.secured(cookie) == told
+
+
 def test_no_other_site_may_send_messages_to_the_app():
     assert streamlit_config.get_option("client.allowedOrigins") == []

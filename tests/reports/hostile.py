@@ -15,7 +15,10 @@ SIZES = (
     "num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size", "vocab_size",
     "max_position_embeddings", "type_vocab_size",
 )  # fmt: skip
-OTHERS = ("model_type", "architectures", "id2label", "hidden_act", "layer_norm_eps", "pad_token_id", "num_labels")
+OTHERS = (
+    "model_type", "architectures", "id2label", "hidden_act", "layer_norm_eps", "pad_token_id", "num_labels",
+    "inner_group_num", "head_ratio",
+)  # fmt: skip
 LOG = (
     "kind", "task", "date", "recipe", "seeds", "rows", "metrics", "train_rows_hash", "held", "base_hash",
     "constant_predictions",

@@ -1,7 +1,9 @@
 """Results that ship, damaged or changed, and a notebook's widget told harm by its browser: sentences, no script."""
 
 import json
+from html.parser import HTMLParser
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -164,6 +166,46 @@ def test_a_widget_whose_browser_says_harm_saves_a_page_that_runs_no_script(widge
     assert SCRIPT not in page
     assert "<script>alert(1)" not in page
     assert "<!--<script>" not in page
+
+
+class Elements(HTMLParser):
+    """The elements of a page with the names of their attributes, and every value of an attribute."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found, self.values = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, sorted(name for name, _ in attrs)))
+        self.values += [value or "" for _, value in attrs]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SCRIPT, "<img src=https://evil.example/x onerror=alert(1)>", '"><a href="javascript:alert(1)">x</a>',
+        "![c](https://evil.example/c.png)", "\x1b]8;;https://evil.example\x07x", "a\u202egnp.exe", "<!--", "]]>",
+        "</style><style>@import url(https://evil.example)</style>", "\ud800", "\x00", "${alert(1)}",
+        "' onload='alert(1)",
+    ],
+    ids=ascii,
+)  # fmt: skip
+def test_names_and_tokens_that_mean_harm_are_text_in_a_saved_widget(tmp_path, text):
+    from core.drawing.page import MapsSource
+    from core.drawing.panes import Pane
+    from core.drawing.payload import as_bytes
+    from core.notebook.showing import MapsWidget
+
+    def saved(name):
+        pane = Pane(title=name, layers=1, heads=1, tokens=(name, name), weights=as_bytes(np.full((1, 1, 2, 2), 0.5)))
+        source = MapsSource(name, name, name, name, part=name, revision=name).with_command(name)
+        widget = MapsWidget([pane], source, head="L1H1", note=name)
+        return Elements(widget.save(tmp_path / "maps.html").read_text(encoding="utf-8"))
+
+    page = saved(text)
+    assert page.found == saved("name").found
+    assert not [value for value in page.values if value.startswith(("javascript:", "https://evil"))]
 
 
 @pytest.mark.parametrize("view", ["L1H1", 7, ["head"], None])

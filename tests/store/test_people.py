@@ -5,6 +5,7 @@ import pytest
 from core.errors import AtlasError, InputError
 from core.jobs import api
 from core.jobs.duration_estimate import keep_partial
+from core.patterns import classifier_registry
 from core.store import classifiers, erasure, exchange, findings, hypotheses, label_files, labels, projects, runs
 from core.store.database import Database
 from core.store.labels import retire
@@ -38,6 +39,7 @@ WRITES = {  # what is done, and the lowest role that may
     "import a folder": ("admin", lambda db, name: label_files.import_folder(db, db.path.parent)),
     "import a run": ("admin", lambda db, name: exchange.import_run(db, db.path.parent / "none.jsonl")),
     "import an export": ("admin", lambda db, name: exchange.import_all(db, db.path.parent / "none")),
+    "add the bundled labels": ("annotator", lambda db, name: classifier_registry.bundled_labels(db, "bert")),
     "delete a job": ("admin", lambda db, name: api.delete(db, "none")),
     "delete runs": ("admin", lambda db, name: runs.delete_runs(db, ["none"])),
 }
@@ -81,6 +83,7 @@ REFUSED = {  # what a viewer may not, as the refusal names it
     "start a job": lambda db: api.start(db, "no_such_study", {}),
     "cancel a job": lambda db: api.cancel(db, "none"),
     "resume a job": lambda db: api.resume(db, "none"),
+    "add the bundled labels": ("annotator", lambda db, name: classifier_registry.bundled_labels(db, "bert")),
     "delete a job": lambda db: api.delete(db, "none"),
     "keep a part of a job": lambda db: keep_partial(db, "none"),
     "change classes": add_class,
