@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator
 
 import pytest
 
-from tests.attack.__main__ import CATEGORIES, HEADING
 from tests.sources import PROJECT, files_of, nodes_of
 
 SOURCES = [*files_of("core", "pages"), PROJECT / "app.py"]
@@ -144,16 +143,6 @@ def test_only_the_store_speaks_sql():
         if "store" not in file.parts:
             for call in calls(nodes_of(file)):
                 assert not ast.unparse(call.func).endswith((".cursor", ".execute")), f"{file}:{call.lineno}"
-
-
-def test_the_table_of_attacks_has_every_category_and_all_held():
-    text = (PROJECT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8").split(HEADING)[1]
-    rows = [line.strip("| ").split(" | ") for line in text.split("\n\n")[0].splitlines()]
-    counts = {name: int(held.replace(",", "")) for name, tried, held in rows if tried == held}
-    total = counts.pop("all")
-    assert list(counts) == list(CATEGORIES), "python -m tests.attack --json > FILE, then --table FILE"
-    assert min(counts.values()) > 0
-    assert sum(counts.values()) == total
 
 
 def test_the_server_listens_here_checks_forgery_and_bounds_uploads():

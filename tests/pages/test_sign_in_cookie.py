@@ -1,6 +1,7 @@
 """What a sign-in's cookie may say: one signed value of a session that holds; no chunks, no other app's token."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +18,7 @@ from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_N
 from core.sign_in import SignIn
 from core.store.people import Person
 from pages.parts.shell import auth_routes, people, sign_in_cookie
+from pages.parts.shell.headers import Headers as Answers
 from tests.pages.spliced import claims, cookies_of, filler, spliced
 
 ORIGIN = "http://testserver"
@@ -150,6 +152,21 @@ def test_a_sign_in_keeps_a_name_and_a_session_and_no_more(browser):
     known = sign_in_cookie.claims_of(dict(browser.cookies))
     assert set(known) == set(sign_in_cookie.HELD)
     assert people.person_of(known) == Person(ADA, "admin")
+
+
+def test_every_cookie_of_a_sign_in_over_https_is_for_https_alone(browser, monkeypatch):
+    """Those that are set, those that are cleared, and that of the state of the sign-in; no script reads the user's."""
+    known = replace(people.configured(), https=True)
+    monkeypatch.setattr(people, "configured", lambda: known)
+    with TestClient(Answers(browser.app), base_url=ORIGIN, follow_redirects=False) as secured:
+        secured.cookies.set(f"{USER_COOKIE_NAME}_1", "chunk")
+        given = come_back(secured, monkeypatch, {}).headers.get_list("set-cookie")
+    assert {one.split("=")[0] for one in given} >= {USER_COOKIE_NAME, f"{USER_COOKIE_NAME}_1"}
+    for one in given:
+        flags = {part.strip().lower() for part in one.split(";")[1:]}
+        assert "secure" in flags, one
+        if one.startswith(f"{USER_COOKIE_NAME}=") and "max-age=0" not in flags:
+            assert {"httponly", "samesite=lax"} <= flags, one
 
 
 def test_chunks_of_before_are_cleared_by_a_sign_in(browser):

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -175,7 +176,7 @@ def test_the_database_is_no_file_of_rows(tmp_path, monkeypatch, where, folders):
     assert "must not be the database" in said
 
 
-@pytest.mark.parametrize("way", ["itself", "a link", "a hard link"])
+@pytest.mark.parametrize("way", ["itself", "a link", "a hard link", "its descriptor"])
 def test_nothing_but_duckdb_opens_the_database(tmp_path, way):
     """Closing any other descriptor of it would let go of DuckDB's lock, and a second program could write."""
     path, named = tmp_path / "atlas.duckdb", tmp_path / "other"
@@ -185,6 +186,9 @@ def test_nothing_but_duckdb_opens_the_database(tmp_path, way):
             named.symlink_to(path)
         elif way == "a hard link":
             os.link(path, named)
+        elif way == "its descriptor":
+            held = (place for place in Path("/proc/self/fd").iterdir() if os.path.realpath(place) == str(path))
+            named = next(held)
         for opened in (open, os.open):
             with pytest.raises(StoreError, match="must not be the database"):
                 opened(named, *([os.O_RDONLY] if opened is os.open else []))

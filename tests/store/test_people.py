@@ -83,7 +83,7 @@ REFUSED = {  # what a viewer may not, as the refusal names it
     "start a job": lambda db: api.start(db, "no_such_study", {}),
     "cancel a job": lambda db: api.cancel(db, "none"),
     "resume a job": lambda db: api.resume(db, "none"),
-    "add the bundled labels": ("annotator", lambda db, name: classifier_registry.bundled_labels(db, "bert")),
+    "add the bundled labels": lambda db: classifier_registry.bundled_labels(db, "bert"),
     "delete a job": lambda db: api.delete(db, "none"),
     "keep a part of a job": lambda db: keep_partial(db, "none"),
     "change classes": add_class,

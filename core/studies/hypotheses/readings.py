@@ -14,7 +14,6 @@ from ... import patterns, scoring, studies
 from ...attention import Head
 from ...capture.edge_names import edge_name
 from ...errors import AtlasError, InputError
-from ...patterns.classifier_registry import bundled_about
 from ...scoring import link_tests
 from ...scoring.definitions import QUANTITIES
 from ...scoring.few_inputs import FEWEST, mean_interval
@@ -463,7 +462,7 @@ def _corrected(counts: np.ndarray, wanted: int, class_set: str, least: float) ->
 @lru_cache(maxsize=2)
 def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
     """What the bundled classifier confused on held-out maps [input, true, predicted], and its classes."""
-    about = bundled_about(class_set)
+    about = patterns.classifier_registry.bundled_about(class_set)
     if about is None:
         raise InputError(f"A class set must have a bundled classifier; {class_set[:60]!r} has none. Choose another.")
     return np.array(about["scores"]["confusions"], dtype=int), list(about["classes"])

@@ -94,8 +94,9 @@ def _head_width(checkpoint: str) -> int | None:
     for folder in (config.BUNDLED_MODELS / checkpoint, Path(checkpoint)):
         if config.is_folder(folder) and (folder.expanduser() / "config.json").is_file():
             found = read_config(folder.expanduser(), folder.name)
-            size = next((found[name] for name in ("hidden_size", "n_embd", "d_model", "dim") if name in found), None)
-            return found.get("head_dim") or (size // max(1, heads_in(found)) if size else None)
+            names = ("head_dim", "hidden_size", "n_embd", "d_model", "dim")
+            sizes = {name: found[name] for name in names if isinstance(found.get(name), int)}
+            return sizes.pop("head_dim", 0) or next((size // max(1, heads_in(found)) for size in sizes.values()), None)
     return None
 
 
