@@ -37,6 +37,11 @@ def registered() -> dict[str, tuple[str, ...]]:
 
 
 CATEGORIES = registered()
+GROUPS = {  # names of categories by module
+    module.name: list(importlib.import_module(f"tests.attack.{module.name}").CATEGORIES)
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)])
+    if module.name != "__main__"
+}
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ def main() -> None:
 
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "security.md"
-HEADING = "| category | tried | held |\n|---|---|---|\n"
+HEADING = "| group (`tests/attack`) | categories | inputs tried | held |\n|---|---|---|---|\n"
 
 
 def write_table(runs: Sequence[Mapping[str, Mapping[str, int]]]) -> None:
@@ -110,8 +115,10 @@ def write_table(runs: Sequence[Mapping[str, Mapping[str, int]]]) -> None:
     counts = {name: run[name] for name in CATEGORIES for run in runs if name in run}
     if missing := set(CATEGORIES) - set(counts):
         sys.exit(f"These categories were not run: {', '.join(sorted(missing))}. Run them with --category.")
-    total = {key: sum(count[key] for count in counts.values()) for key in ("tried", "held")}
-    rows = [f"| {name} | {one['tried']:,} | {one['held']:,} |\n" for name, one in [*counts.items(), ("all", total)]]
+    rows = []
+    for group, names in [*GROUPS.items(), ("all", list(CATEGORIES))]:
+        tried, held = (sum(counts[name][key] for name in names) for key in ("tried", "held"))
+        rows.append(f"| {group} | {len(names)} | {tried:,} | {held:,} |\n")
     before, _, after = DOCS.read_text(encoding="utf-8").partition(HEADING)
     DOCS.write_text(before + HEADING + "".join(rows) + after[after.index("\n\n") + 1 :], encoding="utf-8")
 
