@@ -57,7 +57,7 @@ KNOWN = {
             ("core/tasks/perturbations.py", "words"), ("pages/parts/frames/lookup.py", ""),
             ("pages/parts/maps/components.py", "workbench_component"),
             ("pages/parts/maps/components.py", "drawing_component"), ("pages/parts/shell/bundle.py", "Bundle.__call__"),
-            ("pages/parts/shell/style.py", ""),
+            ("pages/parts/shell/shell.py", ""),
         ],
         OURS,
     ),
