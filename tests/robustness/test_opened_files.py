@@ -66,6 +66,7 @@ KNOWN = {
             ("core/atlas/example.py", "write"), ("core/commands/maps.py", "_write_weights"),
             ("core/patterns/snapshot.py", "write"), ("core/probing/ragged.py", "Ragged.open"),
             ("core/probing/ragged.py", "Ragged.create"), ("core/studies/patterns/train_patterns.py", "_told.tell"),
+            ("core/models/hub.py", "_fetch_weights"),
             ("core/unit_progress.py", "tokens_under_way"), ("core/writing.py", "_settle"),
             ("pages/parts/label/label_tools.py", "files.exported"),
             ("pages/parts/team/upkeep.py", "label_studio.exported"),

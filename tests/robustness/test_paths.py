@@ -12,6 +12,7 @@ from core import config
 from core.atlas import scores
 from core.errors import AtlasError, InputError, StoreError
 from core.jobs import api, duration_estimate, worker
+from core.models import present
 from core.models.opening import open_checkpoint, weights_taken
 from core.models.parts import parts_of
 from core.models.present import present_weights, stamp_of
@@ -267,6 +268,27 @@ def test_a_folder_elsewhere_answers_as_one_that_is_not_there(given, monkeypatch,
     shutil.copytree(config.BUNDLED_MODELS / config.ENCODER, other)
     (other / "training.json").write_text('{"kind": "fine-tuned", "task": "sst2"}')
     assert list(answers()) == missing
+
+
+@pytest.mark.parametrize(
+    "revision",
+    ["{}", "/{}", "../..{}", "../../../../../../../../../..{}", "main/../../{name}", "../snapshots/../../{name}"],
+)
+def test_a_revision_of_a_hub_id_leads_out_of_no_cache(tmp_path, monkeypatch, revision):
+    (tmp_path / "cache" / "models--owner--model" / "refs").mkdir(parents=True)
+    (tmp_path / "cache" / "models--owner--model" / "snapshots").mkdir()
+    shutil.copytree(config.BUNDLED_MODELS / config.ENCODER, tmp_path / "elsewhere")
+    shutil.copytree(tmp_path / "elsewhere", tmp_path / "cache" / "elsewhere")
+    monkeypatch.setattr(config, "hub_cache", lambda: tmp_path / "cache")
+    name = f"owner/model@{revision.format(tmp_path / 'elsewhere', name='elsewhere')}"
+    assert present.located(name) is None
+    refs = tmp_path / "cache" / "models--owner--model" / "refs"
+    for held in (str(tmp_path / "elsewhere"), "../../../elsewhere", "", "x" * 9999, "a b"):
+        (refs / "main").write_text(held, "utf-8")
+        assert present.located("owner/model") is None
+    (refs / "main").unlink()
+    os.mkfifo(refs / "main")
+    assert present.located("owner/model") is None
 
 
 @pytest.mark.parametrize("way", ["{}", "{}/", "../../..{}", "/..{}"])
