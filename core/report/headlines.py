@@ -20,7 +20,7 @@ def headline(study: str, rows: Sequence[Row]) -> Headline:
         study_headline = (_report(rows) if study == STUDY_NAME else find_study(study).headline(rows)) if rows else None
     except (JobError, StoreError, KeyError, StopIteration, ValueError, TypeError, IndexError):  # of an earlier version
         study_headline = None
-    return study_headline or Headline(f"{len(rows)} row{'' if len(rows) == 1 else 's'}")
+    return study_headline or Headline(f"The result has {len(rows)} row{'' if len(rows) == 1 else 's'}.")
 
 
 def has_headline(study: str) -> bool:

@@ -134,7 +134,7 @@ def _merged_values(name: str, how: Any, values: list[Any]) -> Any:
 
 
 def added(first: Any, second: Any) -> Any:
-    """The sum of two values of one type; an accumulator takes the second in place."""
+    """Return the sum of two values of one type; an accumulator adds the second in place."""
     if hasattr(first, "merge"):
         return first.merge(second)
     if isinstance(first, Mapping):

@@ -26,17 +26,17 @@ class Metric:
 
 @dataclass(frozen=True)
 class Metrics:
-    """The metrics of a row, that which ranks first."""
+    """The metrics of a row; the first one ranks."""
 
     every: tuple[Metric, ...]
 
     @property
     def first(self) -> Metric:
-        """The metric that ranks. Raises LookupError for a row without metrics."""
+        """Return the metric that ranks. Raises LookupError for a row without metrics."""
         return self.every[0]
 
     def of(self, name: str) -> Metric | None:
-        """The metric of that name, or None."""
+        """Return the metric of that name, or None."""
         return next((metric for metric in self.every if metric.name == name), None)
 
 

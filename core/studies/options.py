@@ -107,7 +107,7 @@ _SWITCHES = {"true": True, "false": False}
 
 
 def settings_of(given: Any) -> Any:
-    """Settings by name; read "epochs=1" and its like. InputError where one is not written so."""
+    """Return settings by name, parsed from text such as "epochs=1". Raises InputError for text in another form."""
     if not isinstance(given, (list, tuple)):
         return given
     settings: dict[str, int | float | str | bool] = {}

@@ -15,14 +15,14 @@ from .metric_columns import Metric, Metrics
 
 @runtime_checkable
 class RowPartial(Protocol):
-    """A partial result that has places of rows, and arrays whose last axis is those rows."""
+    """A partial result with the positions of examples, and arrays whose last axis is these examples."""
 
     @property
     def rows(self) -> np.ndarray: ...
 
 
 def in_order(pieces: Sequence[RowPartial], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Arrays of all pieces, put together in the order of the task's rows.
+    """Concatenate the arrays of all partial results, in the order of the task's examples.
 
     Args:
         pieces: their `rows` say the order.
@@ -36,7 +36,7 @@ def in_order(pieces: Sequence[RowPartial], names: Sequence[str]) -> dict[str, np
 
 
 def metrics_of(task: Task) -> tuple[str, ...]:
-    """The task's metrics that can be resampled; the first one ranks."""
+    """Return the task's metrics that can be resampled; the first one ranks."""
     return ("pearson",) if task.is_score else tuple(task.metrics)
 
 
@@ -49,12 +49,12 @@ def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
 
 
 def finite(value: float) -> float | None:
-    """The value, or None where it is not defined."""
+    """Return the value, or None if it is not finite."""
     return float(value) if np.isfinite(value) else None
 
 
 class ChangeFields(TypedDict, total=False):
-    """What a record says of predictions under one variant; shares and McNemar's p are not of scores."""
+    """Fields of a record about predictions under one ablation; shares and McNemar's p are undefined for scores."""
 
     n: Required[int]
     metrics: Required[Metrics]

@@ -15,9 +15,9 @@ from .contract import Need, Study
 
 
 def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
-    """Raises InputError where the study cannot run on this checkpoint: it is a folder that is not there, or no
-    classifier, or one of another task; or where it needs labels and the rows have none. A hub id is asked when it is
-    opened."""
+    """Raise InputError if the study cannot run on this checkpoint: the folder is missing, it is not a classifier or one
+    for another task, or the study needs labels and the examples have none. A hub ID is checked when it is opened.
+    """
     for name in ("checkpoint", "before", *(["compare"] if options.get("compare") else [])):
         if options.get(name):
             _must_be_there(str(options[name]))
@@ -43,7 +43,7 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
 
 
 def check_paths(study: Study[Any, Any], options: Any) -> None:
-    """Raises InputError for an option of a study's own record with a path that people may not name here."""
+    """Raise InputError for an option with a path that users may not access here."""
     for path, to_write in study.paths(options):
         if path != HUB:
             config.inside(path, to_write=to_write)

@@ -27,13 +27,12 @@ Write = Callable[[Any], dict[str, Any]]
 
 
 def column(name: str, default: Any = MISSING) -> Any:
-    """A field whose column has a name that no field can have, such as "class"."""
+    """Return a field whose column has a name that is not a valid field name, such as "class"."""
     return field(metadata={"column": name}, default=default)
 
 
 def stated(default: Any = None) -> Any:
-    """A field that is a column of every row that is written, also where it has its default; a row of an earlier version
-    may lack it."""
+    """Return a field that is written to every row even if it has its default; rows of earlier versions may lack it."""
     return field(default=default, metadata={"stated": True})
 
 
@@ -54,8 +53,9 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One row of a study. KINDS: what its column `BY` says; none where the study has one kind of row only. FIGURE: its
-    number, where it has one to show."""
+    """One row of a study. KINDS: values of its column `BY`; empty if the study has only one kind of row. FIGURE: the
+    number that findings and plots show, if any.
+    """
 
     BY: ClassVar[str] = "kind"
     KINDS: ClassVar[tuple[str, ...]] = ()
@@ -63,12 +63,13 @@ class Result:
 
     @classmethod
     def of(cls: type[R], row: Mapping[str, Any]) -> R:
-        """The record of one row. Raises StoreError where it lacks a column that every such row has."""
+        """Return the record of one row. Raises StoreError if it lacks a required column."""
         return record_of(cls, row)
 
     def as_row(self) -> dict[str, Any]:
-        """The row that is stored: what kind it is, then a column a field, in their order. A field at its default is no
-        column, unless it is `stated`."""
+        """Return the stored row: its kind, then one column per field in order. Fields at their default are omitted
+        unless `stated`.
+        """
         named = len(self.KINDS) == 1 and self.BY not in type(self).__dataclass_fields__
         row: dict[str, Any] = {self.BY: self.KINDS[0]} if named else {}
         for known in known_fields(type(self)):  # type: ignore[arg-type]  # a class can be hashed
@@ -81,15 +82,15 @@ class Result:
 
     @classmethod
     def among(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """The records of those rows that are of its kind, in order. Raises StoreError as `of`."""
+        """Return the records of the rows of this kind, in order. Raises StoreError like `of`."""
         return [cls.of(row) for row in rows if not cls.KINDS or row.get(cls.BY) in cls.KINDS]
 
     def columns(self, *names: str) -> dict[str, Any]:
-        """These fields by name, as a row of a table."""
+        """Return these fields by name, as a row of a table."""
         return {name: getattr(self, name) for name in names}
 
     def numbers(self) -> list[Number]:
-        """The numbers that findings and pictures show of it."""
+        """Return the numbers that findings and plots show for the record."""
         if self.FIGURE is None or self.FIGURE.value is None:
             return []
         value = getattr(self, self.FIGURE.value)
@@ -133,7 +134,7 @@ def record_kind(kinds: Sequence[type[Result]], row: Mapping[str, Any]) -> type[R
 
 
 def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
-    """The record of the dataclass `kind`. Raises StoreError naming a column that the row lacks."""
+    """Return the record of the dataclass `kind`. Raises StoreError with the name of a missing column."""
     values: dict[str, Any] = {}
     for known in known_fields(kind):  # type: ignore[arg-type]  # a class can be hashed
         if known.read is not None:
@@ -150,7 +151,7 @@ def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
 
 
 def picked(records: Iterable[R], **wanted: object) -> list[R]:
-    """The records whose fields have these values."""
+    """Return the records whose fields have these values."""
     left = list(records)
     for name, value in wanted.items():  # one after the other: a report asks 2,000 times for a few of thousands
         value_of = attrgetter(name)
@@ -175,7 +176,9 @@ class _Field:
     default: Any
 
     def value(self, value: Any) -> Any:
-        """JSON does not tell 1.0 from 1; a data frame writes NaN for "none", 1.0 for 1 beside it, numpy's scalars."""
+        """Convert a value of a row to its field's type: JSON may write 1.0 as 1; data frames write NaN for None, 1.0
+        for 1, and numpy scalars.
+        """
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, float) and value != value:
@@ -187,7 +190,7 @@ class _Field:
 
 @lru_cache(maxsize=256)
 def known_fields(kind: type) -> tuple[_Field, ...]:
-    """The fields of a kind of records: the column of each, how it is read and written, and its default."""
+    """Return the fields of a kind of records: the column of each, how it is read and written, and its default."""
     hints = get_type_hints(kind)
     return tuple(
         _Field(
@@ -218,7 +221,7 @@ V = TypeVar("V", bound="Valued")
 
 @dataclass(frozen=True, kw_only=True)
 class Valued(Result):
-    """A value with its 95 % interval over n of what the row counts; None where it is undefined."""
+    """A value with its 95 % interval over n observations; None if undefined."""
 
     name: str
     value: float | None
@@ -229,10 +232,10 @@ class Valued(Result):
 
     @property
     def estimate(self) -> Estimate:
-        """The value with its interval; 0 without one where it is undefined."""
+        """Return the value with its interval; 0 without an interval if undefined."""
         return Estimate(float(self.value or 0.0), self.low, self.high)
 
     @classmethod
     def defined(cls: type[V], rows: Iterable[Mapping[str, Any]]) -> list[V]:
-        """The records of its kind whose value is defined, in order."""
+        """Return the records of this kind whose value is defined, in order."""
         return [record for record in cls.among(rows) if record.value is not None]

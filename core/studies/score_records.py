@@ -23,13 +23,13 @@ def label_of(key: str) -> str:
 
 
 def meaning_of(key: str) -> str:
-    """A score's label, formula and source, for captions."""
+    """Return the label, formula and source of a score, for captions."""
     score = _score_of(key)
     return f"{label_of(key)}: {score.formula} ({score.source})" if score else label_of(key)
 
 
 def in_order(keys: Iterable[str]) -> list[str]:
-    """Keys as lists show them: study by study, as each names its scores; those of no study last."""
+    """Return keys in display order: by study, as each lists its scores; keys without a study last."""
     return sorted(keys, key=lambda key: (*_place(*_names(key)[:2]), key))
 
 

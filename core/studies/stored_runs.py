@@ -21,7 +21,7 @@ _BETWEEN = re.compile(r", | and ")
 
 
 def standing(run: Mapping[str, Any]) -> Standing:
-    """Compare the weights of a stored run with those that its checkpoints' names lead to now.
+    """Compare the weights of a stored run with the present weights of its checkpoints.
 
     "earlier": other weights now; "unrecorded": the run does not record them; "elsewhere": no checkpoint is here, or the
     run trained its models.
@@ -38,7 +38,7 @@ def standing(run: Mapping[str, Any]) -> Standing:
 
 
 def hashes_of(text: Any) -> list[str]:
-    """The weights that a run names, one a checkpoint."""
+    """Return the weights hashes that a run records, one per checkpoint."""
     return _BETWEEN.split(text) if isinstance(text, str) and text else []
 
 
@@ -55,7 +55,7 @@ def _names(run: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class TitledRun(Result):
-    """What a run is called, when it was made, and of which options."""
+    """Title, time and options of a run."""
 
     title: str
     created: datetime
@@ -64,7 +64,7 @@ class TitledRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun(TitledRun):
-    """What is known of a run: its study too, and where its numbers come from."""
+    """A stored run with its study and provenance."""
 
     run: str
     study: str
@@ -81,5 +81,5 @@ class StoredRun(TitledRun):
 
 
 def one_run(db: Database, run: str) -> StoredRun:
-    """What is known of `run`. Raises StoreError if unknown."""
+    """Return the stored run with this ID. Raises StoreError if unknown."""
     return StoredRun.of(runs.one_run(db, run))

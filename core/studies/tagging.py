@@ -19,7 +19,7 @@ BATCH_TEXTS = 64
 
 
 def pipeline_names() -> list[str]:
-    """The bundled pipeline, then those installed as packages."""
+    """Return the bundled pipeline, then those installed as packages."""
     from spacy.util import get_installed_models  # 2.6 s of start-up
 
     return [config.ENGLISH, *sorted(get_installed_models())]
@@ -58,7 +58,7 @@ def open_pipeline(name: str | None = None) -> "Language":
 
 
 def tag(texts: Sequence[str], pipeline: Any) -> list[TaggedSentence]:
-    """The words of each text, in the order of `texts`; known texts are not tagged again."""
+    """Return the words of each text, in the order of `texts`; texts that are cached are not tagged again."""
     with _LOCK:
         known = _KNOWN.setdefault(pipeline, OrderedDict())
         sentences = {text: known[text] for text in dict.fromkeys(texts) if text in known}

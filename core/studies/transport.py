@@ -19,7 +19,7 @@ ARRAY, NOT_FINITE = "array", "not finite"  # keys that mark what JSON has no for
 
 
 def encode(value: Any) -> Any:
-    """A record, or what one may hold, in JSON's own types. Raises TypeError for what has no form here."""
+    """Return a record, or a value that a record can contain, as JSON types. Raises TypeError for other values."""
     if isinstance(value, np.ndarray):
         whole = np.ascontiguousarray(value)
         data = base64.b64encode(whole.tobytes()).decode()
@@ -49,7 +49,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: Any, value: Any) -> Any:
-    """What `encode` made of a value declared as `kind`."""
+    """Decode a value written by `encode` and declared as `kind`."""
     if isinstance(value, dict) and ARRAY in value and "dtype" in value:
         flat = np.frombuffer(base64.b64decode(value[ARRAY]), dtype=np.dtype(value["dtype"]))
         return flat.reshape(value["shape"]).copy()

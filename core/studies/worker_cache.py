@@ -38,7 +38,7 @@ def get_checkpoint(
 
 
 def random_name(checkpoint: str, seed: int) -> str:
-    """The name under which `get_checkpoint` opens a checkpoint's architecture with fresh weights."""
+    """Return the name under which `get_checkpoint` opens a checkpoint's architecture with random weights."""
     return f"{checkpoint} (random weights {seed})"
 
 
@@ -77,7 +77,7 @@ class _Rows:
         self.by_layer: dict[int, list[Tensor]] = {}
 
     def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-        """Keep one layer's maps of one batch as rows of each head."""
+        """Store one layer's maps of one batch as rows of each head."""
         del inputs
         self.by_layer.setdefault(layer, []).append(weights.float().cpu().transpose(0, 1).flatten(1, 2))
 
@@ -92,7 +92,7 @@ def _rows_of(checkpoint: Checkpoint) -> list[list[Tensor]]:
 
 
 def pipeline(name: str | None) -> Any:
-    """A language pipeline, kept while no other is asked for; None is the bundled one."""
+    """Return a language pipeline, cached until another one is requested; None is the bundled one."""
     return _pipeline(name)
 
 

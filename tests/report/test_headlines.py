@@ -61,7 +61,7 @@ def test_a_null_is_said_beside_the_head_that_beats_it():
 
 @pytest.mark.parametrize("rows", [[], [{"kind": "of an earlier version"}]])
 def test_rows_of_an_earlier_version_are_counted(rows):
-    counted = "1 row" if rows else "0 rows"
+    counted = "The result has 1 row." if rows else "The result has 0 rows."
     assert headline("disable", rows).sentence == counted
     assert headline("no such study", rows).sentence == counted
 

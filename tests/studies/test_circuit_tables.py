@@ -266,7 +266,7 @@ def test_named_edges_are_measured_where_the_answers_differ():
     assert said.sentence == "Among 2 edges, L1H2>L2H2.q has the largest effect on the logit difference: -0.900."
     low, high = student(effects[1, :8]).expected
     assert (said.n, said.of, said.interval) == (8, "pairs", f"95 % CI {low:+.3f} to {high:+.3f}")
-    assert said.baseline == "whole difference 2.00"
+    assert said.baseline == "the logit differences of the two inputs differ by 2.00"
     alike = EDGE_EFFECTS.results(options, replace(partial, same=np.ones(10)))
     assert {(edge.effect, edge.low, edge.high, edge.difference, edge.n) for edge in alike} == {(None,) * 4 + (0,)}
     nothing = EDGE_EFFECTS.headline([edge.as_row() for edge in alike])

@@ -131,7 +131,7 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
             tuned.rows,
             "train examples",
             f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
-            "" if floor is None else f"{100 * floor:.1f}: a constant prediction",
+            "" if floor is None else f"a constant prediction scores {100 * floor:.1f}",
         )
 
 

@@ -173,7 +173,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
             best.n,
             "pairs",
             percent(best.low, best.high, "{:.0f}"),
-            "0 %, if nothing is patched",
+            "0 % is recovered if nothing is patched",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -154,7 +154,7 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
         half.n,
         "examples",
         percent(half.low, half.high, "{:.1f}"),
-        f"{100 * half.baseline:.1f} with all heads",
+        f"the unpruned model scores {100 * half.baseline:.1f}",
     )
 
 

@@ -117,7 +117,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
             least.n,
             "inputs",
             f"{least.name}: {interval}" if interval else "",
-            "r = 1, if effective attention equals raw attention",
+            "r = 1 if effective attention equals raw attention",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -178,7 +178,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
             most.n,
             "examples",
             "significant after correction over all pairs (max-T)",
-            "0, if the effects of two heads add up",
+            "the interaction is 0 if the effects of two heads add up",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

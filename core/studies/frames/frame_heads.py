@@ -324,7 +324,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         if survivors:
             best = max((head for head in heads if head.name in survivors), key=lambda head: head.value)
         interval = f"{best.name}: mean weight {best.value:.2f} ({percent(best.low, best.high, '{:.2f}', 1)})"
-        baseline = f"{best.baseline:.2f} at the same distance elsewhere"
+        baseline = f"mean weight {best.baseline:.2f} at the same distance elsewhere"
         if summary.n < FEWEST:
             return Headline(
                 (

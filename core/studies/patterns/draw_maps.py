@@ -32,7 +32,7 @@ ROWS_A_UNIT = 32
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DrawMapsOptions:
-    """Which maps are drawn: `count` of them, `per_input` of an input of at most `longest` pieces."""
+    """Options: which maps are sampled: `count` maps, `per_input` of each input with at most `longest` tokens."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     tasks: Tasks = ("mrpc",)
@@ -48,8 +48,9 @@ class DrawMapsOptions:
 
 @dataclass(frozen=True)
 class DrawnMap:
-    """A map as it is stored. task: PASTED for a typed text; maximum: `largest`, to four digits; weights: float16
-    [query, key]."""
+    """A map in the form in which it is stored. task: PASTED for a typed text; maximum: `largest`, to four digits;
+    weights: float16 [query, key].
+    """
 
     map_id: str
     checkpoint: str
@@ -68,7 +69,7 @@ class DrawnMap:
     weights: np.ndarray
 
     def row(self) -> Row:
-        """The map as a row of the store, its weights as bytes."""
+        """Return the map as a row of the store, with its weights as bytes."""
         return asdict(self) | {"weights": self.weights.tobytes()}
 
 
@@ -88,7 +89,7 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
     counts = "inputs"
 
     def units(self, options: DrawMapsOptions) -> list[Unit]:
-        """Rounds of inputs, the tasks taken in turn, so that early maps cover every task."""
+        """Return rounds of inputs that alternate between tasks, so that early maps cover every task."""
         if options.count < 1 or options.per_input < 1:
             raise InputError(
                 "The number of maps and the number of maps per input must be at least 1; got "
@@ -110,7 +111,7 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
         return Done(MapBatch(tuple(drawn(checkpoint, options, unit.arguments.positions))))
 
     def results(self, options: DrawMapsOptions, merged: MapBatch) -> list[DrawnMaps]:
-        """How many maps of how many inputs were drawn, by task."""
+        """Return how many maps of how many inputs were sampled, by task."""
         results = []
         for task in sorted({drawn_map.task for drawn_map in merged.maps}):
             mine = [drawn_map for drawn_map in merged.maps if drawn_map.task == task]
@@ -119,7 +120,7 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
         return results
 
     def keep(self, db: Database, run: Finished[DrawMapsOptions, MapBatch]) -> None:
-        """Store the maps, to be labelled. InputError where the run came without them."""
+        """Store the maps for labelling. Raises InputError if the run has no maps."""
         partials = list(run.partials())
         if not partials:
             raise InputError(
@@ -135,7 +136,7 @@ STUDY = DrawMaps()
 
 @dataclass(frozen=True)
 class MapInput:
-    """One input that maps may come from."""
+    """One input from which maps may be sampled."""
 
     task: str
     split: str
@@ -145,7 +146,7 @@ class MapInput:
 
 
 def sources(options: DrawMapsOptions) -> list[MapInput]:
-    """Rows of the tasks, or the pasted texts, in their own order."""
+    """Return the examples of the tasks, or the typed texts, in order."""
     if options.texts:
         return [MapInput(PASTED, "", _digest(text), text, None) for text in options.texts]
     return [
@@ -186,13 +187,13 @@ def plan(
 
 
 def map_id(weights_hash: str, source: MapInput, head: Head) -> str:
-    """The same map of the same weights has the same name wherever it is drawn."""
+    """Return an ID that is the same whenever the same map of the same weights is sampled."""
     text = "\n".join([weights_hash, source.task, source.split, source.row_id, str(head)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> Iterator[DrawnMap]:
-    """Each planned map, input by input."""
+    """Return each planned map, input by input."""
     capture.running.refuse_sinks(checkpoint)  # a class is of a square of tokens
     known = sources(options)
     encodings = {k: checkpoint.encode(known[k].text, known[k].pair) for k in inputs}

@@ -14,8 +14,9 @@ from ...patterns.training import Classifier
 
 
 class ClassCounts:
-    """An observer that classifies each map: class numbers [input, layer, head], and how many maps of each input are
-    unsure or lie outside what the classifier was trained on."""
+    """Observer that classifies each map: class numbers [input, layer, head], and how many maps of each input are unsure
+    or outside the training distribution.
+    """
 
     def __init__(self, classifier: Any, inputs: int, layers: int, heads: int, dtype: str) -> None:
         self.classifier, self.dtype = classifier, dtype
@@ -51,7 +52,7 @@ class Classified:
 
 
 def classified(checkpoint: Checkpoint, encodings: Sequence[Encoding], weights: bytes, *, dtype: str) -> Classified:
-    """All maps of some inputs through a classifier."""
+    """Classify all maps of some inputs."""
     classifier = Classifier.from_bytes(weights)
     counts = ClassCounts(classifier, len(encodings), checkpoint.layers, checkpoint.heads, dtype)
     run(checkpoint, list(encodings), [counts])

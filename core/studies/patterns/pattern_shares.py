@@ -34,8 +34,9 @@ SHARE = "class share/"  # scores of this begin so
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PatternSharesOptions:
-    """Which maps are classified by what. classifier: a file of weights; name: as it is stored; confusions: its
-    held-out confusion [input, true, predicted], which corrects the shares."""
+    """Options: which maps are classified, by which classifier. classifier: file of weights; name: under which it is
+    stored; confusions: its held-out confusions [input, true, predicted], which correct the shares.
+    """
 
     checkpoints: tuple[str, ...] = ("atlas-encoder",)
     task: TaskName = "mrpc"
@@ -74,7 +75,7 @@ class ClassifiedChunk:
 
 @dataclass(frozen=True)
 class Counts:
-    """Classes of the maps of each checkpoint."""
+    """Predicted classes of the maps of each checkpoint."""
 
     pieces: Annotated[tuple[ClassifiedChunk, ...], MergedBy("checkpoint")]
 
@@ -99,8 +100,9 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
     counts = "inputs"
 
     def typed(self, options: PatternSharesOptions) -> list[str]:
-        """The command of shares, which takes the classifier and its thousands of confusions from the database; one
-        that comes with the project is there without its name."""
+        """Return the command for pattern shares, which reads the classifier and its confusions from the database; a
+        bundled classifier is not named.
+        """
         asked = {"task": options.task, "limit": options.limit, "split": options.split, "data": options.data,
                  "classifier": None if options.name.startswith("bundled-") else options.name,
                  "class-set": options.class_set, "seed": options.seed or None}  # fmt: skip
@@ -108,7 +110,7 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         return ["study", "shares", *options.checkpoints, *given]
 
     def units(self, options: PatternSharesOptions) -> list[Unit]:
-        """Rows of the task in pieces, for each checkpoint."""
+        """Return chunks of the task's examples for each checkpoint."""
         if not options.classifier:
             raise InputError(
                 "Pattern shares must have a trained classifier; got none. Train one on the Classifier page."
@@ -125,7 +127,7 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         ]
 
     def run(self, options: PatternSharesOptions, unit: Unit) -> Done[Counts]:
-        """Class number of every layer and head for each of some rows of the task."""
+        """Return the class number of every layer and head for some examples of the task."""
         of: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(of.checkpoint)
         rows, encodings, small = _large_enough(checkpoint, _rows(options)[of.start : of.stop])
@@ -164,8 +166,9 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         )
 
     def results(self, options: PatternSharesOptions, merged: Counts) -> list[ClassRow]:
-        """By checkpoint the share of each class, as counted and corrected, and the class of each head; then the change
-        of each class from the first checkpoint to the second, paired by input."""
+        """Return, by checkpoint, the share of each class (raw and corrected) and the class of each head; then the
+        change of each class from the first checkpoint to the second, paired by input.
+        """
         results: list[ClassRow] = []
         for piece in merged.pieces:
             if not len(piece.classes):
@@ -210,7 +213,7 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
             most.inputs,
             "inputs",
             f"{interval} %, {corrected}" if interval else corrected,
-            f"{1 / len(mine):.0%} if all {len(mine)} classes were equally frequent",
+            f"each class would have {1 / len(mine):.0%} if all {len(mine)} classes were equally frequent",
         )
 
 

@@ -10,7 +10,7 @@ from ..records import Figure, Result, column, stated
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRow(Result):
-    """What all rows of `pattern-shares` say: of which checkpoint, task, classifier and how many inputs."""
+    """Fields that all rows of `pattern-shares` have: checkpoint, task, classifier and number of inputs."""
 
     BY: ClassVar[str] = "part"
     checkpoint: str
@@ -23,9 +23,10 @@ class ClassRow(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassShare(ClassRow):
-    """A class's share of all maps of one checkpoint, as counted (part "share") or corrected for the classifier's
-    confusions ("corrected"). maps: of this class; misfit: of a corrected share, p that shares confused as the labelled
-    maps were give these counts; without an interval where it is below 0.05. None in rows of before it was asked for."""
+    """Share of a class among all maps of one checkpoint, raw (part "share") or corrected for the classifier's
+    confusions ("corrected"). maps: number of this class; misfit: for a corrected share, p of the counts under the
+    confusions of the labelled maps, without an interval if it is below 0.05; None in earlier rows.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("share", "corrected")
     FIGURE = Figure("share", "{part} of maps of {checkpoint}", "{name}")
@@ -44,7 +45,7 @@ class ClassShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadClass(ClassRow):
-    """A head's majority class, how often it has it (share), and its maps of every class (counts)."""
+    """Most frequent class of a head, its share, and the head's number of maps of every class (counts)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "{statistic} {name}|{task}")
@@ -63,7 +64,7 @@ class HeadClass(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadClassShare(ClassRow):
-    """A head's share of maps of one class, of n inputs."""
+    """Share of one class among a head's maps, over n inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head share",)
     FIGURE = Figure("value", "{statistic} {name}|{task}")
@@ -81,8 +82,9 @@ class HeadClassShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassNote(ClassRow):
-    """Of all maps of one checkpoint: shares that the classifier was unsure of and that lie outside of what it learnt;
-    inputs whose maps were cropped, that were cut, and that are too small to have a pattern and were left out."""
+    """Notes on all maps of one checkpoint: shares that are unsure or outside the training distribution; numbers of
+    inputs whose maps were cropped, that were truncated, and that were excluded because they are too short.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("note",)
     part: str = stated("note")
@@ -96,8 +98,9 @@ class ClassNote(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class MovedShare(ClassRow):
-    """How much a class's share changed from checkpoint `before`, paired by input. low, high: its own interval; low_all,
-    high_all: one that holds for all classes together."""
+    """Change of a class's share from checkpoint `before`, paired by input. low, high: its own interval; low_all,
+    high_all: simultaneous interval over all classes.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("moved",)
     FIGURE = Figure("share", "change of the share of maps of {checkpoint}", "{name}")
@@ -112,12 +115,12 @@ class MovedShare(ClassRow):
 
     @property
     def change(self) -> Estimate:
-        """The change, with its own interval."""
+        """Return the change with its own interval."""
         return Estimate(self.share, self.low, self.high, "share")
 
     @property
     def joint(self) -> Estimate:
-        """The change, with the interval that holds for all classes together."""
+        """Return the change with the simultaneous interval over all classes."""
         return Estimate(self.share, self.low_all, self.high_all)
 
 
@@ -178,7 +181,7 @@ class ClassScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Confusion(Result):
-    """Maps of class `truth` that were called `predicted`."""
+    """Number of maps of class `truth` that were predicted as `predicted`."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("confusion",)
@@ -189,7 +192,9 @@ class Confusion(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(Result):
-    """One bin of confidence: its mean, how many of its n maps are right, and the expected calibration error of all."""
+    """One bin of confidence: mean confidence, number of its n maps that are right, and the expected calibration error
+    over all bins.
+    """
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("calibration",)
@@ -201,7 +206,7 @@ class Calibration(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutMap(Result):
-    """What a classifier that did not see it called one map."""
+    """The prediction for one map by a classifier that was not trained on it."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("map",)
@@ -244,7 +249,7 @@ class LearningPoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class FinalClassifier(Result):
-    """The classifier that is kept: safetensors in base64, the size of its maps, how many were cropped."""
+    """The stored classifier: safetensors in base64, the size of its maps, and the number of cropped maps."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("final",)

@@ -69,7 +69,7 @@ class Predictions:
     outside: np.ndarray
 
     def of_checkpoint(self, name: str) -> "Predictions":
-        """The maps of one checkpoint alone."""
+        """Return the maps of one checkpoint."""
         places = [k for k, checkpoint in enumerate(self.checkpoints) if checkpoint == name]
         texts = ("map_ids", "groups", "checkpoints")
         numbers = ("truth", "probabilities", "identity", "outside")
@@ -78,7 +78,7 @@ class Predictions:
 
 
 def curve(folds: Sequence[Predictions], snapshot: Snapshot) -> list[LearningPoint]:
-    """Macro F1 of the same folds at each number of labels, the full number last."""
+    """Return the macro F1 of the same folds at each number of labels, the full number last."""
     parts = [fold for fold in folds if fold.of.kind == "curve"]
     whole = [fold for fold in folds if fold.of.kind == "fold"]
     numbers = {fold.of.fold for fold in parts}
@@ -130,13 +130,13 @@ class TrainPatternsOptions:
     annotator: str = ""
 
     def recipe(self) -> Row:
-        """The options that say how a classifier is fitted."""
+        """Return the options that determine how a classifier is trained."""
         return {name: getattr(self, name) for name in RECIPE}
 
 
 @dataclass(frozen=True)
 class Final:
-    """The classifier that is kept: safetensors in base64, the size of its maps, how many were cropped."""
+    """The stored classifier: safetensors in base64, the size of its maps, and the number of cropped maps."""
 
     weights: str
     size: int
@@ -169,7 +169,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
     counts, started_by = "maps", "annotator"
 
     def units(self, options: TrainPatternsOptions) -> list[Unit]:
-        """The folds first, for early results; then the classifier that is kept, then what stands beside."""
+        """Return the folds first, for early results; then the final classifier, then comparisons."""
         kept = read(options.snapshot)
         patterns.training.check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
         if not any(kept.column("headline")):
@@ -211,7 +211,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         return units
 
     def run(self, options: TrainPatternsOptions, unit: Unit) -> Done[Trained]:
-        """Fit one classifier: held-out predictions, or the weights that are kept."""
+        """Train one classifier and return its held-out predictions, or the final weights."""
         fold: TrainingUnit = unit.arguments
         kept = read(options.snapshot)
         train, test = split_of(kept, options, fold)
@@ -239,8 +239,9 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         return Done(Trained((_predictions(kept, classifier, fold, train, test, measured),)))
 
     def results(self, options: TrainPatternsOptions, merged: Trained) -> list[Result]:
-        """By `part`: scores (headline, then beside it), checkpoint, curve, final; class, confusion, calibration and map
-        of the headline; held out: what was said of every map in each part."""
+        """Return by `part`: scores (headline first), checkpoint, curve, final; class, confusion, calibration and map
+        for the headline; held-out predictions for every map in each part.
+        """
         kept = read(options.snapshot)
         results: list[Result] = []
         folds = [fold for fold in merged.folds if fold.map_ids]
@@ -256,7 +257,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         return results + [FinalClassifier(**vars(final), n_labels=labels) for final in merged.finals]
 
     def keep(self, db: Database, run: Finished[TrainPatternsOptions, Trained]) -> None:
-        """Store the classifier, under the beginning of the run's name."""
+        """Store the classifier, named by the beginning of the run's ID."""
         options = run.options
         keep_classifier(
             db,
@@ -369,7 +370,7 @@ def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list
 
 
 def scored(part: str, folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
-    """How good the fits are on what one part left out, beside a guess from the head alone."""
+    """Return the scores of the fits on one held-out part, and of predictions from the head alone."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     guessed = np.concatenate([fold.identity for fold in folds])
@@ -399,7 +400,7 @@ def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
 
 
 def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[HeldOutScore]:
-    """How good the classifier was on each checkpoint when it was the one left out."""
+    """Return the scores of the classifier on each held-out checkpoint."""
     results = []
     for name in sorted({checkpoint for fold in folds for checkpoint in fold.checkpoints}):
         mine = [fold.of_checkpoint(name) for fold in folds if name in fold.checkpoints]
@@ -411,7 +412,7 @@ def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[Hel
 
 
 def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> list[Result]:
-    """Classes, confusion, calibration and maps of the headline."""
+    """Return classes, confusions, calibration and maps for the headline."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     results: list[Result] = [ClassScore.of(row) for row in held_out.per_class]
@@ -433,8 +434,9 @@ def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> l
 
 
 def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
-    """What was said of every scored map when it was left out, for comparisons with a later training. parts: by what was
-    left out."""
+    """Return the held-out predictions for every scored map, to compare with a later training. parts: by what was held
+    out.
+    """
     facts = {
         name: (group, int(number))
         for folds in parts.values()

@@ -63,8 +63,9 @@ def keep_classifier(
 
 
 def headline(rows: Iterable[Row]) -> HeldOutScore:
-    """The scores on unseen checkpoints, else on unseen heads, else on unseen inputs; InputError when no fold is
-    done."""
+    """Return the scores on held-out checkpoints, otherwise on held-out heads, otherwise on held-out inputs. Raises
+    InputError if no fold is done.
+    """
     scored = {score.on: score for score in HeldOutScore.among(rows) if score.part == "scores"}
     for name in ON.values():
         if name in scored:
@@ -73,7 +74,7 @@ def headline(rows: Iterable[Row]) -> HeldOutScore:
 
 
 def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
-    """Held-out confusion [input, true, predicted] of a training, which corrects shares."""
+    """Return the held-out confusions [input, true, predicted] of a training, which correct shares."""
     held_out = HeldOutMap.among(rows)
     truth = np.array([classes.index(kept.truth) for kept in held_out])
     predicted = np.array([classes.index(kept.predicted) for kept in held_out])

@@ -166,7 +166,7 @@ class ProbeOptions:
 
 @dataclass(frozen=True)
 class Answered:
-    """A probe on a test. Arrays count words by sentence; layer 0 is the embeddings' output.
+    """Answers of a probe on a test. Arrays count words by sentence; layer 0 is the embeddings' output.
 
     Attributes:
         right, control: correct words, of the property and of the control task. *Shape:* (layer, sentence), int.
@@ -188,7 +188,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Mixing weights over layers, from all sentences, then from resampled ones. *Shape:* (fit, layer)."""
+    """Mixing weights over layers, fitted on all sentences, then on resampled ones. *Shape:* (fit, layer)."""
 
     property: str
     weights: np.ndarray
@@ -196,7 +196,7 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Probed:
-    """The probes and mixing weights of some units."""
+    """Probes and mixing weights of some units."""
 
     answered: tuple[Answered, ...]
     mixed: tuple[Mixed, ...]
@@ -212,7 +212,7 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
     counts = "words"
 
     def units(self, options: ProbeOptions) -> list[Unit]:
-        """One a property and source; properties and treebanks that cannot be are refused here."""
+        """Return one unit per property and source. Invalid properties and treebanks are refused here."""
         if unknown := [name for name in options.properties if name not in PROPERTIES]:
             raise InputError(
                 f"A property must be one of {', '.join(PROPERTIES)}; got {unknown[0][:60]!r}. Choose one of them."
@@ -231,7 +231,7 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         ]
 
     def run(self, options: ProbeOptions, unit: Unit) -> Done[Probed]:
-        """Both probes of one property on every layer, with its control task."""
+        """Train both probes of one property on every layer, with its control task."""
         of: NamedUnit = unit.arguments
         checkpoint = studies.probing.probe_features.open_source(
             options.checkpoint, random=of.source == RANDOM, seed=options.seed
@@ -246,7 +246,7 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         return Done(Probed(tuple(answered), mixed), provenance(checkpoint, ids, split="test"))
 
     def results(self, options: ProbeOptions, merged: Probed) -> list[Result]:
-        """Probes of the trained weights with the random ones' beside them, then mixing weights."""
+        """Return the probes on trained weights compared with random weights, then mixing weights."""
         random = [answered for answered in merged.answered if answered.source == RANDOM]
         fresh = {(answered.property, answered.probe): answered for answered in random}
         trained = [answered for answered in merged.answered if answered.source == TRAINED]
@@ -301,7 +301,7 @@ STUDY = ProbeStudy()
 
 
 def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answered]:
-    """Every probe on every test of a property, and on the control task of the same words."""
+    """Return the answers of every probe on every test of a property, and on the control task of the same words."""
     tests = [test for _, test in question.tests]
     controls = probing.layers.control_labels(question.train, tests, seed=seed)
     scale, classes = probing.layers.scale_of(question.train), len(question.classes)
@@ -360,8 +360,9 @@ def _probed(of: Answered, fresh: Answered | None, seed: int) -> list[ProbedLayer
 
 @dataclass(frozen=True)
 class WordProperty:
-    """A property with its examples. tests: name of what is tested and examples of it, the first by the same rule as
-    train; linear: what the linear rule scores on the last, None where there is none."""
+    """A property with its examples. tests: name and examples of each test, the first with the same rule as train;
+    linear: score of the linear rule on the last test, None if there is none.
+    """
 
     name: str
     classes: tuple[str, ...]
@@ -373,7 +374,9 @@ class WordProperty:
 def word_property(
     checkpoint: "models.checkpoint.Checkpoint", name: str, treebank: str | None, limit: int | None, *, seed: int = 0
 ) -> WordProperty:
-    """The examples of a property, their vectors computed unless they lie on disk. Raises InputError for one class."""
+    """Return the examples of a property with their vectors, which are computed unless stored on disk. Raises InputError
+    for a single class.
+    """
     if name in DIAGNOSTIC:
         return _diagnostic(checkpoint, name, seed)
     parts = []

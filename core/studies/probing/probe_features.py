@@ -31,8 +31,9 @@ TOO_LONG = "longer than the checkpoint reads"
 
 @dataclass(frozen=True)
 class Readable:
-    """The sentences of a split that fit the checkpoint. pieces: share of each token in each word [token, word], by
-    sentence."""
+    """The sentences of a split that the checkpoint can read. pieces: share of each token in each word [token, word], by
+    sentence.
+    """
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -42,13 +43,13 @@ class Readable:
 
 
 def open_source(name: str, *, random: bool, seed: int) -> Checkpoint:
-    """The checkpoint, or its architecture with fresh weights."""
+    """Return the checkpoint, or its architecture with random weights."""
     checkpoint = worker_cache.get_checkpoint(name)
     return random_copy(checkpoint, seed=seed) if random else checkpoint
 
 
 def readable(checkpoint: Checkpoint, part: str, sentences: Sequence[GoldSentence]) -> Readable:
-    """The sentences whose every word has a piece; the others are named."""
+    """Return the sentences in which every word has a token; the others are named."""
     kept, encodings, pieces, out = [], [], [], []
     for number, sentence in enumerate(sentences, start=1):
         encoding = checkpoint.encode(sentence.text)
@@ -67,12 +68,12 @@ def readable(checkpoint: Checkpoint, part: str, sentences: Sequence[GoldSentence
 
 
 def features_folder() -> Path:
-    """The folder that features lie in."""
+    """Return the folder for features."""
     return config.settings().runs / "features"
 
 
 def kept_features(kind: str, checkpoint: Checkpoint, texts: Sequence[str], compute: Callable[[Path], None]) -> Path:
-    """The folder of these features, computed now unless it is there already, whole or not at all."""
+    """Return the folder of these features, computing them first unless they are complete."""
     told = json.dumps([FORMAT, kind, checkpoint.weights_hash, checkpoint.dtype, list(texts)], ensure_ascii=False)
     place = features_folder() / hashlib.sha256(told.encode()).hexdigest()[:24]
     if (place / DONE).is_file():
@@ -105,7 +106,7 @@ def _forget_oldest(newest: Path) -> None:
 
 
 class WordMaps:
-    """An observer that writes each input's maps between words, the first and the last special token around them."""
+    """Observer that writes each input's maps between words, including the first and last special token."""
 
     def __init__(self, checkpoint: Checkpoint, part: Readable, stored: Ragged) -> None:
         self.checkpoint, self.stored = checkpoint, stored
@@ -113,7 +114,7 @@ class WordMaps:
         self.layers: dict[int, list[np.ndarray]] = {}
 
     def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-        """One layer's maps of one batch; an input is written when its last layer has come."""
+        """Process one layer's maps of one batch; an input is written after its last layer."""
         maps = weights.float().cpu().numpy()
         for row, number in enumerate(inputs):
             queries, keys = self.sides[number]
@@ -135,7 +136,7 @@ def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Maps [layer x head, place, place] of every sentence, on disk."""
+    """Return word maps [layer x head, word, word] of every sentence, on disk."""
     heads = len(checkpoint.all_heads)
     shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in part.sentences]
 
@@ -149,7 +150,7 @@ def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """The checkpoint's own input embeddings of every word [word, hidden], of length 1 on average; on disk."""
+    """Return the checkpoint's input embeddings of every word [word, hidden], scaled to a mean length of 1; on disk."""
     size = int(checkpoint.model.get_input_embeddings().weight.shape[1])
     shapes = [(len(tagged.words), size) for tagged in part.sentences]
 
@@ -168,7 +169,7 @@ def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Each layer's output [word, layer, hidden] of every word, the mean over its pieces; on disk."""
+    """Return each layer's output [word, layer, hidden] for every word, averaged over its tokens; on disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(tagged.words), checkpoint.layers + 1, hidden) for tagged in part.sentences]
 
@@ -186,7 +187,7 @@ def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Ragged:
-    """Each layer's output [piece, layer, hidden] of every piece of some inputs; on disk."""
+    """Return each layer's output [token, layer, hidden] for every token of some inputs; on disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(encoding), checkpoint.layers + 1, hidden) for encoding in encodings]
 

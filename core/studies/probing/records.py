@@ -36,14 +36,15 @@ class Subnetwork(Valued):
 
     @property
     def change_estimate(self) -> Estimate:
-        """What it loses against nothing pruned; 0 without an interval where that is not known."""
+        """Return the change compared with the unpruned model; 0 without an interval if it is unknown."""
         return Estimate(float(self.change or 0.0), self.change_low, self.change_high)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubnetworkComponent(Result):
-    """In what share of n seeds a head or block survived; place: mean place in the order of all `of_components`,
-    1 the first to go."""
+    """Share of n seeds in which a head or sublayer survived. place: its mean rank in the pruning order of all
+    `of_components`; 1 is pruned first.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
     FIGURE = Figure("value", "share of seeds that it survives")
@@ -56,8 +57,9 @@ class SubnetworkComponent(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorClass(Valued):
-    """A pattern class's share of the surviving heads' maps less that of the others', over n inputs; share: among the
-    survivors."""
+    """Share of a pattern class among the maps of surviving heads minus that of the other heads, over n inputs; share:
+    among the survivors.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("survivor class",)
     FIGURE = Figure("value", "share among survivors beyond the others")
@@ -90,8 +92,9 @@ class ProbedLayer(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class MixingWeight(Result):
-    """A layer's weight when all are mixed for a property (kind "mixing"), or the layer at which the weights balance
-    ("centre"). uniform: what equal weights give."""
+    """Weight of a layer in the mixture for a property (kind "mixing"), or the centre of gravity of the weights
+    ("centre"). uniform: value for equal weights.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("mixing", "centre")
     FIGURE = Figure("value", "{kind} of {property}")
@@ -111,8 +114,9 @@ class MixingWeight(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedScore(Valued):
-    """UAS of a probe or a baseline over n words. undirected: of the undirected tree; whole_trees: share without an
-    error."""
+    """UAS of a probe or a baseline over n words. undirected: of the undirected tree; whole_trees: share of trees
+    without an error.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe", "baseline")
     FIGURE = Figure("value", "UAS|{kind}")
@@ -128,7 +132,7 @@ class ParsedScore(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadTree(Valued):
-    """A head's undirected UAS on test, with dev's beside it."""
+    """Undirected UAS of a head on test, and on dev."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "undirected UAS")
@@ -141,7 +145,7 @@ class HeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class BestHeadTree(Valued):
-    """The head that is best on dev, on test: its undirected UAS, and rooted."""
+    """Test scores of the head that is best on dev: undirected UAS, and rooted UAS."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("best head",)
     FIGURE = Figure("value", "undirected UAS of the best head")
@@ -153,7 +157,7 @@ class BestHeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeDifference(Valued):
-    """Undirected UAS that all heads together have more than the best one, paired by sentence."""
+    """Undirected UAS of all heads together minus that of the best head, paired by sentence."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("difference",)
     FIGURE = Figure("value", "difference in undirected UAS")
@@ -161,7 +165,7 @@ class TreeDifference(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOutSentences(Result):
-    """How many sentences were left out of a part, why, and which (note)."""
+    """Number of sentences excluded from a split, the reason, and which ones (note)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("left out",)
     name: str
@@ -171,7 +175,7 @@ class LeftOutSentences(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnTree(Result):
-    """One sentence with both trees; lists in the order of its words."""
+    """A sentence with its gold and predicted tree, as lists in the order of its words."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("tree",)
     name: str

@@ -63,14 +63,14 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
     called = "How alike vectors are in {checkpoint}"
 
     def units(self, options: RepresentationOptions) -> list[Unit]:
-        """All rows together: pairs are drawn across them."""
+        """Return one unit with all examples, because pairs are sampled across them."""
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
         if len(rows) < 2:
             raise InputError(f"At least two inputs must be compared; got {len(rows)}. Raise the limit.")
         return [Unit("rows", size=max(1, sum(len(row.text) + len(row.pair or "") for row in rows) // 4))]
 
     def run(self, options: RepresentationOptions, unit: Unit) -> Done[Alike]:
-        """Vectors of all tokens, and entropies of all maps."""
+        """Return the vectors of all tokens, and entropies of all maps."""
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint)
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
@@ -129,13 +129,13 @@ def _layer(name: str, layer: int, values: np.ndarray, task: str) -> LayerSimilar
 
 
 class Entropies:
-    """An observer: means [input, layer] of each map's relative entropy over heads and queries."""
+    """Observer of the relative entropy of each map: means over heads and queries [input, layer]."""
 
     def __init__(self, inputs: int, layers: int) -> None:
         self.means = np.full((inputs, layers), np.nan)
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        """One layer's maps [batch, head, query, key] of one batch."""
+        """Process one layer's maps [batch, head, query, key] of one batch."""
         maps = weights.float().cpu().numpy()
         self.means[inputs, layer] = np.nanmean(relative_entropy(maps), axis=(1, 2))
 

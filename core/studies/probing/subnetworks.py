@@ -56,8 +56,9 @@ ORDER_ROWS, CLASS_ROWS = 300, 40
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SubnetworksOptions:
-    """Whose weights, on which task. shares: of the weights that go. settings: of the fine-tuning, train_limit and
-    dev_limit too."""
+    """Options: checkpoint and task. shares: fractions of pruned weights; settings: of the fine-tuning, including
+    train_limit and dev_limit.
+    """
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
@@ -92,7 +93,7 @@ class SubnetworksOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe of the fine-tuning: SHORT unless the settings say otherwise."""
+        """Return the fine-tuning recipe: SHORT unless the settings override it."""
         return Recipe.of(self.preset, SHORT | self.settings)
 
 
@@ -118,8 +119,9 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Order:
-    """Structured pruning of one seed. classes: of the full model's maps, empty without a classifier (input, layer,
-    head)."""
+    """Structured pruning with one seed. classes: of the full model's maps [input, layer, head], empty without a
+    classifier.
+    """
 
     seed: int
     order: tuple[str, ...]
@@ -130,7 +132,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Subnetworks:
-    """All measurements. baseline: score of the constant predictor, None if it is undefined."""
+    """All measurements. baseline: score of the constant prediction, None if undefined."""
 
     gold: np.ndarray
     constant: str
@@ -151,7 +153,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: SubnetworksOptions) -> list[Unit]:
-        """A unit a fine-tuning; options and rows that cannot be are refused here."""
+        """Return one unit per fine-tuning run. Invalid options and examples are refused here."""
         check(options)
         train, dev = studies.probing.trials.task_rows(task_of(options.task), options.recipe, options.data)
         size = 3 * options.recipe.epochs * sum(len(row.text) + len(row.pair or "") for row in train) // 4 + len(dev)
@@ -175,7 +177,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         return every
 
     def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
-        """Once a seed's order is known: its three subnetworks are retrained."""
+        """Return the retraining of the three subnetworks, once a seed's pruning order is known."""
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [
@@ -186,7 +188,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         ]
 
     def run(self, options: SubnetworksOptions, unit: Unit) -> Done[Subnetworks]:
-        """One fine-tuning and what is measured of it."""
+        """Run one fine-tuning and its measurements."""
         of: TrainingUnit = unit.arguments
         seed = of.seeds.head
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
@@ -218,7 +220,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         )
 
     def results(self, options: SubnetworksOptions, merged: Subnetworks) -> list[Result]:
-        """The constant predictor, curves, subnetworks, differences, components, classes of survivors."""
+        """Return the constant prediction, curves, subnetworks, differences, components, and classes of survivors."""
         metric = metrics_of(task_of(options.task))[0]
         baseline = Subnetwork(
             kind="baseline", name=f"always {merged.constant}", value=merged.baseline, n=len(merged.gold), metric=metric
@@ -242,7 +244,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
                 full.n,
                 "dev examples",
                 percent(full.low, full.high),
-                f"{100 * full.constant:.1f} with a constant prediction",
+                f"a constant prediction scores {100 * full.constant:.1f}",
             )
         what = "the weights that were removed"
         difference = points_more(defined(less.value), what)
@@ -253,7 +255,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
             less.n,
             "dev examples",
             percent(less.low, less.high),
-            f"{100 * defined(full.value):.1f} without pruning",
+            f"the unpruned model scores {100 * defined(full.value):.1f}",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -264,7 +266,7 @@ STUDY = SubnetworksStudy()
 
 
 def check(options: SubnetworksOptions) -> None:
-    """Raises InputError, naming what cannot be."""
+    """Raise InputError for invalid options."""
     for name, given, known in (("scope", options.scopes, SCOPES), ("moment", options.moments, MOMENTS)):
         if wrong := [value for value in given if value not in known]:
             raise InputError(f"A {name} must be one of {', '.join(known)}; got {wrong[0][:40]!r}. Choose one of them.")
@@ -305,7 +307,7 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 
 
 def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
-    """One a scope, moment and share; what it loses against nothing pruned, paired by row."""
+    """Return one record per scope, moment and share, with the change compared with no pruning, paired by example."""
     points: dict[tuple[str, str, float], list[np.ndarray]] = {}
     for pruned in merged.pruned:
         if pruned.what == CURVE:
@@ -326,7 +328,7 @@ def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
 
 
 def retrained(merged: Subnetworks, metric: str) -> list[Subnetwork]:
-    """The full model, good, bad and random subnetworks, then what one has more than another."""
+    """Return the full model, good, bad and random subnetworks, then the differences between them."""
     known: dict[str, list[Pruned]] = {}
     for pruned in merged.pruned:
         if pruned.what != CURVE:

@@ -62,7 +62,7 @@ BASELINES = ("right-branching", "left-branching", "one fixed offset", "fixed off
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SyntaxOptions:
-    """Whose attention, and on which trees."""
+    """Options: checkpoint and treebank."""
 
     checkpoint: Checkpoint = config.ENCODER
     treebank: Treebank = None
@@ -91,13 +91,13 @@ class SingleHeads:
     layers: tuple[int, ...] = ()
 
     def head_of(self, layer: int, head: int) -> Head:
-        """The head at a place of the arrays, under its layer's own number."""
+        """Return the head at an index of the arrays, with the original number of its layer."""
         return Head(self.layers[layer] if self.layers else layer, head)
 
 
 @dataclass(frozen=True)
 class TreeExample:
-    """A sentence of test with its gold tree and the one the probe draws. probability: of each drawn head."""
+    """A test sentence with its gold tree and the predicted one. probability: of each predicted head."""
 
     words: tuple[str, ...]
     relations: tuple[str, ...]
@@ -108,7 +108,7 @@ class TreeExample:
 
 @dataclass(frozen=True)
 class Parsed:
-    """Trees of the test sentences, counted by sentence.
+    """Predicted trees of the test sentences, with correct words counted by sentence.
 
     Attributes:
         kind: "probe" or "baseline".
@@ -129,7 +129,7 @@ class Parsed:
 
 @dataclass(frozen=True)
 class Syntax:
-    """All that was measured; sentences: how many of train, dev and test."""
+    """All measurements. sentences: numbers in train, dev and test."""
 
     parsed: tuple[Parsed, ...]
     heads: tuple[SingleHeads, ...]
@@ -149,14 +149,16 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
     counts = "words"
 
     def units(self, options: SyntaxOptions) -> list[Unit]:
-        """The trained weights and the random ones; a treebank that cannot be is refused here."""
+        """Return one unit for trained and one for random weights. Invalid treebanks are refused here."""
         parts = [read_part(options.treebank, part, options.limit) for part in ("train", "dev", "test")]
         words = sum(len(sentence.words) for part in parts for sentence in part.sentences)
         sizes = {TRAINED: 3 * words, RANDOM: 2 * words}
         return [Unit(source, NamedUnit(source), size) for source, size in sizes.items()]
 
     def run(self, options: SyntaxOptions, unit: Unit) -> Done[Syntax]:
-        """Features of all parts, then the probes of this source (and, of the trained one, heads and baselines)."""
+        """Compute the features of all splits, then the probes of this source (for trained weights, also heads and
+        baselines).
+        """
         random = unit.arguments.name == RANDOM
         checkpoint = studies.probing.probe_features.open_source(options.checkpoint, random=random, seed=options.seed)
         parts, left_out = [], []
@@ -178,7 +180,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         )
 
     def results(self, options: SyntaxOptions, merged: Syntax) -> list[Result]:
-        """Probes and baselines, heads, the best head, what was left out, drawn trees."""
+        """Return probes and baselines, heads, the best head, excluded sentences, and example trees."""
         about = dict(zip(("train", "dev", "test"), merged.sentences, strict=True))
         results: list[Result] = [_parsed(parsed, options.seed, **about) for parsed in merged.parsed]
         for heads in merged.heads:
@@ -209,7 +211,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
             f"The probe on {probe.name} predicts the syntactic head of {defined(probe.value):.0%} of words. The best "
             f"simple baseline ({simple.name}) predicts {defined(simple.value):.0%}.",
             probe.n, "words", percent(probe.low, probe.high, "{:.0f}"),
-            f"{simple.name}, {100 * defined(simple.value):.0f} %",
+            f"{simple.name} is right for {100 * defined(simple.value):.0f} % of words",
         )  # fmt: skip
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -249,7 +251,7 @@ def parsed_of(
 
 
 def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
-    """Branching and fixed offsets; offsets are chosen on train."""
+    """Return branching baselines and fixed offsets; offsets are chosen on train."""
     known = [
         (heads_of(sentence), scored_of(sentence), [plain_relation(word.dep) for word in sentence.words])
         for sentence in train.sentences
@@ -282,7 +284,7 @@ def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
 
 
 def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
-    """Word maps, gold trees and, if wanted, word embeddings of one part."""
+    """Return the word maps, gold trees and, if requested, word embeddings of one split."""
     return probing.attention.Sentences(
         studies.probing.probe_features.word_maps_of(checkpoint, part),
         [heads_of(sentence) for sentence in part.sentences],
@@ -294,7 +296,7 @@ def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
 def probes(
     parts: "Sequence[Sentences]", test: "Readable", *, random: bool, seed: int
 ) -> tuple[list[Parsed], tuple[TreeExample, ...]]:
-    """The probes of one source on test, and drawn trees of the one with attention alone."""
+    """Return the probes of one source on test, and example trees of the probe with attention alone."""
     suffix = FRESH if random else ""
     alone = [replace(part, words=None) for part in parts]
     wanted = [(ATTENTION + suffix, alone), (WITH_WORDS + suffix, list(parts))]

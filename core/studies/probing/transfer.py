@@ -45,7 +45,9 @@ FIRST, MEAN = "first", "mean"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TransferOptions:
-    """Whose layers, on which tasks. settings: of the fine-tuning with frozen layers, train_limit and dev_limit too."""
+    """Options: checkpoint and tasks. settings: of the fine-tuning with frozen layers, including train_limit and
+    dev_limit.
+    """
 
     checkpoint: Checkpoint = config.ENCODER
     tasks: TunedTasks = ("sst2",)
@@ -57,7 +59,7 @@ class TransferOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe of the fine-tuning: SHORT unless the settings say otherwise."""
+        """Return the fine-tuning recipe: SHORT unless the settings override it."""
         return Recipe.of(self.preset, SHORT | self.settings)
 
 
@@ -103,7 +105,9 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: TransferOptions) -> list[Unit]:
-        """Every task: classifiers on trained and on random weights, then a run for each number of frozen layers."""
+        """Return, for every task, classifiers on trained and on random weights, then a run for each number of frozen
+        layers.
+        """
         every = []
         for task in dict.fromkeys(task_of(name).key for name in options.tasks):
             train, dev = studies.probing.trials.task_rows(task_of(task), options.recipe, options.data)
@@ -123,7 +127,7 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         return every
 
     def run(self, options: TransferOptions, unit: Unit) -> Done[TransferPartial]:
-        """Classifiers of all layers, or one fine-tuning."""
+        """Train the classifiers of all layers, or run one fine-tuning."""
         of: TrainingUnit = unit.arguments
         base = studies.probing.probe_features.open_source(
             options.checkpoint, random=of.source == RANDOM, seed=options.seeds[0]
@@ -136,7 +140,7 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         return Done(TransferPartial(tuple(done)), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
     def results(self, options: TransferOptions, merged: TransferPartial) -> list[Result]:
-        """Classifiers, the best layer, frozen layers, the constant predictor; task by task."""
+        """Return classifiers, the best layer, frozen layers and the constant prediction, task by task."""
         results: list[Result] = []
         for task in dict.fromkeys(predicted.task for predicted in merged.predicted):
             mine = [predicted for predicted in merged.predicted if predicted.task == task]
@@ -168,7 +172,7 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
             best.n,
             "dev examples",
             percent(best.low, best.high),
-            f"{100 * defined(floor.value):.1f} with a constant prediction",
+            f"a constant prediction scores {100 * defined(floor.value):.1f}",
         )
 
 
@@ -176,7 +180,7 @@ STUDY = TransferStudy()
 
 
 def layers_of(checkpoint: str) -> int:
-    """How many layers a checkpoint has, by its config alone. Raises CheckpointError."""
+    """Return the number of layers of a checkpoint, from its config alone. Raises CheckpointError."""
     folder = models.opening.locate(checkpoint)
     return models.config_files.layers_in(models.config_files.read_config(folder, checkpoint))
 

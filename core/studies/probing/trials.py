@@ -18,7 +18,7 @@ from ...tuning.training import Fit
 
 @dataclass(frozen=True)
 class Bench:
-    """A task's rows as a checkpoint takes them."""
+    """A task's examples, encoded for a checkpoint."""
 
     base: Checkpoint
     task: Task
@@ -34,7 +34,7 @@ class Bench:
 
 
 def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Bench:
-    """Rows of both splits. Raises InputError where a split has one class only."""
+    """Return the examples of both splits. Raises InputError if a split has only one class."""
     train, dev = task_rows(task, recipe, data)
     length = min(recipe.max_length, base.max_length)
     return Bench(
@@ -43,8 +43,9 @@ def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Ben
 
 
 def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRow], list[TaskRow]]:
-    """Train and dev rows that the recipe's limits leave. Raises InputError where there are no labels, or a split has
-    one class only."""
+    """Return the train and dev examples within the recipe's limits. Raises InputError if there are no labels, or a
+    split has only one class.
+    """
     must_have_labels(task)
     limits = {"train": recipe.train_limit, "dev": recipe.dev_limit}
     rows_of = {split: read_rows(task, split, folder=data, limit=limit) for split, limit in limits.items()}

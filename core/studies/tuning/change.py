@@ -36,7 +36,9 @@ BATCH_TOKENS = 1024  # both models' maps of one batch are held together
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ChangeOptions:
-    """Which checkpoints are compared on which rows. limit: the paper draws 1,000 rows of larger dev sets."""
+    """Options: which checkpoints are compared on which examples. limit: the paper samples 1,000 examples of larger dev
+    sets.
+    """
 
     before: Annotated[str, Flag("checkpoint before fine-tuning", argument=True)] = config.ENCODER
     after: Annotated[
@@ -64,7 +66,7 @@ class TaskChange:
 
 @dataclass(frozen=True)
 class ChangePartial:
-    """Change of each fine-tuned checkpoint on its task, piece by piece."""
+    """Change of each fine-tuned checkpoint on its task, in parts."""
 
     pieces: tuple[TaskChange, ...]
 
@@ -97,7 +99,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
     counts = "words"
 
     def units(self, options: ChangeOptions) -> list[Unit]:
-        """Chunks of rows for every fine-tuned checkpoint."""
+        """Return chunks of examples for every fine-tuned checkpoint."""
         if not options.after:
             raise InputError(
                 "Measuring a change needs at least one checkpoint after fine-tuning; got none. Choose one or more."
@@ -115,7 +117,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
         return every
 
     def run(self, options: ChangeOptions, unit: Unit) -> Done[ChangePartial]:
-        """Both models over a chunk of rows."""
+        """Run both models on a chunk of examples."""
         of: ChunkUnit = unit.arguments
         before, after = (
             studies.worker_cache.get_checkpoint(name, dtype=options.dtype) for name in (options.before, of.checkpoint)
@@ -133,7 +135,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
         return Done(ChangePartial((TaskChange(of.checkpoint, of.inputs, change.packed()),)), provenance)
 
     def merge(self, options: ChangeOptions, partials: Sequence[ChangePartial]) -> ChangePartial:
-        """One piece a checkpoint and task."""
+        """Merge to one part per checkpoint and task."""
         whole: dict[tuple[str, str], scoring.change.Change] = {}
         for piece in (piece for part in partials for piece in part.pieces):
             key, sums = (piece.after, piece.task), scoring.change.Change.unpacked(piece.packed)
@@ -144,7 +146,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
         return ChangePartial(tuple(TaskChange(*key, sums.packed()) for key, sums in whole.items()))
 
     def results(self, options: ChangeOptions, merged: ChangePartial) -> list[ChangeScore]:
-        """Per checkpoint and statistic a row a head (kind "head") and a row a layer (kind "layer")."""
+        """Return, per checkpoint and statistic, a row per head (kind "head") and per layer (kind "layer")."""
         return [score for piece in merged.pieces for score in _scores(options, piece)]
 
     def facts(self, scores: HeadScores) -> list[Fact]:
@@ -180,7 +182,7 @@ STUDY = Change()
 
 
 def task_tuned_on(checkpoint: str) -> str:
-    """The task that a checkpoint of ours was fine-tuned on; InputError where its folder does not say."""
+    """Return the task on which one of our checkpoints was fine-tuned. Raises InputError if its folder lacks it."""
     for folder in filter(config.is_folder, (Path(checkpoint), config.PROJECT / checkpoint)):
         if task := training_log(folder.expanduser()).get("task"):
             return task_of(task).key
@@ -278,7 +280,7 @@ class _Against:
 
 
 def refuse_different(before: "Checkpoint", after: "Checkpoint") -> None:
-    """CheckpointError unless one can be tuned from the other: one family, one shape."""
+    """Raise CheckpointError unless both checkpoints have the same family and shape."""
     shapes = [(side.layers, side.heads, side.family.model_type) for side in (before, after)]
     if shapes[0] != shapes[1]:
         raise CheckpointError(

@@ -49,7 +49,7 @@ LEAST = 3  # rows that a correlation's interval needs more than
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FinetuneOptions:
-    """What is fine-tuned, on which tasks, from which initialisations, and where the checkpoints go."""
+    """Options: what is fine-tuned, on which tasks, from which initialisations, and where checkpoints are stored."""
 
     checkpoint: Checkpoint = config.ENCODER
     revision: Annotated[
@@ -107,7 +107,7 @@ class TunedRun:
     kept_because: str = ""
 
     def score(self) -> TunedRunScore:
-        """The run as one of the study's results."""
+        """Return the run as one of the study's results."""
         return TunedRunScore(
             task=self.task, initialisation=self.initialisation, seed=self.seed, metric=self.metric,
             constant=self.constant, note=self.note, train_rows=self.train_rows, dev_rows=self.dev_rows,
@@ -135,7 +135,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: FinetuneOptions) -> list[Unit]:
-        """One unit a run; everything a user may have got wrong is looked at before any of them starts."""
+        """Return one unit per run; all user input is checked before any run starts."""
         recipe = Recipe.of(options.preset, options.settings)
         for name in ("tasks", "initialisations", "seeds"):
             if not getattr(options, name):
@@ -162,7 +162,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         return every
 
     def amount(self, options: FinetuneOptions) -> int | None:
-        """Tokens of all passes of all runs; rows of the hub are not fetched for it."""
+        """Return the number of tokens in all passes of all runs; examples on the hub are not downloaded for this."""
         if options.data == HUB:
             return None
         recipe, every = Recipe.of(options.preset, options.settings), 0
@@ -178,7 +178,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         return every
 
     def run(self, options: FinetuneOptions, unit: Unit) -> Done[TunedRuns]:
-        """One run: train, measure on dev, save."""
+        """Run one fine-tuning: train, evaluate on dev, and save."""
         of: TrainingUnit = unit.arguments
         base = studies.worker_cache.get_checkpoint(options.checkpoint, revision=options.revision)
         run = FinetuningRun(
@@ -189,7 +189,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         return Done(TunedRuns((tuned,)), provenance(base, row_ids, split="dev"))
 
     def results(self, options: FinetuneOptions, merged: TunedRuns) -> list[TunedScore]:
-        """Each run, then means and the constant predictor of each task."""
+        """Return each run, then means and the constant prediction of each task."""
         return table_scores(merged.runs)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -208,7 +208,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
             tuned.runs[0].dev_rows,
             "dev examples",
             f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
-            "" if floor is None else f"{100 * floor:.1f} with a constant prediction",
+            "" if floor is None else f"a constant prediction scores {100 * floor:.1f}",
         )
 
 
@@ -237,14 +237,14 @@ def _seeds_of(options: FinetuneOptions, initialisation: str) -> list[int]:
 
 
 def run_name(options: FinetuneOptions, task: str, initialisation: str, seed: int) -> str:
-    """Readable, and different wherever anything that decides the result differs."""
+    """Return a readable name that differs if anything that determines the result differs."""
     decides = {name: getattr(options, name) for name in ("checkpoint", "revision", "data", "preset", "settings")}
     decides |= {"task": task} if is_own(task) else {}
     return run_key(task, f"{initialisation}-s{seed}", decides)
 
 
 def live_runs(options: FinetuneOptions, keys: list[str]) -> dict[str, Row]:
-    """The runs of a job that are under way on this machine, by key."""
+    """Return the active runs of a job on this machine, by key."""
     pictures = {key: read_live(live_file(options.out, key)) for key in keys}
     return {key: picture for key, picture in pictures.items() if picture is not None}
 
@@ -254,7 +254,7 @@ def live_runs(options: FinetuneOptions, keys: list[str]) -> dict[str, Row]:
 
 @dataclass(frozen=True)
 class FinetuningRun:
-    """What is trained, and where it is stored.
+    """A fine-tuning run: what is trained, and where it is stored.
 
     Attributes:
         data: folder of the examples; None for the bundled ones.
@@ -281,7 +281,9 @@ class FinetuningRun:
 
 
 def tune(base: "models.checkpoint.Checkpoint", run: FinetuningRun) -> tuple[TunedRun, list[str]]:
-    """Train, measure on dev, save; a run that was killed takes its state up again. The run, and ids of its dev rows."""
+    """Train, evaluate on dev, and save, resuming a killed run from its saved state. Returns the run and the IDs of its
+    dev examples.
+    """
     task, recipe = run.task, run.recipe
     must_have_labels(task)
     train = read_rows(task, "train", folder=run.data, limit=recipe.train_limit, seed=run.seeds.rows)
@@ -292,7 +294,7 @@ def tune(base: "models.checkpoint.Checkpoint", run: FinetuningRun) -> tuple[Tune
 def tune_on(
     base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
 ) -> TunedRun:
-    """Train on the rows given, measure on dev, save, as `tune` does."""
+    """Train on the given examples, evaluate on dev, and save, as `tune` does."""
     task, recipe = run.task, run.recipe
     length = min(recipe.max_length, base.max_length)
     learned, measured = tuning.batches.encode(base, train, length), tuning.batches.encode(base, dev, length)
@@ -320,7 +322,7 @@ def tune_on(
 def is_trained(
     base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
 ) -> bool:
-    """Whether the run's folder has what this recipe made of these rows already."""
+    """Return whether the run's folder already has the result of this recipe on these examples."""
     log, decides = training_log(run.folder), {"base_hash": base.weights_hash} | _decides(run, train, dev)
     return {name: log.get(name) for name in decides} == decides
 
@@ -396,7 +398,7 @@ def _why_kept(recipe: Recipe, task: Task, *, trained: int) -> str:
 
 
 def runs_folder(out: str | None) -> Path:
-    """Where fine-tuned checkpoints go: `out`, or beside the database."""
+    """Return the folder for fine-tuned checkpoints: `out`, or a folder next to the database."""
     return config.inside(out, to_write=True) if out else config.settings().runs / "finetuned"
 
 
@@ -407,17 +409,17 @@ def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
 
 
 def state_of(folder: Path) -> Path:
-    """Where a run that goes to `folder` keeps what it needs to be taken up again."""
+    """Return where a run that saves to `folder` stores the state from which it can be resumed."""
     return folder.with_name(folder.name + ".state")
 
 
 def live_file(out: str | None, key: str) -> Path:
-    """Where a run under way writes what a page shows of it."""
+    """Return the file in which an active run writes its progress for a page."""
     return runs_folder(out) / f"{key}.live.json"
 
 
 def live_picture(log: Any) -> Row:
-    """Loss so far (at most 200 means), dev metrics, steps and time left."""
+    """Return the progress of a run: loss so far (at most 200 means), dev metrics, steps and time left."""
     every = max(1, -(-len(log.losses) // 200))
     blocks = [log.losses[k : k + every] for k in range(0, len(log.losses), every)]
     return {
@@ -433,7 +435,7 @@ def live_picture(log: Any) -> Row:
 
 
 def table_scores(runs: Sequence[TunedRun]) -> list[TunedScore]:
-    """Each run, then means and the constant predictor of each task, as Table 1 has them."""
+    """Return each run, then means and the constant prediction of each task, as in Table 1."""
     scores: list[TunedScore] = [run.score() for run in runs]
     for task in dict.fromkeys(run.task for run in runs):
         mine = [run for run in runs if run.task == task]
@@ -481,8 +483,9 @@ def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
 
 
 def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
-    """Return half a sentence if a run, or a mean of runs, is not shown to be above the constant predictor; otherwise
-    ""."""
+    """Return the end of a sentence if a run, or a mean of runs, is not significantly above the constant prediction;
+    otherwise "".
+    """
     rows = next((run.dev_rows for run in scores if (run.kind, run.task) == ("run", score.task)), None)
     if not rows:
         return ""

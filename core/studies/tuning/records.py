@@ -54,15 +54,15 @@ class TunedScore(Result):
     held_heads: int | None = None
 
     def of_metric(self, metric: str) -> float | None:
-        """The score by one metric; None where it is undefined."""
+        """Return the score by one metric; None if undefined."""
         return self._by_metric[metric][0]
 
     def spread(self, metric: str) -> float | None:
-        """The standard deviation over runs by one metric; None of fewer than two."""
+        """Return the standard deviation over runs by one metric; None for fewer than two runs."""
         return self._by_metric[metric][1]
 
     def numbers(self) -> list[Number]:
-        """The score by the metric that ranks."""
+        """Return the score by the metric that ranks."""
         score = self.of_metric(self.metric)
         return [] if score is None else [self.number(score, "{metric} on {task}", None, None)]
 
@@ -79,7 +79,7 @@ class TunedScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TunedRunScore(TunedScore):
-    """Scores of one run, as it is written: last_loss and kept_epoch stand in its row also where there is none."""
+    """Scores of one run as stored; last_loss and kept_epoch are in its row even if they are None."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("run",)
     kind: str = stated("run")
@@ -89,8 +89,9 @@ class TunedRunScore(TunedScore):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedPatternChange(Result):
-    """What holding heads at fixed patterns costs on a task: the score held less the score free, paired by dev row and
-    averaged over seeds."""
+    """Effect of fixing heads at patterns on a task: the score with fixed patterns minus that with free heads, paired by
+    dev example and averaged over seeds.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("change",)
     FIGURE = Figure("score", "change of {metric} with heads held|{task}", "{initialisation}")
@@ -110,8 +111,9 @@ class FixedPatternChange(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Transferred(Valued):
-    """A classifier on one layer's vectors (kind "classifier", with random weights beside it), fine-tuning with the
-    first layers frozen ("frozen"), or the constant predictor ("baseline")."""
+    """A classifier on one layer's vectors (kind "classifier", compared with random weights), fine-tuning with the first
+    layers frozen ("frozen"), or the constant prediction ("baseline").
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("classifier", "frozen", "baseline")
     FIGURE = Figure("value", "{kind}|{task}|{metric}")
@@ -136,7 +138,9 @@ class Transferred(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class BestLayer(Valued):
-    """Of one reading the layer that is best on every other dev row: what it has more than the last, on the rest."""
+    """For one reading, the layer that is best on one half of the dev examples, and its score minus that of the last
+    layer on the other half.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("best layer",)
     FIGURE = Figure("value", "best layer beyond the last|{task}|{metric}")
@@ -152,7 +156,9 @@ class BestLayer(Valued):
 
 @dataclass(frozen=True)
 class FinetunedTask:
-    """What `finetune` says of one task. metric: the one that ranks; rows: the fewest dev rows of its runs."""
+    """Results of `finetune` on one task. metric: the one that ranks; rows: the smallest number of dev examples in its
+    runs.
+    """
 
     metric: str
     runs: list[TunedScore]
@@ -161,11 +167,11 @@ class FinetunedTask:
 
     @property
     def rows(self) -> int:
-        """The fewest dev rows of a run."""
+        """Return the smallest number of dev examples in a run."""
         return min(run.dev_rows or 0 for run in self.runs)
 
     def mean(self, initialisation: str) -> TunedScore | None:
-        """The mean over seeds of an initialisation, or None."""
+        """Return the mean over seeds for an initialisation, or None."""
         return next(iter(picked(self.means, initialisation=initialisation)), None)
 
 
@@ -177,6 +183,6 @@ def finetuned_task(rows: Sequence[Row]) -> FinetunedTask:
 
 
 def constant_score(rows: Sequence[Row], task: str, metric: str) -> float | None:
-    """The score of a task's constant predictor, if there is one."""
+    """Return the score of a task's constant prediction, if there is one."""
     constant = next(iter(picked(TunedScore.among(rows), kind="baseline", task=task)), None)
     return None if constant is None else constant.of_metric(metric)
