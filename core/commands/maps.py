@@ -92,7 +92,15 @@ def maps(asked: MapsOptions, form: Form) -> None:
         source = MapsSource(asked.checkpoint, *about).with_command(out.name)
         _write_page(out, captured, encoding, source, int(asked.megabytes * 1e6))
     else:
-        _write_weights(out, captured, opened.weights_hash)
+        with replacing(out) as part, part.open("wb") as stream:
+            np.savez_compressed(
+                stream,
+                weights=captured.weights,
+                tokens=np.array(captured.tokens, dtype=np.str_),
+                segments=np.array(captured.segments),
+                key_tokens=np.array(captured.keys, dtype=np.str_),
+                weights_hash=np.array(opened.weights_hash),
+            )
     if form != "table":
         provenance = {"checkpoint": opened.name, "weights_hash": opened.weights_hash, "dtype": opened.dtype}
         written = {"file": str(out), "layers": captured.layers, "heads": captured.heads}
@@ -101,18 +109,6 @@ def maps(asked: MapsOptions, form: Form) -> None:
     cut = f"; {encoding.cut} tokens were truncated to fit {opened.max_length}" if encoding.cut else ""
     tokens = f"{len(captured)} x {len(captured.keys)} tokens"
     tell(f"{captured.layers} layers x {captured.heads} heads x {tokens} written to {out}{cut}")
-
-
-def _write_weights(out: Path, maps: AttentionMaps, weights_hash: str) -> None:
-    with replacing(out) as part, part.open("wb") as stream:
-        np.savez_compressed(
-            stream,
-            weights=maps.weights,
-            tokens=np.array(maps.tokens, dtype=np.str_),
-            segments=np.array(maps.segments),
-            key_tokens=np.array(maps.keys, dtype=np.str_),
-            weights_hash=np.array(weights_hash),
-        )
 
 
 def _write_page(out: Path, maps: AttentionMaps, encoding: "Encoding", source: MapsSource, most: int) -> None:

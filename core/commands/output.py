@@ -102,7 +102,16 @@ def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "ta
     """
     provenance = {name: value for name, value in provenance.items() if name != "study"}
     with _reader_may_leave():
-        _print_rows(study, provenance, rows, form)
+        if form == "json":
+            tell_json({"study": study, "provenance": plain(provenance), "rows": plain(list(rows))})
+            return
+        frame = pd.DataFrame(rows if form in ("csv", "latex") else [_with_words(row) for row in rows])
+        if form == "csv":
+            print(csv_text(frame), end="")
+        elif form == "latex":
+            tell(frame.to_latex(index=False, escape=True, float_format="%.4g", na_rep="--"), end="")
+        else:
+            _show_table(study, provenance, frame)
 
 
 @contextmanager
@@ -114,19 +123,6 @@ def _reader_may_leave() -> Iterator[None]:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - what is left in the buffer goes nowhere
         raise SystemExit(CLOSED) from None
-
-
-def _print_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form) -> None:
-    if form == "json":
-        tell_json({"study": study, "provenance": plain(provenance), "rows": plain(list(rows))})
-        return
-    frame = pd.DataFrame(rows if form in ("csv", "latex") else [_with_words(row) for row in rows])
-    if form == "csv":
-        print(csv_text(frame), end="")
-    elif form == "latex":
-        tell(frame.to_latex(index=False, escape=True, float_format="%.4g", na_rep="--"), end="")
-    else:
-        _show_table(study, provenance, frame)
 
 
 def _with_words(row: Row) -> Row:
