@@ -111,7 +111,7 @@ HEADING = "| group (`tests/attack`) | categories | inputs tried | held |\n|---|-
 
 
 def write_table(runs: Sequence[Mapping[str, Mapping[str, int]]]) -> None:
-    """Replace the table of the docs by the counts of these runs, which together must have every category."""
+    """Write the counts of these runs, which together must have every category, as the table of the docs."""
     counts = {name: run[name] for name in CATEGORIES for run in runs if name in run}
     if missing := set(CATEGORIES) - set(counts):
         sys.exit(f"These categories were not run: {', '.join(sorted(missing))}. Run them with --category.")
@@ -119,8 +119,9 @@ def write_table(runs: Sequence[Mapping[str, Mapping[str, int]]]) -> None:
     for group, names in [*GROUPS.items(), ("all", list(CATEGORIES))]:
         tried, held = (sum(counts[name][key] for name in names) for key in ("tried", "held"))
         rows.append(f"| {group} | {len(names)} | {tried:,} | {held:,} |\n")
-    before, _, after = DOCS.read_text(encoding="utf-8").partition(HEADING)
-    DOCS.write_text(before + HEADING + "".join(rows) + after[after.index("\n\n") + 1 :], encoding="utf-8")
+    before, following, after = DOCS.read_text(encoding="utf-8").partition("\n## Known limits")
+    text = before.partition(HEADING)[0].rstrip("\n")
+    DOCS.write_text(f"{text}\n\n{HEADING}{''.join(rows)}{following}{after}", encoding="utf-8")
 
 
 def _table(counts: dict[str, Count]) -> Table:
