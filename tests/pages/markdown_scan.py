@@ -81,7 +81,7 @@ class Scan:
         self.by_name: dict[str, list[_Function]] = defaultdict(list)
         for function in self.functions:
             self.by_name[function.name].append(function)
-        self.sinks: dict[str, tuple[set[int], set[str]]] = {}
+        self.sinks: dict[tuple[str, str], tuple[set[int], set[str]]] = {}  # by module and function
         self._safe_results: dict[tuple[str, Path], bool] = {}
 
     # ------------------------------------------------------------ reading
@@ -154,7 +154,7 @@ class Scan:
                 if function.file.relative_to(self.root).parts[0] != "pages":
                     continue
                 for call in function.calls:
-                    for argument in self._rendered(call):
+                    for argument in self._rendered(call, function.file.stem):
                         reason = self._why(argument, function, frozenset())
                         if isinstance(reason, _Parameter):
                             changed |= self._sink(function, reason.name)
@@ -164,20 +164,27 @@ class Scan:
         return list(found)
 
     def _sink(self, function: _Function, parameter: str) -> bool:
-        positions, names = self.sinks.setdefault(function.name, (set(), set()))
+        positions, names = self.sinks.setdefault((function.file.stem, function.name), (set(), set()))
         if parameter in names:
             return False
         names.add(parameter)
         positions.add(function.parameters.index(parameter))
         return True
 
-    def _rendered(self, call: ast.Call) -> list[ast.expr]:
+    def _sinks_of(self, call: ast.Call, name: str, here: str) -> tuple[set[int], set[str]]:
+        """Of the function that is called: of the module that is named, or this one; else of all of that name."""
+        modules = {function.file.stem for function in self.by_name[name]} if name in self.by_name else set()
+        module = ast.unparse(call.func.value).rpartition(".")[2] if isinstance(call.func, ast.Attribute) else here
+        found = [self.sinks.get((stem, name), (set(), set())) for stem in ({module} if module in modules else modules)]
+        return set().union(*(places for places, _ in found)), set().union(*(names for _, names in found))
+
+    def _rendered(self, call: ast.Call, here: str) -> list[ast.expr]:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         positions, names = set(), set()
         if isinstance(call.func, ast.Attribute) and name in RENDERING:
             positions, names = map(set, RENDERING[name])
-        elif name in self.sinks:
-            positions, names = self.sinks[name]
+        else:
+            positions, names = self._sinks_of(call, name, here)
         if name in ("title", "header", "write", "status", "table") and ast.unparse(call.func).split(".")[0] != "st":
             return []  # a method of ours
         widget = ast.unparse(call.args[0]).rpartition(".")[2] if call.args and name.startswith("pick") else name
@@ -220,6 +227,8 @@ class Scan:
                 return self._why(value, function, seen)
             case ast.Lambda(body=body):
                 return self._why(body, function, seen | {one.arg for one in node.args.args} & NUMBERS)
+            case ast.DictComp(value=value):
+                return self._why(value, function, seen)
             case ast.ListComp(elt=elt) | ast.GeneratorExp(elt=elt):
                 return self._why(elt, function, seen)
             case ast.Subscript(value=value):

@@ -37,6 +37,7 @@ TEXT_ONLY = {"inline", "paragraph_open", "paragraph_close", "text", "text_specia
 
 # What the scan cannot follow and people have read, by file: our own words, numbers, and arguments that are no text.
 OURS = {
+    "atlas/analysing.py": {"job_progress.duration(max(plan.seconds(chosen), 1))"},
     "atlas/head_hypotheses.py": {"parameter.name"},
     "atlas/measuring.py": {"_time_of(checkpoint, unmeasured)", "gives(measurement.study)"},
     "disable/live.py": {"effects.place"},
@@ -59,7 +60,6 @@ OURS = {
     "team/upkeep.py": {"erasure.erase_name", "label", "new"},
     "tuning/one_task.py": {"count.label", "count.told"},
     "tuning/tuning_settings.py": {"label"},
-    "views/aggregated_labels.py": {"crowd.advice(votes, names).sentence"},
     "views/change.py": {"STATISTICS[name].title"},
     "views/circuit.py": {"SAID['margin'].help"},
     "views/classifier.py": {"score.inputs", "shipped.labels"},
@@ -72,17 +72,14 @@ OURS = {
     "views/page.py": {"page.title"},
     "views/patching.py": {
         "SHOWN.__getitem__",
-        "checkpoint.encode(text, pair, max_length=resources.PIECES_SHOWN)",
         "label",
     },
     "views/pattern_shares.py": {"codebook.counted", "cropped"},
     "views/project_setup.py": {"label"},
     "views/relations.py": {"attending.shared_heads(checkpoint_scores)"},
     "views/reproduction.py": {
-        "SAID_OF_MANY.get(word, word)",
         "exhibit.title",
         "now.at",
-        "records_of(stored.result_rows)",
         "time_of(db, plan.steps)",
     },
     "views/seed_variance.py": {"spread.constant", "spread.dev_rows"},

@@ -72,7 +72,7 @@ def grid(records: Records) -> None:
     """A row for each claim and a column for each task: the outcome and its number, filtered by outcome and source."""
     counts = Counter(claimed.outcome for claimed in records.claims)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    labels = {word: f"{SAID_OF_MANY.get(word, word)} ({count})" for word, count in counts.items()}
+    labels = {word: f"{plain(SAID_OF_MANY.get(word, word))} ({count})" for word, count in counts.items()}
     outcomes = url.pick_many(left.pills, "Outcome", labels, key="outcomes", selection_mode="multi")
     sources = list(dict.fromkeys(claimed.source for claimed in records.claims))
     source = url.pick(right.selectbox, "Source", ["", *sources], key="source", format_func=lambda name: name or "all")

@@ -116,7 +116,7 @@ def offer(name: str, key: str, former: str | None) -> None:
 def _ask(name: str, key: str, former: str | None, fetch: Fetch | None) -> None:
     model = fetching.real_model(name)
     called = f"**{plain(_called(name))}**"
-    facts = f" ({model.licence}, {fetching.megabytes(model.size)})" if model else ""
+    facts = f" ({plain(model.licence)}, {fetching.megabytes(model.size)})" if model else ""
     verb = "Download"
     if fetch is not None and fetch.state == "failed":
         st.markdown(f":material/info: {plain(fetch.error)}")
