@@ -65,4 +65,8 @@ app = st.App(
 )
 
 if __name__ == "__main__":
-    app.run()
+    try:
+        settings = streamlit_internals.options_in_environment()
+    except ValueError as error:
+        sys.exit(str(error))
+    app.run(config=settings)

@@ -10,6 +10,7 @@ import importlib
 import json
 import logging
 import math
+import os
 import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
@@ -351,6 +352,36 @@ def is_set(option: str) -> bool:
     Streamlit would replace this by `st.get_option` saying where a value comes from.
     """
     return bool(_named("who is let in", "streamlit.config", "is_manually_set")(option))
+
+
+def options_in_environment() -> dict[str, Any]:
+    """Options of Streamlit that environment variables set, such as STREAMLIT_SERVER_PORT, by name.
+
+    `streamlit run` reads these variables, and `App.run()` does not, although its documentation says so; it reads only
+    secret ones. Streamlit would replace this by reading them. Errors: ValueError if a number is not one.
+    """
+    try:
+        known = _named("", "streamlit.config", "_config_options_template")
+    except InternalsError:
+        _warn("Environment variables of Streamlit are not read", "config._config_options_template")
+        return {}
+    found = {}
+    for name, option in known.items():
+        text = os.environ.get(option.env_var)
+        if text is None or option.sensitive:
+            continue
+        if option.multiple:
+            found[name] = text.split()
+        elif option.type is bool:
+            found[name] = text.lower() in ("1", "true", "t", "yes", "y", "on")
+        elif option.type in (int, float):
+            try:
+                found[name] = option.type(text)
+            except ValueError as error:
+                raise ValueError(f"{option.env_var} must be a number; got {text!r}. Correct it.") from error
+        else:
+            found[name] = text
+    return found
 
 
 # ---------------------------------------------------------------- forgery and sign-in

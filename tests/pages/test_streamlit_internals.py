@@ -428,6 +428,17 @@ def test_options_that_were_set_are_told_apart():
     assert not streamlit_internals.is_set("global.e2eTest")
 
 
+def test_options_of_the_environment_are_those_that_streamlit_run_reads(monkeypatch):
+    for name, text in (("SERVER_PORT", "8765"), ("SERVER_HEADLESS", "false"), ("SERVER_ALLOWED_HOSTS", "a.x b.x")):
+        monkeypatch.setenv(f"STREAMLIT_{name}", text)
+    monkeypatch.setenv("STREAMLIT_SERVER_COOKIE_SECRET", "x")  # secret: Streamlit reads it itself
+    found = streamlit_internals.options_in_environment()
+    assert found == {"server.port": 8765, "server.headless": False, "server.allowedHosts": ["a.x", "b.x"]}
+    monkeypatch.setenv("STREAMLIT_SERVER_PORT", "x")
+    with pytest.raises(ValueError, match="STREAMLIT_SERVER_PORT must be a number; got 'x'"):
+        streamlit_internals.options_in_environment()
+
+
 def test_the_hosts_that_are_allowed_are_asked_for(monkeypatch):
     before = config.get_option
     chosen = {"server.allowedHosts": ["a.example"]}
