@@ -63,7 +63,7 @@ KNOWN = {
     ),
     **dict.fromkeys(
         [
-            ("core/atlas/example.py", "write"), 
+            ("core/atlas/example.py", "write"),
             ("core/patterns/snapshot.py", "write"), ("core/probing/ragged.py", "Ragged.open"),
             ("core/probing/ragged.py", "Ragged.create"), ("core/studies/patterns/train_patterns.py", "_told.tell"),
             ("core/models/hub.py", "_fetch_weights"),
