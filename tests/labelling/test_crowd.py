@@ -16,7 +16,7 @@ from core.patterns.training import ClassifierRecipe, Known, fit
 from core.patterns.truth import truth
 from core.store import labels
 from core.store.projects import Heading
-from pages.parts.team.deciding import said_of
+from pages.parts.views.adjudication import said_of
 from tests.labelling.test_projects import Hand
 from tests.simulations.many_people import CLASSES, right, world
 from tests.store.labelling import event

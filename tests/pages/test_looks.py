@@ -18,12 +18,12 @@ from pages.parts.charts.curves import calibration, line_with_band, points, ranke
 from pages.parts.charts.encoding import COLOURS, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.score_terms import token_map, waterfall
-from pages.parts.probes.tree_picture import arcs, tree_picture
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.shell.page_table import PAGES_FOLDER, page_of
 from pages.parts.tuning.table_one import constant_scores
 from pages.parts.views.counterparts import ribbons
 from pages.parts.views.development import small_multiples
+from pages.parts.views.probes import arcs, tree_picture
 from pages.parts.widgets.tables import show_table
 
 TREE = DrawnTree(name="s", n=4, words=["The", "dog", "slept", "."], relations=["det", "nsubj", "root", "punct"],

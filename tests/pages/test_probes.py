@@ -7,8 +7,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.store import shipped_record
 from core.studies.probing.records import DrawnTree
-from pages.parts.probes.tree_picture import GOLD, PROBE, arcs, tree_picture, words_table
 from pages.parts.shell import resources, shell
+from pages.parts.views.probes import GOLD, PROBE, arcs, tree_picture, words_table
 from tests.pages.opening import switched
 
 SHIPPED = json.loads(shipped_record.EXAMPLES.read_text())

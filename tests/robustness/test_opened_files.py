@@ -69,7 +69,7 @@ KNOWN = {
             ("core/models/hub.py", "_fetch_weights"),
             ("core/unit_progress.py", "tokens_under_way"), ("core/writing.py", "_settle"),
             ("pages/parts/label/label_tools.py", "files.exported"),
-            ("pages/parts/team/upkeep.py", "label_studio.exported"),
+            ("pages/parts/views/project_setup.py", "label_studio.exported"),
         ],
         WRITTEN,
     ),

@@ -1,20 +1,24 @@
 """Adjudication: maps whose labels differ or are doubted, decided on by key; every decision is an event."""
 
+from collections.abc import Sequence
 from datetime import date
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.codebook.classes import ClassSet
 from core.labelling import adjudicating
+from core.labelling.adjudicating import PASS, Dispute
 from core.labelling.crowd import votes_of
+from core.patterns.agreement import PASS_WORD
 from core.patterns.snapshot import known_class_set
-from core.store import projects
-from pages.parts.label.label_sheet import send_maps, show_sheet
+from core.store import labels, projects
+from core.store.database import Database
+from pages.parts.label.label_sheet import MOST_MAPS, UNDO_STEPS, header_of, send_maps, show_sheet, with_maps
 from pages.parts.shell import people, resources, url
 from pages.parts.shell.messages import counted, plain
 from pages.parts.team import choosing
 from pages.parts.team.bundled_labels import show_bundled_disputes
-from pages.parts.team.deciding import sheet_of
 from pages.parts.widgets.tables import show_table
 
 
@@ -80,3 +84,37 @@ def show_decisions(db, class_set: str, project: str | None) -> None:
         with st.expander(f"Decisions when this page was opened: {len(decisions)}"):
             shown = decisions[["happened", "annotator", "map_id", "class"]]
             show_table(shown.rename(columns={"happened": "when, UTC", "annotator": "who", "map_id": "map"}))
+
+
+# ---------------------------------------------------------------- decisions
+
+
+def sheet_of(
+    db: Database, disputes: Sequence[Dispute], classes: ClassSet, annotator: str, *, named: bool
+) -> tuple[str, bytes]:
+    """The payload's name and its bytes. named: with the names of who voted, else with letters in their place."""
+    stack = labels.undoable(db, classes.name, annotator, passing=PASS, most=UNDO_STEPS)
+    header = header_of(db, classes, annotator, PASS, "adjudication") | {
+        "queued": len(disputes),
+        "stack": [step | {"class": classes.resolved(step["class"]) if step["class"] else None} for step in stack],
+    }
+    rows = labels.maps_of(db, [dispute.map_id for dispute in disputes[:MOST_MAPS]])
+    return with_maps(
+        header, rows, about={dispute.map_id: {"said": said_of(dispute, classes, named=named)} for dispute in disputes}
+    )
+
+
+def said_of(dispute: Dispute, classes: ClassSet, *, named: bool) -> list[str]:
+    """Votes, notes and doubts of a map in words."""
+    people = [
+        who.partition(PASS_WORD) for who, _ in (*dispute.votes, *dispute.notes)
+    ]  # a second pass is no other person
+    letters = {who: f"Person {chr(65 + k % 26)}" for k, who in enumerate(dict.fromkeys(who for who, *_ in people))}
+    shown = {"".join(each): "".join(each) if named else letters[each[0]] + "".join(each[1:]) for each in people}
+    votes = "; ".join(f"{shown[who]}: {classes.named(cls).title}" for who, cls in dispute.votes)
+    lines = [votes, *(f"Note by {shown[who]}: {words}" for who, words in dispute.notes)]
+    if dispute.doubt:
+        title = next((labelled.title for labelled in classes.classes if labelled.name == dispute.doubt), dispute.doubt)
+        by = f", queued by {dispute.queued_by}" if named and dispute.queued_by else ""
+        lines.append(f"A classifier that was not trained on this input predicts {title}{by}.")
+    return lines

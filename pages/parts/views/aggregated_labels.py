@@ -8,7 +8,7 @@ from core.labelling import adjudicating, crowd
 from core.patterns import agreement
 from core.patterns.agreement import alpha_of_people
 from core.patterns.snapshot import known_class_set, snapshot
-from core.patterns.truth import Method
+from core.patterns.truth import Method, Truth, truth
 from core.store import labels
 from pages.parts.charts.curves import bars
 from pages.parts.charts.encoding import Axes
@@ -20,7 +20,6 @@ from pages.parts.shell import links, people, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.team import choosing
 from pages.parts.team.bundled_labels import labels_to_read
-from pages.parts.team.judging import judged
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
 
@@ -202,3 +201,12 @@ def show(tools: DeltaGenerator) -> None:
         st.caption(
             "The votes of an annotator count in the class that they are compared with, so skills are slightly high."
         )
+
+
+# ---------------------------------------------------------------- judging
+
+
+@st.cache_data(show_spinner="Aggregating the labels ...", max_entries=12)
+def judged(labelled: pd.DataFrame, names: tuple[str, ...], method: Method) -> Truth:
+    """The truth of these labels."""
+    return truth(labelled, names, method)

@@ -1,6 +1,7 @@
 """One head: all that is known of it with its sources, the heads most like it, and its gallery."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,6 @@ from core.studies.score_records import find_score, label_of
 from core.tasks.glue import drawn
 from pages.parts.atlas import choices
 from pages.parts.atlas.choices import is_task, pick_score
-from pages.parts.atlas.head_budget import show_budget
 from pages.parts.atlas.head_hypotheses import judged_of, show_hypotheses
 from pages.parts.atlas.head_neighbours import (
     input_of,
@@ -34,12 +34,13 @@ from pages.parts.atlas.head_neighbours import (
     show_nearest,
     thumbnail,
 )
-from pages.parts.atlas.head_pictures import show_three_maps, show_where_it_looks
-from pages.parts.atlas.head_why import show_why
+from pages.parts.atlas.head_pictures import ordered_inputs, show_three_maps, show_where_it_looks
 from pages.parts.atlas.measuring import offer_missing, offer_to_measure
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
+from pages.parts.charts.budget import budget_bars, budget_parts
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
+from pages.parts.maps.score_decomposition import show_cells
 from pages.parts.reports import attending
 from pages.parts.reports.provenance import present_runs
 from pages.parts.shell import context, links, resources, url
@@ -49,6 +50,10 @@ from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import is_missing, say_missing, show_links
 from pages.parts.widgets.pin import offer_pin
 from pages.parts.widgets.tables import show_table
+
+if TYPE_CHECKING:
+    from core.models.checkpoint import Checkpoint
+
 
 # ---------------------------------------------------------------- the dossier of a head out of the app
 
@@ -449,3 +454,57 @@ def show(tools: DeltaGenerator) -> None:
             offer_pin(dossier.pin, key="pin_head")
         else:
             offer_to_measure(checkpoint, scores=scores)
+
+
+# ---------------------------------------------------------------- attention budget
+
+
+BARS = {"budget": "tokens of the text", "classifying budget": "the token that classifiers read"}
+
+
+def show_budget(scores: pd.DataFrame, head: Head) -> None:
+    """The head's attention budgets; nothing where none is stored. scores: of all heads on one task."""
+    own = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
+    bars = {name: parts for key, name in BARS.items() if len(parts := budget_parts(own, key))}
+    if not bars:
+        return
+    first = next(iter(bars.values()))
+    st.subheader("What does this head attend to?", anchor=False)
+    st.altair_chart(budget_bars(bars))
+    largest = first.loc[first["value"].idxmax()]
+    st.caption(
+        plain(
+            f"Most of it, {largest['value']:.0%}, goes to {largest['keys']}: 95 % CI {largest['interval']}, n = "
+            f"{int(largest['n'])} inputs; {largest['baseline']:.0%} under uniform attention. Hover to see all "
+            f"categories."
+        )
+    )
+
+
+# ---------------------------------------------------------------- why
+
+
+AT_ONCE = 48  # heads of a checkpoint whose scores are taken apart unasked: larger ones take seconds
+
+
+def show_why(name: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
+    """The chosen sentence, else the input where its strongest role is strongest: a click takes a cell apart."""
+    checkpoint = resources.checkpoint(name)
+    view_context = context.now()
+    text, pair = (
+        (view_context.text, view_context.pair_or_none) if view_context.text else _strongest(name, head, scores, task)
+    )
+    if text is None or not capture.reach.is_interceptable(checkpoint):
+        return
+    if url.switch(st.toggle, "Explain its scores", key="why", default=_is_small(checkpoint)):
+        show_cells(name, text, pair, head)
+        links.link("maps/why", checkpoint=name, head=str(head), text=text, pair=pair)
+
+
+def _strongest(name: str, head: Head, scores: pd.DataFrame, task: str | None) -> tuple[str | None, str | None]:
+    ordered = ordered_inputs(name, head, scores, task).inputs
+    return ordered[0] if ordered else (None, None)
+
+
+def _is_small(checkpoint: "Checkpoint") -> bool:
+    return checkpoint.layers * checkpoint.heads <= AT_ONCE

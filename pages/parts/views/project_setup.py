@@ -1,17 +1,28 @@
 """Projects: maps that several people label, each by the same number of them; made, paused, closed and archived here."""
 
+import tempfile
 from datetime import date
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.labelling import assignment_service
+from core.labelling.assignment import ORDERS, AnnotatorStatus, Rules
+from core.labelling.foreign_maps import import_maps
+from core.labelling.label_studio import export_studio, import_studio
+from core.labelling.projects import ProjectRecipe, make_project, order_anew
 from core.patterns.class_sets import class_set_names
-from core.store import projects
-from core.store.projects import project_counts
-from pages.parts.shell import links, resources, url
+from core.store import classifiers, erasure, labels, projects
+from core.store.database import Database
+from core.store.erasure import known_people
+from core.store.projects import Heading, project_counts
+from pages.parts.label.label_sheet import hints_of
+from pages.parts.label.label_tools import classes_now, say_imported, say_names_alike
+from pages.parts.shell import links, people, resources, uploads, url
 from pages.parts.shell.messages import clear_errors, counted, plain
-from pages.parts.team import making, upkeep
 from pages.parts.team.bundled_labels import show_bundled_work
 from pages.parts.widgets.tables import show_table
 
@@ -59,8 +70,8 @@ def one_project(db, project, by: str) -> None:
         )
     )
     if project.state != "archived":
-        making.people_of(db, project, by)
-        making.order_again(db, project, by)
+        people_of(db, project, by)
+        order_again(db, project, by)
     show_log(db, project)
     with st.expander("Rules and recipe"):
         left, right = st.columns(2)
@@ -97,17 +108,17 @@ def show_log(db, project) -> None:
 def show(tools: DeltaGenerator) -> None:
     """The view."""
     db = resources.database()
-    by = making.admin_name()
+    by = admin_name()
     all_projects = projects.projects(db)
     buttons = st.container(horizontal=True)
     with buttons.popover("New project", icon=":material/add:"):
-        making.new_project(db, class_set_names(db), by)
+        new_project(db, class_set_names(db), by)
     with buttons.popover("Maps from elsewhere", icon=":material/upload:"):
-        upkeep.maps_from_elsewhere(db)
+        maps_from_elsewhere(db)
     with buttons.popover("Label Studio", icon=":material/swap_horiz:"):
-        upkeep.label_studio(db, class_set_names(db))
+        label_studio(db, class_set_names(db))
     with buttons.popover("Erase a person", icon=":material/person_remove:"):
-        upkeep.erase_person(db, by)
+        erase_person(db, by)
     if not all_projects:
         st.info(
             "There is no project yet. In a project, every map is labelled by the same number of people. Draw maps on "
@@ -126,3 +137,238 @@ def show(tools: DeltaGenerator) -> None:
             f"project in which it was given (docs/how-to/labelling-team.md)"
         )
     )
+
+
+# ---------------------------------------------------------------- changes of a project
+
+
+def maps_from_elsewhere(db: Database) -> None:
+    """Two files and a button."""
+    st.caption(
+        "Upload two files. The .npz file has one float array [query, key] per map. The .jsonl file has one line of "
+        "metadata per map: key, checkpoint, layer and head (from 0), and optionally task, row_id, tokens, separators "
+        "and causal."
+    )
+    maps, facts = (uploads.ask_file(label, [kind]) for label, kind in (("Maps", "npz"), ("Metadata", "jsonl")))
+    if maps and facts and st.button("Import maps"):
+        with clear_errors(), tempfile.TemporaryDirectory() as folder:
+            files = Path(folder) / "maps.npz", Path(folder) / "facts.jsonl"
+            for file, upload in zip(files, (maps, facts), strict=True):
+                file.write_bytes(upload.getvalue())
+            count, new = import_maps(db, *files)
+            st.success(
+                f"{counted(count, 'maps')} read, {new} of them new. Create a project with them, or label them "
+                f"on Annotate > Label."
+            )
+
+
+def label_studio(db: Database, class_sets: list[str]) -> None:
+    """Label Studio's JSON, out and in."""
+    class_set = st.selectbox("Class set", class_sets, key="studio_set")
+
+    def exported() -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            export_studio(db, Path(folder) / "labels.json", class_set)
+            return (Path(folder) / "labels.json").read_bytes()
+
+    st.download_button("Export", exported, file_name=f"labels-{class_set}.json", on_click="ignore")
+    say_names_alike(db, class_set)
+    upload = uploads.ask_file("Label Studio's JSON", ["json"])
+    users = st.text_input(
+        "Names of its users",
+        placeholder="3=ada, 4=bob",
+        help="Names for the user IDs of Label Studio whose users have no e-mail address.",
+    )
+    people = dict(part.strip().split("=", 1) for part in users.split(",") if "=" in part)
+    if upload and st.button("Import", key="studio_import"):
+        with clear_errors(), tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "upload.json"
+            file.write_bytes(upload.getvalue())
+            say_imported(import_studio(db, file, class_set, people=people))
+
+
+def erase_person(db: Database, by: str) -> None:
+    """A person's name or events out of the record, after a second look."""
+    name = st.selectbox("Person", erasure.known_people(db), index=None, key="erase_person")
+    kinds = {
+        "only the name (labels stay under a pseudonym)": erasure.erase_name,
+        "the name and all labels": erasure.erase_events,
+    }
+    kind = st.radio("Erase", list(kinds))
+    sure = st.checkbox(
+        "I understand that this cannot be undone, and that earlier backups and exports still contain the name."
+    )
+    if st.button("Erase", disabled=not (name and sure)):
+        with clear_errors():
+            erased_person = kinds[kind](db, str(name), annotator=by)
+            st.success(
+                f"The name was replaced by {plain(erased_person.pseudonym)} in {counted(erased_person.events, 'rows')}."
+            )
+    for erased in erasure.erasures(db):
+        st.caption(
+            plain(
+                f"{erased.stored:%d %B %Y}: {erased.kind} of {erased.pseudonym}, {counted(erased.events, 'rows')}, "
+                f"by {erased.annotator}"
+            )
+        )
+
+
+# ---------------------------------------------------------------- a new project
+
+
+ORDER_TITLES = {
+    "random": "at random",
+    "uncertain": "most uncertain first",
+    "disagreement": "disagreements first",
+}
+
+
+def admin_name() -> str:
+    """Who makes and changes projects: the one signed in, else a name that is typed."""
+    with st.columns(2)[0]:
+        return people.annotator_name("Your name")
+
+
+def new_project(db: Database, class_sets: list[str], by: str) -> None:
+    """The form of a new project; makes it and goes to it."""
+    facts = labels.map_facts(db)
+    above = st.container()  # where an error is seen wherever the form is scrolled to
+    left, right = st.columns([3, 2])
+    title = left.text_input("Title", key="project_title", max_chars=120)
+    class_set = right.selectbox("Class set", class_sets, format_func=lambda name: classes_now(db, name).title)
+    recipe = _recipe(facts)
+    rules = _rules(recipe.seed)
+    with st.expander("Gold, exemplars and repeats"):
+        recipe, rules = _with_known_maps(recipe, rules, [name for name in known_people(db) if name])
+    codebook = st.text_area("Instructions for annotators, in addition to the codebook", height=68, key="project_words")
+    if st.button("Create project", type="primary", key="make_project"):
+        with above, clear_errors():
+            suggesting = classifiers.suggesting(db, class_set)
+            project = make_project(
+                db,
+                Heading(title, class_set, codebook, annotator=by),
+                recipe,
+                rules,
+                people_there=people.who_may_label(),
+                hints=(lambda names: hints_of(db, suggesting, names)) if suggesting else None,
+            )
+            st.session_state["project"] = project
+            for field in ("project_title", "project_words"):  # the next form begins empty
+                st.session_state.pop(field, None)
+            st.toast(f"The project {plain(title)} was created. The link for annotators is below.")
+            st.rerun()
+
+
+def _recipe(facts: pd.DataFrame) -> ProjectRecipe:
+    """Which maps: all that fit, or the first of them in an order that the seed fixes."""
+    left, middle, right = st.columns(3)
+    checkpoints = left.multiselect("Checkpoints", sorted(facts["checkpoint"].unique()), placeholder="all")
+    tasks = middle.multiselect("Tasks", sorted(facts["task"].unique()), placeholder="all")
+    layers = right.multiselect(
+        "Layers", sorted(facts["layer"].unique().tolist()), format_func=lambda k: str(k + 1), placeholder="all"
+    )
+    how_many, seeded, uniform = st.columns(3, vertical_alignment="bottom")
+    count = how_many.number_input("Maps", 0, 1_000_000, 300)
+    seed = seeded.number_input("Seed", 0, 10**6, 0, key="project_seed")
+    leave_out = uniform.toggle(
+        "Leave out nearly uniform maps",
+        key="project_uniform",
+        help="Leaves out maps whose largest weight is below 0.1, because they show no pattern.",
+    )
+    return ProjectRecipe(
+        tuple(checkpoints), tuple(tasks), tuple(map(int, layers)), int(count), int(seed), bool(leave_out)
+    )
+
+
+def _rules(seed: int) -> Rules:
+    how_many, ordered, left, right = st.columns([4, 4, 5, 5])
+    k = how_many.number_input("Annotators per map", 1, 25, 3)
+    order = ordered.selectbox("Order", ORDERS, format_func=ORDER_TITLES.__getitem__, key="project_order")
+    lapse = left.number_input("Minutes until a reservation expires", 1, 7 * 24 * 60, 15)
+    ahead = right.number_input("Reserved maps per person", 1, 48, 8)
+    typed_names = st.text_input(
+        "Who may label", placeholder="names separated by commas; leave empty for everybody with the role annotator"
+    )
+    who = tuple(dict.fromkeys(name.strip() for name in typed_names.split(",") if name.strip()))
+    return Rules(k=int(k), lapse=60.0 * lapse, ahead=int(ahead), order=str(order), seed=seed, people=who)
+
+
+def _with_known_maps(recipe: ProjectRecipe, rules: Rules, names: list[str]) -> tuple[ProjectRecipe, Rules]:
+    left, middle, right = st.columns(3)
+    map_options: dict[str, Any] = {
+        "exemplars": int(
+            left.number_input(
+                "Exemplars",
+                0,
+                200,
+                0,
+                help="Maps with a known class that everybody labels first. After each label, the "
+                "annotator sees the correct class.",
+            )
+        ),
+        "gold": int(
+            middle.number_input(
+                "Gold maps",
+                0,
+                5000,
+                0,
+                help="Maps with a known class that are hidden among the other maps to check the annotators.",
+            )
+        ),
+        "known_from": right.selectbox(
+            "Gold labels from",
+            ["", *names],
+            format_func=lambda name: name or "adjudications",
+            help="The person whose labels define the correct class of exemplars and gold maps.",
+        ),
+    }
+    places = st.columns(4)
+    rates = {
+        "pass_mark": places[0].number_input("Exemplars correct to pass", 0.0, 1.0, 0.7),
+        "gold_rate": places[1].number_input("Share of gold maps", 0.0, 0.5, 0.1 if map_options["gold"] else 0.0),
+        "threshold": places[2].number_input("Pause below this gold accuracy", 0.0, 1.0, 0.6),
+        "repeat_rate": places[3].number_input("Share of repeats", 0.0, 0.5, 0.05),
+    }
+    return ProjectRecipe(**vars(recipe) | map_options), Rules(**vars(rules) | rates)
+
+
+def order_again(db: Database, project: projects.Project, by: str) -> None:
+    """A button that hands out first what the classifier is least sure of by now."""
+    suggesting = classifiers.suggesting(db, project.class_set) or ""
+    why = None if suggesting else "First choose a classifier for suggestions on Annotate > Classifier."
+    if st.button("Order maps by the present classifier, most uncertain first", disabled=not suggesting, help=why):
+        with clear_errors():
+            count = order_anew(db, project.project, lambda names: hints_of(db, suggesting, names), annotator=by)
+            st.success(f"{count} maps that still need labels have been reordered.")
+
+
+def reason(level: AnnotatorStatus) -> str:
+    """Why somebody is paused, as an admin reads it; "" for who is not."""
+    reasons = {
+        "gold": f"{level.right} of the last {level.golds} gold maps were labelled correctly",
+        "exemplars": f"{level.trained} of {level.exemplars} exemplars were labelled correctly in round {level.round}",
+        "people": "not in the list of annotators",
+        "admin": "paused by an admin",
+    }
+    return reasons.get(level.cause, "")
+
+
+def people_of(db: Database, project: projects.Project, by: str) -> None:
+    """Everybody who was handed a map, how they stand, and the admin's word on one of them."""
+    board = assignment_service.board_of(db, project.project)
+    if not board.people:
+        st.caption("No maps have been assigned yet.")
+        return
+    status = {name: board.status(name) for name in board.people}
+    rows = [
+        {"person": name, "phase": level.phase, "gold correct": f"{level.right} of {level.golds}", "why": reason(level)}
+        for name, level in status.items()
+    ]
+    show_table(pd.DataFrame(rows))
+    left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
+    person = left.selectbox("Person", board.people, key=f"person_{project.project}")
+    with clear_errors():
+        for column, label, admitted in ((middle, "Resume", True), (right, "Pause", False)):
+            if column.button(label, key=f"{label}_{project.project}", width="stretch"):
+                projects.judge_person(db, project.project, person, admitted=admitted, annotator=by)
+                st.rerun()
