@@ -1,13 +1,13 @@
 """Published numbers of the papers: published_values.csv, one per line.
 
 Kovaleva et al. 2019: Table 1 (BERT-base; dev sets; F1/accuracy for MRPC and QQP, one number elsewhere; the STS-B column
-is headed "Acc" but can only be a correlation), whose column "pre-trained" has an untrained head; Fig 2 read from the
-plot (to 0.6 points); Figs 3, 5 and 6 recovered from colours (to 0.003 and 0.01; their maps are padded to 200 x 200, so
-the cosines of Fig 5, on QQP, are higher than for cropped maps); Figs 8 and 9. Lalwani 2024, the GPT-2 replication:
-Table 1 (accuracy 0 to 1; STS-B as mean squared error), Fig 2a (0.5 points), its classifier, and its frame map, of whose
-links 22 in 32 end at the first token. Prasanna et al. 2020: their notebook, the same network as in Fig 2, five seeds of
-100 examples. Michel et al. 2019: best head of a layer, MNLI; removable fraction. Clark et al. 2019: counts of heads,
-the last layer's [CLS] entropy, and Table 1 in UD's names: accuracy, offset baseline.
+is headed "Acc" but can only be a correlation), whose column "pre-trained" probably has an untrained head; Fig 2 read
+from the plot (to 0.6 points); Figs 3, 5 and 6 recovered from colours (to 0.003 and 0.01; their maps are padded to 200 x
+200, so the cosines of Fig 5, on QQP, are higher than for cropped maps); Figs 8 and 9. Lalwani 2024, the GPT-2
+replication: Table 1 (accuracy 0 to 1; STS-B as mean squared error), Fig 2a (0.5 points), its classifier, and its frame
+map, of whose links 22 in 32 end at the first token. Prasanna et al. 2020: their notebook, the same network as in Fig 2,
+five seeds of 100 examples. Michel et al. 2019: best head of a layer, MNLI; removable fraction. Clark et al. 2019:
+counts of heads, the last layer's [CLS] entropy, and Table 1 in UD's names: accuracy, offset baseline.
 
 Seven cells of the first Table 1 equal a constant prediction to the printed digit, and the second came from a forward
 pass in which only the last layer reached the logits (see the docs of the Fine-tuning page).

@@ -18,7 +18,7 @@ word. A head is claimed if effect and contrast are above 0.
 
 import random
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -247,12 +247,14 @@ class Marks:
     Attributes:
         nulls: positions drawn for the baseline; all False if there are too few other tokens.
         rhombi: cells of contrasts, or None.
+        types: word type (token ID) of each position, -1 where none counts; None if word types are not kept.
     """
 
     tokens: Bool[np.ndarray, "feature key"]
     nulls: Bool[np.ndarray, "draw feature key"]
     classifying: int
     rhombi: Rhombi | None = None
+    types: Int[np.ndarray, " key"] | None = None
 
 
 def mark(
@@ -262,6 +264,7 @@ def mark(
     classifying: int,
     seed: Sequence[int],
     rhombi: Rhombi | None = None,
+    types: Int[np.ndarray, " key"] | None = None,
 ) -> Marks:
     """Return the marks of one input with NULLS draws of the baseline."""
     chance = random.Random(str(list(seed)))  # noqa: S311 - numpy's takes longer to make than the draws do
@@ -276,7 +279,7 @@ def mark(
             drawn += [start + position for position in _near(places, unmarked, chance)]
     nulls = np.zeros((NULLS, features, length), dtype=bool)
     nulls.reshape(-1)[drawn] = True
-    return Marks(tokens, nulls, classifying, rhombi)
+    return Marks(tokens, nulls, classifying, rhombi, types)
 
 
 def _near(places: list[int], unmarked: list[int], chance: random.Random) -> list[int]:
@@ -302,6 +305,44 @@ def _in_drawn_order(places: list[int], chance: random.Random) -> list[int]:
         drawn.append(left[number])
         left[number] = left[count - 1]
     return drawn
+
+
+# ---------------------------------------------------------------- word types
+
+
+BESIDE = 6  # nearest tokens that a token is compared with
+SETS, AT_ONCE = 10_000, 1_000  # drawn sets of word types, and how many of them are in memory
+
+
+def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndarray, "token head"]:
+    """Return the weight on each of at least two tokens minus the median weight on the BESIDE nearest other tokens."""
+    width, token = min(BESIDE + 1, len(weights)), np.arange(len(weights))[:, None]
+    window = np.clip(token - BESIDE // 2, 0, len(weights) - width) + np.arange(width)
+    nearest = window[window != token].reshape(len(weights), -1)
+    return np.asarray(weights - np.median(weights[nearest], axis=1))
+
+
+def p_of_word_types(types: Mapping[int, Float[np.ndarray, " sum"]], feature: int, features: int, head: int) -> float:
+    """Return the one-sided p that the word types with a feature get more weight than as many drawn word types.
+
+    A head that prefers a few words seems to attend to every feature that these words have. Here each word type counts
+    once, and the sets are drawn from all word types. p is at least 1 / (SETS + 1). NaN if no or every word type has the
+    feature. types: `FeatureAttention.types`; a word type has the feature if most of its tokens do.
+    """
+    if not types:
+        return float("nan")
+    table = np.array([types[word] for word in sorted(types)])
+    carrying = 2 * table[:, 1 + feature] > table[:, 0]
+    weights, chosen = table[:, 1 + features + head] / table[:, 0], int(carrying.sum())
+    if not 0 < chosen < len(weights):
+        return float("nan")
+    reached, generator = 1, np.random.default_rng(0)
+    least = weights[carrying].sum() - 1e-9 * np.abs(weights).sum()  # the same set in another order reaches it
+    for _ in range(SETS // AT_ONCE):
+        order = generator.random((AT_ONCE, len(weights)), dtype=np.float32)
+        drawn = np.argpartition(order, chosen, axis=1)[:, :chosen]
+        reached += int((weights[drawn].sum(1) >= least).sum())
+    return reached / (SETS + 1)
 
 
 def columns(
@@ -341,6 +382,8 @@ class _Batch:
         self.counts = np.tile(np.concatenate([present[:, 0], present[:, 1]], 1).astype(float), (1, kinds))
         drawn = [marks.rhombi for marks in marks_of_inputs if marks.rhombi is not None]
         self.cells = RhombusCells.of(drawn) if len(drawn) == len(marks_of_inputs) else None
+        self.tokens = [marks.tokens for marks in marks_of_inputs]
+        self.types = [marks.types for marks in marks_of_inputs]
 
     def gathered(self, values: Float[np.ndarray, "batch key head"]) -> Float[np.ndarray, "place head"]:
         """Values of every group's keys, concatenated."""
@@ -386,6 +429,10 @@ class FeatureAttention:
     Args:
         features: names, in the order of `Marks.tokens`.
         places: names of positional features.
+
+    Attributes:
+        types: of each word type, where the marks have them: its tokens, those with each feature, and the sums of
+            `beside_neighbours` over them of each layer's heads.
     """
 
     def __init__(
@@ -396,6 +443,7 @@ class FeatureAttention:
         self.definitions = [name for name in DEFINITIONS if causal or name != "max-visible"]
         kinds = len(self.definitions) * len(self.features)
         self.means = Means(layers, heads, 2 * kinds + len(WAYS) * len(self.features))
+        self.types: dict[int, np.ndarray] = {}
         self._marks: Sequence[Marks] = ()
         self._numbers: Sequence[int] = ()
         self._batch: _Batch | None = None
@@ -470,6 +518,26 @@ class FeatureAttention:
         counts = counts if isinstance(layer, slice) else counts[:, 0]
         numbers = [self._numbers[k] for k in batch.inputs]
         self.means.update(layer, np.concatenate([*sums, contrast], 1).swapaxes(1, 2), counts, numbers)
+
+        self._add_types(layer, weights.mean if weights.visible is None else weights.visible, batch)
+
+    def _add_types(self, layer: int | slice, weights: Float[np.ndarray, "batch key head"], batch: _Batch) -> None:
+        """Add one layer's weights by word type; tokens are counted in the first layer."""
+        is_first = isinstance(layer, slice) or layer == 0
+        start = 1 + len(self.features) + (0 if isinstance(layer, slice) else layer * weights.shape[-1])
+        for types, tokens, own in zip(batch.types, batch.tokens, weights, strict=True):
+            places = np.zeros(0, dtype=int) if types is None else np.flatnonzero(types >= 0)
+            if types is None or len(places) < 2:
+                continue
+            words, word = np.unique(types[places], return_inverse=True)
+            sums = np.zeros((len(words), 1 + len(self.features) + self.means.sums.shape[1] * self.means.sums.shape[2]))
+            np.add.at(sums[:, start : start + own.shape[-1]], word, beside_neighbours(own[places].astype(np.float64)))
+            if is_first:
+                np.add.at(
+                    sums[:, : 1 + len(tokens)], word, np.concatenate([np.ones((1, len(places))), tokens[:, places]]).T
+                )
+            for number, added in zip(words.tolist(), sums, strict=True):
+                self.types[number] = self.types[number] + added if number in self.types else added.copy()
 
     def _reduced(self, weights: _Taken, batch: _Batch) -> dict[str, Float[np.ndarray, "batch mark feature head"]]:
         """Every definition's value of each group."""

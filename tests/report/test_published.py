@@ -1,11 +1,14 @@
 """What the papers printed, and what is known to be wrong with it."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
 
 from core.report import published_values
+from core.report.claims.registry import claims
+from core.report.claims.scores import GAINED
 from core.report.ids import ExhibitId
 from core.report.measures import registry
 from core.report.published_values import PAPER, printed
@@ -24,6 +27,42 @@ def test_printed_constants_are_constants():
     assert cells["random"].values["f1"] == pytest.approx(mrpc["equivalent"]["f1"], abs=5e-4)
     assert not cells["pretrained"].constant
     assert {len(printed(task)) for task in TASKS} == {6}
+
+
+def test_errors_of_claims_agree_with_the_printed_numbers(shared_data):
+    """Three untrained and four random columns equal a constant; random weights score above untrained ones on four."""
+    known = {claim.id: claim.error for claim in claims()}
+    names = ("untrained", "random")
+    by_task = {task: {cell.initialisation: cell for cell in printed(task) if cell.source == PAPER} for task in GAINED}
+    constant = {name: sum(cells[name].constant for cells in by_task.values()) for name in names}
+    assert constant == {"untrained": 3, "random": 4}
+    assert known["tuned-beats-untuned"].startswith("Three cells of the pre-trained column equal a constant predictor")
+    assert known["random-learns"].startswith("Four of the seven cells equal a constant predictor")
+    metric = {task: "pearson" if task == "stsb" else "accuracy" for task in GAINED}
+    scores = {task: [cells[name].values[metric[task]] for name in names] for task, cells in by_task.items()}
+    assert len(scores) == 7
+    assert sum(random > untrained for untrained, random in scores.values()) == 4
+    assert "score higher on four of seven tasks" in known["random-below-untuned"]
+    sentences = json.loads((shared_data / "paper/replication_23.json").read_text(encoding="utf-8"))
+    links = [(row["sentence"], link["earlier"]) for row in sentences for link in row["links"]]
+    at_start = sum(sentence.startswith(earlier) for sentence, earlier in links)
+    assert known["all-heads-carry"].startswith(
+        f"{at_start} of the {len(links)} frame links in the source end at the first"
+    )
+
+
+@pytest.mark.parametrize("name", ["tuned-beats-untuned", "mean-gain"])
+def test_an_inference_about_the_papers_column_is_not_stated_as_a_fact(name):
+    """That three of its cells equal a constant does not prove that the classification head was never trained."""
+    (error,) = (claim.error for claim in claims() if claim.id == name)
+    assert "probably never trained" in error
+
+
+def test_sources_of_claims_are_those_that_say_so():
+    """Layer 5 is a summary's number; the paper's text and the others say the first layer."""
+    by_id = {claim.id: claim for claim in claims()}
+    assert by_id["fifth-layer"].source == "summaries of Kovaleva et al. 2019"
+    assert by_id["separator-gradients"].section == "3.2"
 
 
 def test_the_paper_printed_three_cells_of_a_task():

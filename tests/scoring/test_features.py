@@ -1,22 +1,27 @@
 """Attention to features against plain loops; nulls keep count and place; the input is not written to."""
 
 import random
+import statistics
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from core.scoring.features import (
     NULLS,
+    SETS,
     FeatureAttention,
     Kinds,
     Marked,
     Marks,
     _in_drawn_order,
+    beside_neighbours,
     columns,
     mark,
+    p_of_word_types,
     rhombi_of_inputs,
 )
 from core.scoring.link_contrasts import cells_of
@@ -233,3 +238,71 @@ def test_the_first_tokens_of_an_encoder_are_measured_against_other_tokens():
     observer.take(marks, range(8)).update(0, weights / 7, list(range(8)))
     value, effect = observer.result()["max", "start"]
     assert (value.value[0, 0, 0], effect.value[0, 0, 0]) == pytest.approx((2 / 7, 1 / 7))
+
+
+# ---------------------------------------------------------------- word types
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_weights_of_word_types_equal_a_loop(causal, at_once):
+    maps, chance = random_maps(2, 5, 3, 9, 9, causal=causal), np.random.default_rng(0)
+    marks = [
+        Marks(one.tokens, one.nulls, one.classifying, types=np.array([-1, *chance.integers(4, size=7), -1]))
+        for one in _marks(5, 9)
+    ]
+    observer = FeatureAttention(2, 3, FEATURES, causal=causal).take(marks, range(5))
+    if at_once:
+        observer.update_layers(maps.transpose(0, 1).reshape(5, 6, 9, 9), list(range(5)))
+    else:
+        for layer in range(2):
+            observer.update(layer, maps[layer], list(range(5)))
+    definition = "max-visible" if causal else "max"
+    expected = {}
+    for k, one in enumerate(marks):
+        for at in range(1, 8):
+            row = expected.setdefault(int(one.types[at]), np.zeros(1 + len(FEATURES) + 6))
+            row[: 1 + len(FEATURES)] += [1, *one.tokens[:, at]]
+            near = [j for j in range(1, 8) if j != at]  # all six others of seven
+            for head, (layer, number) in enumerate(np.ndindex(2, 3)):
+                own, *others = (
+                    _loop(definition, maps[layer, k, number].tolist(), [j], 0, causal=causal) for j in [at, *near]
+                )
+                row[1 + len(FEATURES) + head] += own - statistics.median(others)
+    assert observer.types.keys() == expected.keys()
+    for word, row in expected.items():
+        assert observer.types[word] == pytest.approx(row, abs=1e-6)
+
+
+def test_a_token_is_compared_with_the_median_of_its_six_nearest():
+    weights = np.array([[9.0], [1.0], [5.0], [2.0], [2.0], [7.0], [4.0], [3.0], [0.0]])
+    nearest = [range(1, 7), *[range(7)] * 3, range(1, 8), *[range(2, 9)] * 4]
+    expected = [
+        own - statistics.median([weights[j, 0] for j in near if j != k])
+        for k, ((own,), near) in enumerate(zip(weights, nearest, strict=True))
+    ]
+    assert beside_neighbours(weights)[:, 0] == pytest.approx(expected)
+
+
+def test_p_of_word_types_is_the_share_of_equally_many_word_types_with_as_much():
+    """Of eight word types three have the feature, with the 1st, 3rd and 4th largest weight: of the 56 sets of three,
+    (1, 2, 3), (1, 2, 4) and this one reach as much, and (1, 2, 5) equals it."""
+    weights = [8.0, 7.0, 6.0, 5.0, 4.0, 1.0, 0.0, 0.0]
+    carrying = [True, False, True, True, False, False, False, False]
+    both = zip(weights, carrying, strict=True)
+    table = {k: np.array([2.0, 2.0 * carries, 2 * weight]) for k, (weight, carries) in enumerate(both)}
+    assert p_of_word_types(table, 0, 1, 0) == pytest.approx(4 / 56, abs=0.01)
+    few = {k: row for k, row in table.items() if carrying[k]}
+    assert np.isnan(p_of_word_types(few, 0, 1, 0))  # every word type has the feature
+    assert np.isnan(p_of_word_types({}, 0, 1, 0))
+    far = table | {100 + k: np.array([1.0, 0.0, -1.0 - k]) for k in range(200)}
+    assert p_of_word_types(far, 0, 1, 0) >= 1 / (SETS + 1)
+
+
+def test_p_of_word_types_is_uniform_where_preferences_are_drawn():
+    """200 heads whose weight on 40 word types is drawn: p is at most .05 in 5 % of them (99.9 % binomial limit)."""
+    chance, found = np.random.default_rng(0), 0
+    for _ in range(200):
+        table = {k: np.array([1.0, float(k < 7), chance.standard_exponential() ** 2]) for k in range(40)}
+        found += p_of_word_types(table, 0, 1, 0) <= 0.05
+    assert found <= binom.ppf(0.999, 200, 0.05)

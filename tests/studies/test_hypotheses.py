@@ -311,7 +311,8 @@ def draws(world, claim, seed, inputs):
     partials = {}
     for rows, texts in zip(("thought of on", "judged on"), sides, strict=True):
         if study == "features":
-            measure = FeatureMeasure(checkpoint, [parameters["feature"], parameters["control"]], seed=seed)
+            names = [parameters["feature"], parameters["control"]]
+            measure = FeatureMeasure(checkpoint, names, seed=seed, word_types=True)
         else:
             measure = RelationMeasure(checkpoint, [relation_of(parameters[n]) for n in ("relation", "control")])
         sources = [

@@ -6,16 +6,21 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 from core import config
 from core.attention import Head
+from core.scoring.features import FeatureAttention, mark
+from core.scoring.intervals import Means
 from core.studies.ablation.operators import Effects
 from core.studies.attention.features import STUDY as FEATURES
-from core.studies.hypotheses.hypothesis import Batch, HypothesisOptions, RowChoice, criteria_of, runs_of
+from core.studies.attention.partials import FeatureSums, InputOffset, Pieces
+from core.studies.hypotheses.hypothesis import RANDOM, Batch, HypothesisOptions, RowChoice, criteria_of, runs_of
 from core.studies.hypotheses.predicates import Hypothesis, checked
 from core.studies.hypotheses.readings import Reading, evidence_of
-from core.studies.transport import decode
+from core.studies.merging import merged
+from core.studies.transport import decode, encode
 from tests.studies.test_earlier_rows import FILE
 from tests.studies.test_hypothesis_predicates import classed
 
@@ -100,6 +105,46 @@ def test_a_feature_is_read_as_the_study_of_features_says_it():
         "a place of the input has no tokens like it at its distance",
         "no control was named",
     )
+
+
+def test_places_are_tested_beside_random_weights_and_words_beside_drawn_word_types():
+    runs = runs_of(batch(said("looks-at", feature="noun"), said("looks-at", SECOND, feature="start")))
+    assert {run.rows for run in runs if run.is_random} == set(RANDOM)
+    alone = runs_of(batch(said("looks-at", feature="noun")))
+    assert not any(run.is_random for run in alone)
+
+
+@pytest.mark.parametrize(("favoured", "is_held_out"), [("some", False), ("all", True)])
+def test_a_head_that_prefers_one_word_is_not_held_out_for_nouns(favoured, is_held_out):
+    """400 inputs of three of 40 nouns and three of 40 other words. One head prefers every noun, the other two
+    nouns so much that nouns have as much more weight on average."""
+    chance, likes = np.random.default_rng(3), np.zeros(80)
+    likes[:40] = 1 if favoured == "all" else 20 * (np.arange(40) % 20 == 0)
+    observer = FeatureAttention(1, 1, ["noun"], causal=False)
+    for number in range(400):
+        six = chance.permutation([*chance.choice(40, 3), *chance.choice(np.arange(40, 80), 3)])
+        words = np.array([-1, *six, -1])
+        nouns = ((words >= 0) & (words < 40))[None]
+        weights = torch.tensor(1 + np.where(words >= 0, likes[words], 0.0), dtype=torch.float64)
+        marks = mark(nouns, range(1, 7), classifying=0, seed=[number], types=words)
+        observer.take([marks], [number]).update(0, (weights / weights.sum()).expand(1, 1, 8, 8), [0])
+    sums = FeatureSums(InputOffset("c", "t", 0), 1, 1, False, observer.means, ("noun",), types=observer.types)
+    partials = {("features", "c", rows): SimpleNamespace(pieces=(sums,)) for rows in ("thought of on", "judged on")}
+    rows = criteria_of([said("looks-at", feature="noun")], Batch("c", 0.03, 1), [], partials)
+    found = {row.criterion: row for row in rows}
+    assert found["seen"].state == "met"  # by the interval over inputs, of either head
+    assert (found["held out"].state == "met") == is_held_out
+
+
+def test_weights_of_word_types_survive_storage_and_add_up_over_units():
+    def seen(start, types):
+        at = InputOffset("c", "t", start)
+        return Pieces((FeatureSums(at, 1, 1, False, Means(1, 1, 3), ("noun",), types=types),))
+
+    first = seen(0, {5: np.array([1.0, 0.0, 0.5]), 7: np.array([2.0, 2.0, 0.25])})
+    stored = decode(Pieces[FeatureSums], json.loads(json.dumps(encode(first))))
+    (both,) = merged([stored, seen(1, {7: np.array([1.0, 1.0, 0.5])})]).pieces
+    assert {word: sums.tolist() for word, sums in both.types.items()} == {5: [1.0, 0.0, 0.5], 7: [3.0, 3.0, 0.75]}
 
 
 # ---------------------------------------------------------------- without the head
@@ -192,9 +237,9 @@ def test_each_study_is_asked_for_what_the_hypotheses_are_about():
             said("counterpart", of="d:L1H2"),
         )
     )
-    fresh = [run.key for run in runs if run.is_random]  # of every study that does not compare with them itself
-    assert sorted({study for study, *_ in fresh}) == ["edge-effects", "features", "patch:drop", "pattern-shares:bert",
-                                                      "relations", "roles"]  # fmt: skip
+    fresh = [run.key for run in runs if run.is_random]  # of every study that does not test against chance itself
+    assert sorted({study for study, *_ in fresh}) == ["edge-effects", "patch:drop", "pattern-shares:bert", "relations",
+                                                      "roles"]  # fmt: skip
     assert all("(random weights" in str(run.options) for run in runs if run.is_random)
     assert [run.key for run in runs if not run.is_random] == [
         ("features", "c", "thought of on"),
@@ -224,6 +269,7 @@ def test_each_study_is_asked_for_what_the_hypotheses_are_about():
         assert getattr(run.options, "task", "sst2") == "sst2"
         assert getattr(run.options, "tasks", ("sst2",)) == ("sst2",)
     assert by_key["features", "c", "judged on"].options.features == ("negation", "noun", "verb")
+    assert by_key["features", "c", "judged on"].options.word_types
     assert by_key["relations", "c", "judged on"].options.relations == ("determiner-noun", "verb-object")
     assert by_key["operators", "c", "judged on"].options.operators == ("zero", "mean")
     classes = by_key["pattern-shares:bert", "d", "judged on"].options

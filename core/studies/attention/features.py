@@ -59,7 +59,7 @@ FeatureNames = Annotated[
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FeaturesOptions(AttendingOptions):
-    """Options: which features are measured, on which inputs."""
+    """Options: which features are measured, on which inputs; word_types: whether the weights of word types are kept."""
 
     compare: Annotated[
         str | None,
@@ -67,6 +67,7 @@ class FeaturesOptions(AttendingOptions):
     ] = None
     pipeline: Pipeline = None
     features: FeatureNames = FEATURES
+    word_types: bool = False
 
 
 class Features(Attending[FeaturesOptions, FeatureSums]):
@@ -90,7 +91,9 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
 
     def measure(self, options: FeaturesOptions, checkpoint: Any) -> "FeatureMeasure":
         """Return the measurement of attention to the features on one checkpoint."""
-        return studies.attention.measures.FeatureMeasure(checkpoint, options.features, seed=options.seed)
+        return studies.attention.measures.FeatureMeasure(
+            checkpoint, options.features, seed=options.seed, word_types=options.word_types
+        )
 
     def scores(self, options: FeaturesOptions, sums: FeatureSums) -> list[Score]:
         """Every feature and definition."""

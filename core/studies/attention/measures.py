@@ -131,12 +131,13 @@ def classifying(encoding: Encoding, *, causal: bool) -> int:
 
 
 class FeatureMeasure:
-    """Measurement of attention to features on one checkpoint."""
+    """Measurement of attention to features on one checkpoint. word_types: whether the weights of word types are kept."""
 
     tags = True
 
-    def __init__(self, checkpoint: Checkpoint, features: Sequence[str], *, seed: int):
+    def __init__(self, checkpoint: Checkpoint, features: Sequence[str], *, seed: int, word_types: bool = False):
         self.causal, self.attending, self.seed = checkpoint.causal, checkpoint.attending, seed
+        self.word_types = word_types
         self.features = [feature_of(name) for name in dict.fromkeys(features)]
         self._finder = FeatureFinder(self.features)
         names = [feature.name for feature in self.features]
@@ -153,10 +154,25 @@ class FeatureMeasure:
         for some in by_length.values():  # those of one length together: arrays of one input are small
             drawn |= zip(some, rhombi_of_inputs([marked[k] for k in some], causal=self.causal), strict=True)
         marks = [
-            mark(own.tokens, own.ordinary, classifying=own.classifying, seed=own.seed, rhombi=drawn[number])
+            mark(
+                own.tokens,
+                own.ordinary,
+                classifying=own.classifying,
+                seed=own.seed,
+                rhombi=drawn[number],
+                types=self._types(inputs[number].encoding),
+            )
             for number, own in enumerate(marked)
         ]
         return [self.attention.take(marks, [ready.number for ready in inputs])]
+
+    def _types(self, encoding: Encoding) -> np.ndarray | None:
+        """The token IDs of the text; without its first token in causal models, which every query sees."""
+        if not self.word_types:
+            return None
+        types, places = np.full(len(encoding), -1), list(encoding.ordinary[self.causal :])
+        types[places] = np.array(encoding.ids)[places]
+        return types
 
     def _marked(self, ready: Prepared, roles: np.ndarray) -> Marked:
         found, at = self._finder.find(ready), classifying(ready.encoding, causal=self.causal)
@@ -166,7 +182,8 @@ class FeatureMeasure:
     def sums(self, at: InputOffset) -> FeatureSums:
         """Return the sums over all inputs so far. at: which inputs they cover."""
         means, names = self.attention.means, tuple(feature.name for feature in self.features)
-        return FeatureSums(at, *means.sums.shape[1:3], self.causal, means, names, attending=self.attending)
+        shape, types = means.sums.shape[1:3], self.attention.types
+        return FeatureSums(at, *shape, self.causal, means, names, types=types, attending=self.attending)
 
 
 def features_again(sums: FeatureSums) -> FeatureAttention:

@@ -46,9 +46,10 @@ S = TypeVar("S", bound=Sums)
 
 @dataclass(frozen=True)
 class FeatureSums(Sums):
-    """Attention to features, in the order of their names."""
+    """Attention to features, in the order of their names. types: `FeatureAttention.types`, empty if not kept."""
 
     features: tuple[str, ...]
+    types: Summed[dict[int, np.ndarray]] = field(default_factory=dict, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -404,7 +404,7 @@ def runs_of(options: "HypothesisOptions") -> list[StudyRun]:
 def _keys(checkpoint: str, hypothesis: Hypothesis) -> list[tuple[str, str, str]]:
     study = hypothesis.measured_by
     keys = [(study, checkpoint, "thought of on"), (study, checkpoint, "judged on")]
-    if study.partition(":")[0] not in OWN_RANDOM:
+    if study.partition(":")[0] not in OWN_RANDOM and not hypothesis.is_of_words:
         keys += [(study, checkpoint, rows) for rows in RANDOM]
     if hypothesis.parameter("margin"):
         keys.append((EFFECTS, checkpoint, "judged on"))
@@ -447,7 +447,7 @@ def _of_tasks(study: str, apart: str, hypotheses: Sequence[Hypothesis]) -> dict[
     """Options of a study of several tasks, where they are not its defaults."""
     controls = [hypothesis.parameter("control") for hypothesis in hypotheses]
     if study == "features":
-        return {"features": _named([h.parameter("feature") for h in hypotheses] + controls)}
+        return {"features": _named([h.parameter("feature") for h in hypotheses] + controls), "word_types": True}
     if study == "relations":
         return {"relations": _named([h.relation for h in hypotheses] + controls)}
     if study == "roles":
@@ -505,8 +505,8 @@ def _criteria(
 ) -> list[Criterion]:
     study, head = hypothesis.measured_by, hypothesis.subject
     thought, judged = ((study, batch.checkpoint, rows) for rows in ("thought of on", "judged on"))
-    fresh = (partials[study, batch.checkpoint, rows] for rows in RANDOM if (study, batch.checkpoint, rows) in partials)
-    random = random_effect(hypothesis, list(fresh))
+    fresh = [partials[key] for key in _keys(batch.checkpoint, hypothesis) if key[2] in RANDOM and key in partials]
+    random = random_effect(hypothesis, fresh)
     first, then = (_evidence(hypothesis, partials.get(key), random) for key in (thought, judged))
     effects = (EFFECTS, batch.checkpoint, "judged on")
     other = counterpart_of(hypothesis.parameter("counterpart")) if hypothesis.parameter("counterpart") else None

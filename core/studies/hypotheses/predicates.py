@@ -259,6 +259,11 @@ class Hypothesis:
         return f"{predicate.study}:{apart}" if apart else predicate.study
 
     @property
+    def is_of_words(self) -> bool:
+        """Whether it is about words with a feature, so that the test draws word types instead of random weights."""
+        return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
+
+    @property
     def relation(self) -> str:
         """Return the relation that the hypothesis is about."""
         return SAME_WORD if self.predicate == "same-word" else self.parameter("relation")

@@ -119,6 +119,10 @@ def _feature(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     measure, least = "weight less that of random tokens", hypothesis.least
     found = beyond(measure, means.columns([column]), least, head, baseline=chance)
     special = feature_of(feature).special
+    if isinstance(found, Reading) and not special:
+        place, number = sums.features.index(feature), head.layer * sums.heads + head.head
+        p = number_of(scoring.features.p_of_word_types(sums.types, place, len(sums.features), number))
+        found = replace(found, p=None if found.p is None or p is None else max(found.p, p))
     explained: Reading | str = "a place of the input has no tokens like it at its distance"
     if not special:
         explained = reading("log weight, distance and kind of word taken out", observer.contrast(way, feature), head)

@@ -17,7 +17,7 @@ from pages.parts.charts.encoding import Axes
 
 ORDER = ("untrained", "frozen", "random", "pretrained", "free", "held")
 NAMES = INITIALISATIONS | {"free": "free", "held": "with fixed patterns"}
-UNTRAINED = "pre-trained"  # the paper's column of a classifier that was never trained
+UNTRAINED = "pre-trained"  # the paper's column, probably of a classifier that was never trained
 PAPER_COLUMNS = {"untrained": UNTRAINED, "random": "random + FT", "pretrained": "pre-trained + FT"}
 REPLICATION_COLUMNS = {"ND": "ND", "PT": "PT", "pretrained": "FT"}
 PRINTED_METRICS = {"mrpc": ("f1", "accuracy"), "qqp": ("f1", "accuracy")}  # F1/Acc in the papers' order
@@ -86,7 +86,7 @@ def note(scores: Sequence[TunedScore], *, beside_printed: bool = False) -> str:
         notes.append("‡ the published number equals that of a constant prediction")
     untrained = f"BERT paper: {UNTRAINED}"
     if untrained in table:
-        notes.append(f"“{untrained}” is a classifier that was never trained, as in “{NAMES[ORDER[0]]}”")
+        notes.append(f"“{untrained}” is probably a classifier that was never trained, as in “{NAMES[ORDER[0]]}”")
     if "MSE" in text:
         notes.append("MSE: mean squared error of scores from 0 to 5, not x 100")
     return " · ".join(notes)
