@@ -131,7 +131,7 @@ def classifying(encoding: Encoding, *, causal: bool) -> int:
 
 
 class FeatureMeasure:
-    """Measurement of attention to features on one checkpoint. word_types: whether the weights of word types are kept."""
+    """Measurement of attention to features on one checkpoint. word_types: whether word types are kept too."""
 
     tags = True
 
