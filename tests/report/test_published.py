@@ -37,7 +37,9 @@ def test_errors_of_claims_agree_with_the_printed_numbers(shared_data):
     constant = {name: sum(cells[name].constant for cells in by_task.values()) for name in names}
     assert constant == {"untrained": 3, "random": 4}
     assert known["tuned-beats-untuned"].startswith("Three cells of the pre-trained column equal a constant predictor")
-    assert known["random-learns"].startswith("Four of the seven cells equal a constant predictor")
+    assert known["random-learns"].startswith(
+        "Four of the seven scores in the table equal the score of a constant prediction"
+    )
     metric = {task: "pearson" if task == "stsb" else "accuracy" for task in GAINED}
     scores = {task: [cells[name].values[metric[task]] for name in names] for task, cells in by_task.items()}
     assert len(scores) == 7
