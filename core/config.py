@@ -96,7 +96,7 @@ def packaged_checkpoints() -> dict[str, Path]:
 
     Packages are located, never imported.
     """
-    folders = {}
+    folders: dict[str, Path] = {}
     for name, (package, folder) in PACKAGED.items():
         spec = find_spec(package)
         places = [Path(place) / folder for place in (spec.submodule_search_locations or ())] if spec else []
