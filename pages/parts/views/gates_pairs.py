@@ -59,7 +59,7 @@ def draw_gates(stored: StoredRun) -> None:
     explain_difference(stored)
     with details():
         for check in TogetherCheck.among(rows):
-            if check.effect is not None:
+            if check.effect is not None and check.random is not None:
                 st.markdown(
                     f"Ablating all {check.count} **{plain(check.name)}** heads together changes the loss by "
                     f"{check.effect:+.3f} (95 % CI {_ends(check.low, check.high)}; {plain(check.verdict)}). Ablating "
