@@ -82,7 +82,7 @@ def test_the_example_says_whose_it_is_and_one_button_runs_the_study_for_the_chos
 @pytest.mark.shipped
 def test_the_default_checkpoint_counts_as_chosen(db, answered):
     app = opened("linguistics/tokens")
-    assert [stored.checkpoint.split(",")[0] for stored, _ in answered] == ["atlas-encoder"]
+    assert [stored.checkpoint.split(",")[0] for stored, _ in answered] == [config.usual_encoder()]
     assert not boxes(app)
 
 

@@ -230,11 +230,18 @@ def _stand_in(name: str, weights: str, operator: str, task: str, by: str, _check
     return capture.outputs.Donors(_checkpoint, tuple(encodings))
 
 
+def hub() -> Any:
+    """The module that downloads; imported once nobody imports the models' libraries, which import the same."""
+    loading.wait()
+    _ = models.hub.download  # loads it here and not in the thread of a download
+    return models.hub
+
+
 def refuse_missing(name: str) -> None:
     """Raise CheckpointError for a hub name whose weights are not on this machine."""
     if fetching.can_download(name):
         raise CheckpointError(
-            models.hub.without_network(name)
+            hub().without_network(name)
             if config.settings().offline
             else f'"{name}" is not on this machine. Choose it in the list of checkpoints at the top of the page to '
             "download it."

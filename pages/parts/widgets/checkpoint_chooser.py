@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
-from core import config, models
+from core import config
 from core.models import fetching
 from core.models.fetching import Choice, Fetch
 from pages.parts.shell import people, resources
@@ -101,7 +101,7 @@ def offer(name: str, key: str, former: str | None) -> None:
         if fetch is not None and fetch.active:
             st.fragment(_watch, run_every=SECONDS)(name)
         elif config.settings().offline:
-            st.markdown(f":material/cloud_off: {plain(models.hub.without_network(name))}")
+            st.markdown(f":material/cloud_off: {plain(resources.hub().without_network(name))}")
             _back(key, former)
         elif not people.person().may("admin"):
             st.markdown(
@@ -133,6 +133,7 @@ def _ask(name: str, key: str, former: str | None, fetch: Fetch | None) -> None:
 
 def _start(name: str) -> None:
     resources.database().person.must("admin", "download a checkpoint")
+    resources.hub()
     fetching.start(name)
 
 
