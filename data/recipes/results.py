@@ -103,6 +103,18 @@ def classifier() -> str:
     )
 
 
+def attacks() -> str:
+    """Inputs that mean harm, by kind."""
+    return page(
+        "Attacks",
+        (
+            "Inputs that were tried",
+            "An input held if nobody got in, nothing stored changed and the app said one clear message.",
+            stored("attacks"),
+        ),
+    )
+
+
 def benchmarks() -> str:
     """Times and sizes."""
     return page(
@@ -297,6 +309,7 @@ def _percents(score: Any, names: list[str]) -> str:
 
 PAGES = {
     "results/classifier.md": classifier,
+    "results/attacks.md": attacks,
     "results/benchmarks.md": benchmarks,
     "results/findings.md": findings,
     "results/reproduction.md": reproduction,
