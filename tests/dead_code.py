@@ -22,6 +22,7 @@ BY_NAME = {
     "parse_url_param": "Streamlit's own, replaced by one that refuses infinite numbers",
     "label2id": "a model's config that transformers reads",
     "problem_type": "the same",
+    "DOWNLOAD_CHUNK_SIZE": "of huggingface_hub, which reads it",
     "num_labels": "the same",
     "modified": "a key of a cache: a changed file is read anew",
     "database_id": "a key of a cache: another database is read anew",

@@ -10,6 +10,7 @@ from core.models.fetching import Choice, Fetch
 from pages.parts.shell import people, resources
 from pages.parts.shell.messages import plain
 from pages.parts.shell.short_names import short_names
+from pages.parts.widgets.checkpoint_names import tuned_folders
 
 OTHER = "another model"
 OTHER_LABEL = "another model · type a hub name or the path of a folder"
@@ -36,8 +37,6 @@ def labels_of(names: Sequence[str], current: str | None) -> dict[str, str]:
 
 def described() -> list[Choice]:
     """Every checkpoint that the list describes."""
-    from pages.parts.widgets.pickers import tuned_folders  # which imports this module
-
     return fetching.choices(tuple(tuned_folders()))
 
 

@@ -8,14 +8,12 @@ from typing import Any
 import streamlit as st
 
 from core import config
-from core.errors import CheckpointError, InputError
-from core.models.config_files import read_config
-from core.models.present import downloaded_names
+from core.errors import InputError
 from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, sampled, task_of
-from core.tuning.saved_checkpoints import shown_folder
 from pages.parts.shell import context, history, resources, url
 from pages.parts.widgets import checkpoint_chooser, own_rows
+from pages.parts.widgets.checkpoint_names import checkpoint_names
 
 TASK_HELP = (
     "Choose a GLUE task (the bundled examples only imitate it), or type the path of your own CSV or TSV file and "
@@ -23,20 +21,6 @@ TASK_HELP = (
     "5. A column split has the values train or dev; without it, every fifth example is a dev example. A file without "
     "labels can only be used for measurements."
 )
-
-
-def checkpoint_names() -> list[str]:
-    """Checkpoints on this machine: bundled ones and those of installed packages by name, then the folders that jobs
-    left by the database, and the hub's cache."""
-    bundled = [folder.name for folder in _checkpoints_under(config.BUNDLED_MODELS)]
-    packaged = list(config.packaged_checkpoints())
-    aliases = {config.ON_HUB[name] for name in packaged if name in config.ON_HUB}
-    return [*bundled, *packaged, *tuned_folders(), *(name for name in downloaded_names() if name not in aliases)]
-
-
-def tuned_folders() -> list[str]:
-    """Folders of checkpoints that jobs left by the database."""
-    return [shown_folder(folder) for folder in _checkpoints_under(config.settings().runs)]
 
 
 def pick_checkpoint(label: str = "Checkpoint", *, key: str, usual: str | None = None) -> str | None:
@@ -174,19 +158,3 @@ def task_rows(task: str, split: str, folder: str | None = None) -> list:
 
 
 # ---------------------------------------------------------------- behind them
-
-
-def _checkpoints_under(folder: Path) -> list[Path]:
-    return sorted(
-        file.parent
-        for file in folder.glob("**/config.json")
-        if file.parent.suffix not in {".part", ".old"} and _names_a_model(file, file.stat().st_mtime_ns)
-    )
-
-
-@lru_cache(maxsize=256)
-def _names_a_model(file: Path, modified: int) -> bool:
-    try:
-        return bool(read_config(file.parent, file.parent.name))
-    except CheckpointError:
-        return False
