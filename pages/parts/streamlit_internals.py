@@ -365,7 +365,7 @@ def options_in_environment() -> dict[str, Any]:
     except InternalsError:
         _warn("Environment variables of Streamlit are not read", "config._config_options_template")
         return {}
-    found = {}
+    found: dict[str, Any] = {}
     for name, option in known.items():
         text = os.environ.get(option.env_var)
         if text is None or option.sensitive:

@@ -15,7 +15,7 @@ from core.errors import InputError
 from core.store import runs as store
 from core.store.rows import Row
 from core.studies.attention.inputs import AttendingOptions, Text, pair_of
-from core.studies.attention.records import Score
+from core.studies.attention.records import AlikeHead, Score
 from core.studies.contract import declared, identity
 from core.studies.imports import read_rows
 from core.studies.lookup import find_study
@@ -46,7 +46,7 @@ INPUTS = {STORED: "Stored results", TYPED: "Your sentences"}
 TOO_FEW = "too few"  # inputs; docs/results/few-inputs.md says how many that are
 SURE = 0.05  # q below which a head counts as significant
 STRONGEST = 12  # heads in a plot against their baselines
-S = TypeVar("S", bound=Score)
+S = TypeVar("S", Score, AlikeHead)
 
 
 @dataclass(frozen=True)

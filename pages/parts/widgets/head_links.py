@@ -52,7 +52,9 @@ def is_missing(checkpoint: str) -> bool:
     is not installed."""
     if config.how_to_install(checkpoint):
         return True
-    return checkpoint.count("/") > 1 and not any(map(config.is_folder, (checkpoint, config.PROJECT / checkpoint)))
+    return checkpoint.count("/") > 1 and not (
+        config.is_folder(checkpoint) or config.is_folder(config.PROJECT / checkpoint)
+    )
 
 
 def pick_and_link(checkpoint: str, heads: list[str], *, current_view: str, key: str) -> None:
