@@ -46,7 +46,8 @@ INPUTS = {STORED: "Stored results", TYPED: "Your sentences"}
 TOO_FEW = "too few"  # inputs; docs/results/few-inputs.md says how many that are
 SURE = 0.05  # q below which a head counts as significant
 STRONGEST = 12  # heads in a plot against their baselines
-S = TypeVar("S", Score, AlikeHead)
+S = TypeVar("S", bound=Score)
+Placed = TypeVar("Placed", bound=Score | AlikeHead)  # a row of a checkpoint and a task
 
 
 @dataclass(frozen=True)
@@ -272,15 +273,15 @@ def most_inputs(scores: Sequence[Score]) -> int:
     return max((int(score.n or 0) for score in scores), default=0)
 
 
-def by_place(scores: Sequence[S]) -> dict[tuple[str, str], list[S]]:
+def by_place(scores: Sequence[Placed]) -> dict[tuple[str, str], list[Placed]]:
     """The scores of each checkpoint and task, in order."""
-    places: dict[tuple[str, str], list[S]] = {}
+    places: dict[tuple[str, str], list[Placed]] = {}
     for score in scores:
         places.setdefault((str(score.checkpoint), str(score.task)), []).append(score)
     return places
 
 
-def chosen_first(places: dict[tuple[str, str], list[S]]) -> dict[tuple[str, str], list[S]]:
+def chosen_first(places: dict[tuple[str, str], list[Placed]]) -> dict[tuple[str, str], list[Placed]]:
     """The same, those on the rows of the context before the others."""
     return dict(sorted(places.items(), key=lambda group: group[0][1] != context.now().rows))
 
