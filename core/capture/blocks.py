@@ -33,7 +33,7 @@ _WRITERS = {  # of a layer: the last linear module of its attention block and of
 
 @dataclass(frozen=True)
 class PartChange:
-    """A sublayer or layer that is turned off, or whose output is replaced.
+    """A change to one sublayer or layer of a model: it is turned off, or its output is replaced.
 
     Attributes:
         outputs: for each input of the run, what the sublayer adds to the residual stream, or the output of the layer.
@@ -47,7 +47,8 @@ class PartChange:
 
 
 def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the layers in order. Raises InterventionError if the layers of the family cannot be reached."""
+    """Return the layer modules of a model, in order. Raises InterventionError if the layers of the model family
+    cannot be reached."""
     kind = checkpoint.family.model_type
     paths = _WRITERS.get(kind)
     for module in checkpoint.model.modules() if paths else ():
@@ -68,7 +69,7 @@ def _has(layer: nn.Module, path: str) -> bool:
 
 
 def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
-    """Return the module whose output a sublayer adds to the residual stream, or the layer itself."""
+    """Return the module whose output is added to the residual stream by a sublayer, or the module of a whole layer."""
     layer = layers_of(checkpoint)[part.within(checkpoint.layers, checkpoint.heads).layer]
     if part.kind == "layer":
         return layer
@@ -77,7 +78,7 @@ def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
 
 @contextmanager
 def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs: Sequence[int]) -> Iterator[None]:
-    """Apply the changes to all forward passes of this thread within the context.
+    """Apply changes of sublayers and layers to all forward passes of this thread within the context.
 
     inputs: indices of the batch's inputs within the run.
     """

@@ -30,12 +30,13 @@ class CommonInput:
 
 
 def split_alike(first: Encoding, other: Encoding) -> bool:
-    """Return whether both checkpoints split a text into the same tokens."""
+    """Return whether two checkpoints split a text into the same tokens, given the text's encoding by each checkpoint."""
     return first.tokens == other.tokens and first.offsets == other.offsets
 
 
 def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
-    """Return every position, for inputs that are split alike."""
+    """Return every position of an input as a shared token, for two checkpoints that split the input into the same
+    tokens."""
     groups = tuple((position,) for position in range(len(first)))
     return CommonInput(groups, groups)
 
@@ -66,7 +67,7 @@ def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
 
 
 def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequence[int]) -> list[int]:
-    """Return the sorted indices of the tokens or words of an input that are compared as queries.
+    """Return the sorted indices of the tokens or words of an input that are compared as queries, drawn at random.
 
     Args:
         queries: largest number; None takes all.
@@ -81,7 +82,7 @@ def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequ
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Rows of inputs of about the same length.
+    """The attention rows of inputs of about the same length, padded to one tensor.
 
     Attributes:
         rows: weights of every head, layer by layer; shorter inputs are padded with 0.
@@ -93,7 +94,8 @@ class RowBlock:
 
 
 class CommonRows:
-    """Observer that collects the drawn rows of every head over the shared keys in `rows`, one entry for each input.
+    """Observer that stores, for each input, the attention rows of the drawn queries of every head over the shared
+    keys.
 
     Args:
         groups: for each input, the positions of every shared token or word.
@@ -122,7 +124,8 @@ class CommonRows:
         ]
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store the drawn rows of one layer, each normalised to 1 over the shared keys."""
+        """Store the attention rows of the drawn queries in one layer, each normalised to sum to 1 over the shared
+        keys."""
         for row, number in enumerate(inputs):
             keys, queries = self.keys[number], self.queries[number]
             maps = weights[row, :, :, : weights.shape[2]].float().cpu()  # a sink is no token
@@ -158,7 +161,8 @@ def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
 def take_rows(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows
 ) -> list[Float[Tensor, "head _ _"]]:
-    """Return the drawn rows of every input from one pass, float32; they sum to 1.
+    """Run the model once and return the attention rows of the drawn queries of every input, float32; each row sums to
+    1.
 
     Heads are in the order of `Checkpoint.all_heads`.
     """
@@ -167,7 +171,8 @@ def take_rows(
 
 
 def blocks(rows: Sequence[Tensor], *, most: int = 192) -> list[RowBlock]:
-    """Group the rows [head, row, key] of all inputs into blocks with little padding, the longest inputs first.
+    """Group the attention rows [head, row, key] of all inputs into blocks with little padding, the longest inputs
+    first.
 
     most: largest number of rows in a block. An input with more rows is a block by itself.
     """

@@ -19,7 +19,7 @@ SHOWN_WORDS = 10
 
 @dataclass(frozen=True)
 class OutputChange:
-    """One class or vocabulary entry before and after a change.
+    """The logit and probability of one class or vocabulary entry before and after a change of the model or input.
 
     Attributes:
         logit_before: logit without the change; NaN if that run predicts nothing. `logit_after` likewise.
@@ -35,7 +35,7 @@ class OutputChange:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Maps and predictions of one input without and with a change.
+    """Attention maps and predictions of one input without and with a change of the model.
 
     Attributes:
         moved: total variation distance, half the sum over keys of |after - before|, mean over queries. *Range:* 0 to 1.
@@ -51,7 +51,7 @@ class Comparison:
 
 
 def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[Change]) -> Comparison:
-    """Run one input without and with changes.
+    """Run one input through the model without and with interventions, and compare its maps and predictions.
 
     Classifiers predict their classes, causal language models the next token, and masked ones the token at the first
     mask. `choices` is empty if the input of a masked language model has no mask. Raises InputError if the model
@@ -72,12 +72,12 @@ ChangedInput = tuple[Encoding, Sequence[Change]]
 
 
 def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[OutputChange, ...]:
-    """Return the predictions for two inputs without changes."""
+    """Return the predictions of the unmodified model for two inputs, side by side."""
     return predictions(checkpoint, (first, ()), (second, ()))
 
 
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
-    """Return the predictions of two runs without capturing maps, as in `Comparison.choices`.
+    """Return the predictions of two runs, with the choices of `Comparison.choices`, without capturing attention maps.
 
     Values are NaN for an input without a mask. Empty if neither run predicts anything.
     """

@@ -24,13 +24,13 @@ from .running import BATCH_TOKENS, batches, model_inputs, prepared
 
 
 def every_component(checkpoint: Checkpoint) -> list[Component]:
-    """Return all heads, layer by layer, then all feed-forward sublayers."""
+    """Return all heads of a model, layer by layer, then all its feed-forward sublayers."""
     heads = checkpoint.all_heads
     return [*heads, *every_part(checkpoint.layers, ["feedforward"])]
 
 
 def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Bool[Tensor, "..."]]:
-    """Return a mask by parameter name, True where a weight stays, that removes these components.
+    """Return weight masks by parameter name that remove components; a mask is True where the weight stays.
 
     Parameters that are not named stay whole. Raises InterventionError if layers share an output projection, or if the
     sublayers of this family cannot be reached.

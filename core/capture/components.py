@@ -29,7 +29,7 @@ class LayerBlock(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> "LayerBlock":
-        """Parse a name such as "L3-attention" (one-based, any case)."""
+        """Parse the name of a sublayer or layer, such as "L3-attention" (one-based, any case)."""
         read = _NAME.match(name.strip())
         if not read or int(read[1]) == 0:
             raise InputError(
@@ -39,7 +39,7 @@ class LayerBlock(NamedTuple):
         return cls(int(read[1]) - 1, cast(PartKind, read[2].lower()))
 
     def within(self, layers: int, heads: int) -> "LayerBlock":
-        """Return itself. Raises InputError if a model of this size does not have it."""
+        """Return this sublayer or layer if a model of this size has it. Raises InputError otherwise."""
         if not 0 <= self.layer < layers:
             raise InputError(
                 f"The layer must be from L1 to L{layers}, the last layer of this checkpoint; got {self}. "
@@ -52,13 +52,14 @@ Component = Head | LayerBlock
 
 
 def parse_components(names: str) -> list[Component]:
-    """Parse names such as "L1H2,L3-attention". An empty text gives an empty list."""
+    """Parse comma-separated names of heads and sublayers, such as "L1H2,L3-attention". An empty text gives an empty
+    list."""
     parts = [name.strip() for name in names.split(",") if name.strip()]
     return [LayerBlock.parse(name) if "-" in name else Head.parse(name) for name in parts]
 
 
 def every_part(layers: int, kinds: Iterable[str]) -> list[LayerBlock]:
-    """Return the sublayers or layers of these kinds, layer by layer. Raises InputError for an unknown kind."""
+    """Return every sublayer or layer of the given kinds, layer by layer. Raises InputError for an unknown kind."""
     wanted = list(kinds)
     if unknown := [kind for kind in wanted if kind not in PART_KINDS]:
         raise InputError(

@@ -26,7 +26,7 @@ STEP_SIZE = 0.1  # of the standard deviation of the layer's mean outputs
 
 @dataclass(frozen=True)
 class Fitted:
-    """The constants of every head, and mean losses on the examples that fitted them.
+    """The fitted constant output of every head, and the mean losses on the examples used for fitting.
 
     Losses are cross-entropy in nats or squared errors; NaN for heads that were not fitted.
 
@@ -42,7 +42,8 @@ class Fitted:
     fitted: Float[Tensor, "layer head"]
 
     def stuck(self) -> list[tuple[int, int]]:
-        """Return the heads (layer, head) for which gradient descent did not improve on its start."""
+        """Return the heads (layer, head) whose fitted constant has no lower loss than the better of their mean output
+        and 0."""
         start = torch.minimum(self.mean, self.zero)
         return [(int(layer), int(head)) for layer, head in (self.fitted >= start).nonzero().tolist()]
 
@@ -65,7 +66,7 @@ def optimal_constants(
     heads: Collection[Head] | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> Fitted:
-    """Fit the constant of each head by gradient descent on the mean loss.
+    """Fit the constant output of each head by gradient descent on the mean loss.
 
     Args:
         checkpoint: a BERT- or GPT-2-like classifier.

@@ -37,12 +37,12 @@ FEW = 8  # rows of a table whose rows are carried as they stand
 
 
 def sum_of(value: object) -> Sum | None:
-    """Return the contributions that a tensor carries, or None."""
+    """Return the contributions that a tensor is the sum of, or None if none are attached to it."""
     return getattr(value, "contributions", None) if isinstance(value, Tensor) else None
 
 
 def carry(value: Float[Tensor, "*axes"], carried: Sum) -> Float[Tensor, "*axes"]:
-    """Mark a tensor in place as the sum of these contributions and return it."""
+    """Attach contributions to a tensor that is their sum, in place, and return the tensor."""
     value.contributions = carried  # type: ignore[attr-defined]
     return value
 
@@ -97,7 +97,7 @@ _ADDITIONS = frozenset(("add", "__add__", "__radd__"))
 
 
 class Carrying(TorchFunctionMode):
-    """Torch function mode that propagates contributions through a forward pass.
+    """Torch function mode that tracks, through a forward pass, which contributions each tensor is the sum of.
 
     Attributes:
         tables: the component of each embedding table, by the id of its weights.
@@ -297,13 +297,14 @@ class HeadInputs:
 
     @cached_property
     def scores(self) -> Float[Tensor, "batch head query key"]:
-        """Return the scores before the softmax as the sum of contributions, including masked keys."""
+        """Return the attention scores before the softmax, including those of masked keys."""
         products = self.whole_query @ self.whole_key.mT * self.scaling
         return products if self.bias is None else products + self.bias
 
     @cached_property
     def weights(self) -> Float[Tensor, "batch head query key"]:
-        """Return the attention weights of these scores; rows sum to 1 over tokens, without a sink."""
+        """Return the attention weights of a layer, recomputed from the contributions; rows sum to 1 over tokens,
+        without a sink."""
         return torch.softmax(self.scores.masked_fill(~self.visible, -math.inf), -1)
 
 
@@ -321,7 +322,7 @@ def take_head_inputs(
     norms: bool = False,
     by_difference: bool = False,
 ) -> None:
-    """Call `take` with the queries and keys of every layer as sums of contributions, batch by batch.
+    """Call a function with the queries and keys of every layer as sums of contributions, batch by batch.
 
     Args:
         checkpoint: must use transformers' attention interface, in float32 or float64.
@@ -387,7 +388,7 @@ class _Reading:
         self.run = AttentionRun(checkpoint.calls)  # that of the pass, once there is one
 
     def open(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
-        """Called before the scores of a layer are computed."""
+        """Pass on the contributions to a layer's queries and keys, just before the scores of the layer are computed."""
         with torch._C.DisableTorchFunction():
             if call in self.wanted:
                 self.take(self._inputs(call, query, key, mask, about))
@@ -396,7 +397,7 @@ class _Reading:
             raise _Enough
 
     def split(self, call: int, output: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        """Mark the heads' outputs [batch, query, head, dim] of a layer as contributions."""
+        """Mark the outputs of a layer's heads [batch, query, head, dim] as contributions."""
         heads = next(head_set for head_set in self.checkpoint.sets if call in head_set.calls)
         layer = heads.layer_of(call)
         stack = "decoder" if heads.part == "cross" else heads.part
@@ -488,7 +489,8 @@ def _tables(checkpoint: Checkpoint) -> dict[int, Component]:
 
 
 def has_position_embeddings(checkpoint: Checkpoint) -> bool:
-    """Return whether positions are added to the words as embeddings, and so are a separate contribution."""
+    """Return whether the model adds position embeddings to word embeddings, so that positions are a separate
+    contribution."""
     return any(table.kind == "position" for table in _tables(checkpoint).values())
 
 

@@ -18,7 +18,7 @@ COMPONENT_KINDS: tuple[Kind, ...] = (
 
 @dataclass(frozen=True)
 class Component:
-    """The component that wrote a contribution.
+    """A component of a model that contributes to the residual stream, such as an embedding, head or bias.
 
     Attributes:
         kind: "token", "position" and "segment" embeddings, a "head", an "attention" sublayer (all its heads), a
@@ -37,7 +37,7 @@ class Component:
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Sort key: embeddings first, then layer by layer, biases last."""
+        """Return a sort key for components: embeddings first, then layer by layer, biases last."""
         is_bias = self.kind in ("bias", "last bias")
         return (
             is_bias,
@@ -49,20 +49,23 @@ class Component:
 
     @property
     def group(self) -> str:
-        """The name of its group: "position", "heads of L2", "feed-forward of L3", "rest"."""
+        """The group of components that this component belongs to: "position", "heads of L2", "feed-forward of L3" or
+        "rest"."""
         if self.kind in ("head", "attention"):
             return f"heads of {self.part} L{(self.layer or 0) + 1}".replace("  ", " ")
         return "rest" if self.kind in ("bias", "last bias") else self.label
 
     @property
     def sort(self) -> str:
-        """The kind that pages show: "position", "token", "segment", "earlier heads", "feed-forward" or "rest"."""
+        """The kind of component as pages name it: "position", "token", "segment", "earlier heads", "feed-forward" or
+        "rest"."""
         names = {"head": "earlier heads", "attention": "earlier heads", "bias": "rest", "last bias": "rest"}
         return names.get(self.kind, self.kind)
 
     @property
     def label(self) -> str:
-        """The name that pages show, with layers and heads from 1: "L2H5", "feed-forward of L3", "position"."""
+        """The name of the component on pages, with layers and heads counted from 1: "L2H5", "feed-forward of L3",
+        "position"."""
         stack = f"{self.part} " if self.part and self.layer is not None else ""
         if self.kind == "head":
             return f"{stack}L{(self.layer or 0) + 1}H{(self.head or 0) + 1}"

@@ -21,7 +21,7 @@ EMBEDDINGS, OUTPUT = "embeddings", "output"
 
 
 class Edge(NamedTuple):
-    """An edge of the graph: the indices of its sender and its receiver."""
+    """An edge of the component graph, as the indices of its sender and its receiver."""
 
     sender: int
     receiver: int
@@ -29,7 +29,8 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """The nodes and edges of a model with `layers` layers of `heads` heads."""
+    """The graph of a Transformer: senders write to the residual stream, receivers read from it, and edges connect
+    them."""
 
     layers: int
     heads: int
@@ -41,23 +42,25 @@ class Graph:
 
     @property
     def receivers(self) -> int:
-        """The number of receivers; each head counts three."""
+        """The number of receivers in the graph; each head counts three times (query, key and value)."""
         return self.layers * (3 * self.heads + 1) + 1
 
     def receiver(self, layer: int, head: int, kind: int) -> int:
-        """Return the index of the input of a head: kind 0 query, 1 key, 2 value."""
+        """Return the receiver index of a head's query (kind 0), key (kind 1) or value (kind 2)."""
         return layer * (3 * self.heads + 1) + 3 * head + kind
 
     def block_receiver(self, layer: int) -> int:
-        """Return the index of a feed-forward sublayer's input, or of the output if `layer` is one past the last."""
+        """Return the receiver index of a layer's feed-forward sublayer; one layer past the last is the model's
+        output."""
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
-        """Return the number of senders before the heads of a layer."""
+        """Return the number of senders that come before the heads of a layer, which is also the index of the layer's
+        first head."""
         return 1 + layer * (self.heads + 1)
 
     def before(self, receiver: int) -> int:
-        """Return the number of senders before a receiver."""
+        """Return the number of senders that a receiver can read, which are those computed before it."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return self.senders
@@ -65,20 +68,21 @@ class Graph:
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """Every edge, sorted by receiver, then sender."""
+        """Every edge of the graph, sorted by receiver, then by sender."""
         return tuple(
             Edge(sender, receiver) for receiver in range(self.receivers) for sender in range(self.before(receiver))
         )
 
     def sender_name(self, sender: int) -> str:
-        """Return the name of a sender: "embeddings", "L1H2" or "L1-feedforward"."""
+        """Return the name of a sender, such as "embeddings", "L1H2" or "L1-feedforward"."""
         if sender == 0:
             return EMBEDDINGS
         layer, index = divmod(sender - 1, self.heads + 1)
         return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
-        """Return the name of a receiver ("L1H2", "L1-feedforward", "output") and the input of a head, otherwise ""."""
+        """Return the name of a receiver ("L1H2", "L1-feedforward" or "output") and which input of a head it is; ""
+        for no head."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""
@@ -87,11 +91,12 @@ class Graph:
         return str(Head(layer, index // 3)), INPUTS[index % 3]
 
     def layer_of(self, receiver: int) -> int:
-        """Return the layer of a receiver, or the number of layers for the output."""
+        """Return the zero-based layer of a receiver, or the number of layers for the model's output."""
         return receiver // (3 * self.heads + 1)
 
     def kind(self, edge: Edge) -> str:
-        """Return the kind of an edge: "embeddings", "head" or "feed-forward" to "head", "feed-forward" or "output"."""
+        """Return the kind of an edge, such as "head to head", "embeddings to feed-forward" or "feed-forward to
+        output"."""
         sender = "embeddings" if edge.sender == 0 else "head"
         if edge.sender and (edge.sender - 1) % (self.heads + 1) == self.heads:
             sender = "feed-forward"
@@ -99,7 +104,7 @@ class Graph:
         return f"{sender} to {'head' if kind else name if name == OUTPUT else 'feed-forward'}"
 
     def mask(self, edges: list[Edge]) -> Bool[np.ndarray, "receiver sender"]:
-        """Return which senders each receiver reads in a circuit: True for each of these edges."""
+        """Return a circuit as a mask over receivers and senders, True for each of its edges."""
         chosen = np.zeros((self.receivers, self.senders), dtype=bool)
         for edge in edges:
             chosen[edge.receiver, edge.sender] = True
@@ -125,5 +130,5 @@ def ends_of(name: str) -> tuple[Head, Head, str]:
 
 
 def edge_name(sender: Head, reader: str, kind: str) -> str:
-    """Return the name of an edge between heads, such as "L1H2>L3H4.q"."""
+    """Return the name of an edge from one head to another, such as "L1H2>L3H4.q" for an edge to the query."""
     return f"{sender}>{reader}.{kind}"

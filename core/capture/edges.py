@@ -30,7 +30,7 @@ from .standins import single_position
 
 @dataclass(frozen=True)
 class LayerRun:
-    """The intermediate results of one layer."""
+    """The intermediate results of one layer in a forward pass, for a batch of inputs."""
 
     x: Float[Tensor, "pair position hidden"]
     query: Float[Tensor, "pair head position dim"]
@@ -48,14 +48,13 @@ def attend(
     key: Float[Tensor, "batch head position dim"],
     value: Float[Tensor, "batch head position dim"],
 ) -> Float[Tensor, "batch head position dim"]:
-    """Return the heads' outputs of softmax attention, causal if the stack is. query: before scaling by 1 /
-    sqrt(dim).
-    """
+    """Return the outputs of softmax attention for every head, causal if the model is. query: before scaling by 1 /
+    sqrt(dim)."""
     return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=stack.causal)
 
 
 def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden"]) -> LayerRun:
-    """Run one layer and return its intermediate results."""
+    """Run one layer of a model and return its intermediate results."""
     batch, length, hidden = x.shape
     shared = block.qkv(block.seen(x)).view(batch, length, 3, block.heads, hidden // block.heads)
     query, key, value = shared.permute(2, 0, 3, 1, 4)
@@ -68,18 +67,19 @@ def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden
 def fed_forward(
     block: Block, joined: Float[Tensor, "*rows hidden"]
 ) -> tuple[Float[Tensor, "*rows hidden"], Float[Tensor, "*rows hidden"]]:
-    """Return what the feed-forward output is added to (for BERT after the first LayerNorm), and that output."""
+    """Return the tensor that the feed-forward output is added to (for BERT after the first LayerNorm), and that
+    output."""
     middle = joined if block.norm_first else block.norms[0](joined)
     return middle, feed(block, block.norms[1](middle) if block.norm_first else middle)
 
 
 def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """Return the output of the feed-forward sublayer without LayerNorms and residual."""
+    """Return the output of a feed-forward sublayer without LayerNorms and residual connection."""
     return block.narrow(block.wide(states, activation=block.activation))
 
 
 def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """Return the output of the layer: the residual sum, for BERT after its LayerNorm.
+    """Return the output of a layer: its residual sum, for BERT after the last LayerNorm.
 
     middle: what `fed` is added to. *Shape:* (..., hidden), which may broadcast over leading axes.
     """
@@ -89,7 +89,7 @@ def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"])
 def run_all(
     stack: Stack, x: Float[Tensor, "pair position hidden"]
 ) -> tuple[tuple[LayerRun, ...], Float[Tensor, "pair position hidden"]]:
-    """Run every layer and return the intermediate results, and the output of the last layer."""
+    """Run every layer of a model; return the intermediate results of each layer and the output of the last layer."""
     layers = []
     for block in stack.blocks:
         layers.append(run_layer(stack, block, x))
@@ -100,14 +100,13 @@ def run_all(
 def added_by_heads(
     block: Block, mixed: Float[Tensor, "pair position head dim"]
 ) -> Float[Tensor, "head pair position hidden"]:
-    """Return what each head adds to the stream, without the bias of W_O."""
+    """Return what each head of a layer adds to the residual stream, without the bias of W_O."""
     return torch.einsum("blhd,hdi->hbli", mixed, block.separate["out"])
 
 
 def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "sender pair position hidden"]:
-    """Return what every sender adds to the stream, in the order of the graph: embeddings, then heads and feed-forward
-    of each layer.
-    """
+    """Return what every sender adds to the residual stream: the embeddings, then the heads and feed-forward sublayer
+    of each layer."""
     parts = [layers[0].x[None]]
     for block, layer in zip(stack.blocks, layers, strict=True):
         parts += [added_by_heads(block, layer.mixed), layer.fed[None]]
@@ -124,7 +123,7 @@ Difference = Callable[[Float[Tensor, "*variant pair choice"]], Float[Tensor, "*v
 
 @dataclass(frozen=True)
 class AlignedPairs:
-    """Inputs A of equal length, and inputs B.
+    """Pairs of inputs A and B with aligned positions; all inputs A have the same length.
 
     Attributes:
         alignments: pairs of aligned positions (of A, of B).
@@ -143,7 +142,7 @@ class AlignedPairs:
 
 @dataclass(frozen=True)
 class PairRun:
-    """A run of A, and what each sender adds to the stream in A and in B (at the positions of A).
+    """The forward pass of inputs A, with what each sender adds to the residual stream in A and in its partner B.
 
     Attributes:
         other: what the sender adds in B; at positions of A that are not aligned, what it adds in A.
@@ -166,7 +165,8 @@ class PairRun:
 
 
 def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
-    """Run inputs A of one length and their inputs B of any lengths."""
+    """Run inputs A of one length and their partners B of any lengths, and return the run of A with both
+    contributions."""
     layers, last = run_all(stack, stack.embed(pairs.firsts))
     outputs = contributions(stack, layers)
     other = outputs.clone()
@@ -182,7 +182,8 @@ def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
 
 @dataclass(frozen=True)
 class Streams:
-    """The stream at a layer with the contribution of each earlier sender taken from B.
+    """The residual stream of A at one layer, once for each earlier sender, with that sender's contribution taken from
+    B.
 
     Attributes:
         attention: the input of the attention sublayer, for every sender before its heads.
@@ -194,7 +195,8 @@ class Streams:
 
 
 def streams(run: PairRun, *, held: bool = False) -> Iterator[Streams | Float[Tensor, "sender pair position hidden"]]:
-    """Yield the stream with the contribution of one sender taken from B, for every sender, layer by layer.
+    """Yield, layer by layer, the residual stream of A with the contribution of one sender taken from B, for every
+    sender.
 
     The last value is the input of the output layer. held: keep the scales of LayerNorms from A, so that contributions
     add up linearly (an approximation).
@@ -230,7 +232,7 @@ def _normed(norm: Callable[[Tensor], Tensor], held: bool) -> Callable[[Tensor, T
 def edge_effects(
     run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "edge pair"]:
-    """Return m(A) minus m with the contribution along the edge taken from B, for every edge and pair.
+    """Return, for every edge and pair (A, B), m(A) minus m with the contribution along that edge taken from B.
 
     Args:
         difference: m as a function of logits [..., pair, choice].
@@ -290,7 +292,8 @@ def _of_layer(
 def head_changes(
     run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
-    """Return how each head's output (before W_O) changes if its query, key or value is computed from a changed stream.
+    """Return how each head's output (before W_O) changes if its query, key or value is computed from a changed
+    residual stream.
 
     Args:
         changed_streams: inputs of the attention sublayer, one stream for each sender.
@@ -340,7 +343,7 @@ def _finish(run: PairRun, out: Float[Tensor, "variant pair position hidden"], la
 def checked_stack(
     checkpoint: Checkpoint, encoding: Encoding, *, place: int | None = None, gradients: bool = False
 ) -> Stack:
-    """Return the layers of the checkpoint as a stack, after checking that it reproduces the model's logits.
+    """Return the layers of a checkpoint as a stack, after checking that the stack reproduces the model's logits.
 
     Args:
         encoding: the input that is compared; logits may differ by AGREEMENT of the largest.
@@ -375,7 +378,7 @@ POINTS = 5
 def edge_attributions(
     run: PairRun, slopes_of: Stack, edges: Sequence[Edge], difference: Difference, *, points: int = POINTS
 ) -> Float[Tensor, "edge pair"]:
-    """Return the first-order effect of every edge on every pair (edge attribution patching).
+    """Return the first-order effect of every edge on every pair of inputs (edge attribution patching).
 
     The estimate is the change of the receiver's input if the sender's contribution comes from B, times the gradient of
     m, summed over positions (Syed et al. 2023, arXiv 2310.10348). The gradient is averaged over points between the
@@ -447,7 +450,8 @@ def _edge_attribution_of_layer(
 def circuit_logits(
     run: PairRun, circuits: Bool[Tensor, "circuit receiver sender"], *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "circuit pair choice"]:
-    """Return the logits of A in every circuit: edges of the circuit as in A, every other edge from B.
+    """Return the logits of inputs A in every circuit: edges in the circuit carry values from A, all other edges from
+    B.
 
     Senders in the circuit contribute what they compute in this run. With every edge the result is the logits of A; with
     none, and B of equal length, those of B.
@@ -474,7 +478,7 @@ class _Circuits:
     circuits: Bool[Tensor, "circuit receiver sender"]
 
     def logits(self) -> Float[Tensor, "circuit pair choice"]:
-        """Run from the embeddings to the output."""
+        """Run every circuit from the embeddings to the output and return the logits."""
         run, graph = self.run, self.run.graph
         count = len(self.circuits)
         self.added = run.own[:1].unsqueeze(1).expand(-1, count, *run.own.shape[1:])  # [sender, circuit, pair, ...]
@@ -493,7 +497,8 @@ class _Circuits:
         return run.stack.logits(last)
 
     def streams(self, receivers: Sequence[int], layer: int, *, with_heads: bool) -> Tensor:
-        """Return the stream that each receiver reads. *Shape:* (receiver, circuit, pair, position, hidden).
+        """Return the residual stream that each receiver reads in every circuit. *Shape:* (receiver, circuit, pair,
+        position, hidden).
 
         with_heads: after the heads of `layer`, where the feed-forward sublayer reads.
         """

@@ -11,7 +11,7 @@ from ..errors import CheckpointError
 def refuse_no_number(
     layer: int, numbers: Float[Tensor, "head query"], what: str = "Attention scores", *, head: int = 0, query: int = 0
 ) -> None:
-    """Raise CheckpointError, naming the row, if scores or outputs are NaN or infinite.
+    """Raise CheckpointError if attention scores or outputs are NaN or infinite, naming the layer, head and token.
 
     Args:
         numbers: one for each row; NaN or infinite if one of its scores is.
@@ -26,21 +26,22 @@ def refuse_no_number(
 
 
 def refuse_no_query(layer: int, query: Float[Tensor, "batch head query dim"]) -> None:
-    """Raise CheckpointError if a query is NaN or infinite; on the CPU, SDPA would return 0 for it."""
+    """Raise CheckpointError if a query vector is NaN or infinite; on the CPU, SDPA would return 0 for it."""
     if query.device.type == "cpu" and not torch.isfinite(query.sum(dtype=torch.float32)):
         for sums in query.sum(-1, dtype=torch.float64):
             refuse_no_number(layer, sums)
 
 
 def refuse_no_output(layer: int, output: Float[Tensor, "batch query head dim"]) -> None:
-    """Raise CheckpointError if a head's output is NaN or infinite, for example because of NaN keys or values."""
+    """Raise CheckpointError if the output of a head is NaN or infinite, for example because of NaN keys or values."""
     if output.device.type == "cpu" and not torch.isfinite(output.sum(dtype=torch.float32)):
         for sums in output.sum(-1, dtype=torch.float64).transpose(1, 2):
             refuse_no_number(layer, sums, "Outputs of attention heads")
 
 
 def has_no_numbers(values: Tensor) -> bool:
-    """Return whether a value is NaN or +infinity. -infinity is the logit of a token that a model never predicts."""
+    """Return whether a tensor contains NaN or +infinity. -infinity is allowed: it is the logit of a token never
+    predicted."""
     if not values.is_floating_point() or torch.isfinite(values.sum(dtype=torch.float32)):
         return False
     return bool((torch.isnan(values) | (values == float("inf"))).any())

@@ -30,14 +30,13 @@ Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 
 
 class PassEnded(BaseException):
-    """Ends a forward pass after the last layer that is observed. This is not an error and must not be caught on the
-    way.
-    """
+    """Exception that ends a forward pass on purpose after the last observed layer. It is no error; model code must
+    not catch it."""
 
 
 @dataclass
 class AttentionRun:
-    """Settings of the attention function for one run.
+    """What the attention function observes and changes in one run of a model.
 
     Attributes:
         layers: calls in a forward pass, one per layer (more in an encoder-decoder).
@@ -80,20 +79,21 @@ class AttentionRun:
     last: int | None = None
 
     def next_layer(self) -> int:
-        """Return the zero-based layer of the current call and count the call."""
+        """Count one attention call and return its zero-based layer."""
         call = self.calls % self.layers
         self.calls += 1
         return self.numbers[call] if self.numbers else call
 
     def end_after(self, layer: int) -> None:
-        """Raise PassEnded if nothing after the weights of this layer is observed."""
+        """Stop the forward pass (PassEnded) if this layer is the last whose weights are observed."""
         if layer == self.last:
             self.ended = True
             raise PassEnded
 
     @property
     def asks(self) -> bool:
-        """Whether anything is observed or changed. A forward pass that never calls attention is then an error."""
+        """Return whether the run observes or changes anything, so that a forward pass without an attention call is an
+        error."""
         asked = (self.watcher, self.head_changes, self.cuts, self.streamer, self.reporter, self.mixer, self.opener)
         return any(asked) or self.gates is not None or self.nudged
 
@@ -103,7 +103,7 @@ _CURRENT: ContextVar[AttentionRun | None] = ContextVar("attention_run", default=
 
 @contextmanager
 def running(run: AttentionRun) -> Iterator[AttentionRun]:
-    """Set the run of this thread within the context; runs do not nest."""
+    """Make a run the current one of this thread within the context; contexts cannot be nested."""
     token = _CURRENT.set(run)
     try:
         yield run
@@ -113,7 +113,7 @@ def running(run: AttentionRun) -> Iterator[AttentionRun]:
 
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
-    """Stop forward passes within the context after the weights of the last of these layers.
+    """Stop forward passes within the context after the attention weights of the last of these layers.
 
     The output of that layer and everything after it are not computed, and the model returns nothing. If `layers` is
     None or empty, forward passes are not stopped.
@@ -133,7 +133,8 @@ def attention(
     dropout: float = 0.0,
     **options: Any,
 ) -> tuple[Float[Tensor, "batch query head value_dim"], Float[Tensor, "batch head query column"] | None]:
-    """The attention function that transformers calls in every layer; it follows the run of this thread.
+    """Compute attention in every layer in place of transformers' own function, as the current run of this thread
+    requires.
 
     Args:
         module: only its training flag is read.
@@ -197,7 +198,8 @@ def attention_weights(
     options: dict[str, Any],
     cuts: Sequence[Cut] = (),
 ) -> Float[Tensor, "batch head query column"]:
-    """Return softmax(Q K^T * scaling + mask) over keys as transformers' eager functions compute it, with edges cut.
+    """Return attention weights softmax(Q K^T * scaling + mask) as transformers' eager functions do, with some edges
+    cut.
 
     Args:
         key: one for each group of heads that share keys (kv).
@@ -249,7 +251,7 @@ def changed_weights(
     layer: int,
     visible: Callable[[], Bool[Tensor, "rows 1 query key"]],
 ) -> Float[Tensor, "batch head query column"]:
-    """Return the weights after the changes of the run, and pass them to its watcher.
+    """Return attention weights after the changes of the current run, and pass them to its watcher.
 
     Args:
         visible: returns which keys a query may attend to; called only if an operator needs it, because it is slow.
@@ -312,7 +314,7 @@ def _touched(
 
 
 def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
-    """Raise InterventionError if a cut leaves a query only keys that are masked anyway.
+    """Raise InterventionError if an attention knockout leaves a query only keys that are masked.
 
     scores: before the softmax; -inf or the smallest number of the dtype if a key is masked or cut.
     """

@@ -43,7 +43,8 @@ def fit_gates(
     *,
     steps: int = STEPS,
 ) -> Float[Tensor, "fit layer head"]:
-    """Fit the gates of each fit by minimising mean loss + price x sum of gates.
+    """Fit gates on the heads' outputs by minimising mean loss + price x sum of gates, once for each setting of the
+    price.
 
     Args:
         labels: one per example: class indices (cross-entropy) or scores (squared error).
@@ -81,7 +82,7 @@ def gated_losses(
     labels: Sequence[int | float],
     gates: Float[Tensor, "fit layer head"],
 ) -> Float[Tensor, "fit row"]:
-    """Return the loss of every example under every set of gates, in nats or as squared error."""
+    """Return the loss of every example with the heads multiplied by each set of gates, in nats or as squared error."""
     losses = torch.zeros(len(gates), len(encodings))
     for rows, numbers in _batches(encodings, torch.ones(len(gates), len(encodings))):
         with torch.no_grad():

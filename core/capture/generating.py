@@ -58,12 +58,13 @@ class Generated:
 
     @property
     def size(self) -> int:
-        """The size of its maps and rows in bytes."""
+        """The memory that the maps and rows of this generated text take, in bytes."""
         whole = 0 if self.maps is None else self.maps.weights.nbytes
         return whole + sum(step.rows.nbytes for step in self.steps)
 
     def grown(self, steps: int) -> AttentionMaps:
-        """Return the maps of the prompt and the first `steps` new tokens, with one more row for each.
+        """Return the attention maps of the prompt and the first `steps` new tokens, with one more row for each new
+        token.
 
         If the prompt has no maps, only the rows of the new tokens over the last tokens, with all earlier ones as one
         key. Raises InputError if there are neither.
@@ -110,7 +111,8 @@ class Generated:
 
 
 def check_prompt(checkpoint: Checkpoint, prompt: Encoding, new: int) -> None:
-    """Raise CheckpointError if the model cannot generate, or InputError if prompt and continuation are too long."""
+    """Raise CheckpointError if the model cannot generate text, and InputError if prompt and continuation are too
+    long."""
     if not checkpoint.causal or checkpoint.model.get_output_embeddings() is None:
         raise CheckpointError(
             f"Text generation needs a decoder with a language model head; {checkpoint.name} is not one. Choose a "
@@ -139,7 +141,7 @@ def generate(
     seed: int = 0,
     on_step: Callable[[GenerationStep], None] | None = None,
 ) -> Generated:
-    """Generate up to `new` tokens, or until an end-of-text token, and capture the maps of the prompt.
+    """Generate text until an end-of-text token or a number of tokens is reached, and capture the maps of the prompt.
 
     Keys and values are cached.
 
@@ -174,7 +176,7 @@ def generate(
 
 
 def translated(checkpoint: Checkpoint, text: str) -> str:
-    """Return the greedy translation of an encoder-decoder, which its decoder reads if no target is given."""
+    """Return the greedy translation of a text by an encoder-decoder. The decoder reads it if no target text is given."""
     source = checkpoint.encode(text)
     given = torch.tensor([source.ids], device=checkpoint.device)
     room = min(MOST, checkpoint.max_length - 1)
@@ -184,7 +186,7 @@ def translated(checkpoint: Checkpoint, text: str) -> str:
 
 
 def ends_of(checkpoint: Checkpoint) -> set[int]:
-    """Return the IDs of the tokens that end a text."""
+    """Return the IDs of the tokens at which a model stops generating text."""
     settings = getattr(checkpoint.model, "generation_config", None)
     ends = getattr(settings, "eos_token_id", None)
     ends = checkpoint.tokenizer.eos_token_id if ends is None else ends

@@ -24,7 +24,8 @@ READINGS: tuple[str, ...] = ("example", "token")
 
 @dataclass(frozen=True)
 class Gradients:
-    """Sums over inputs; sums of parts of a data set are added with `+`.
+    """Sums over inputs of the absolute gradients of the loss by every head's gate. Sums of two data sets are added
+    with `+`.
 
     Attributes:
         example: sum over inputs of |dL/dxi_h|, float64.
@@ -52,7 +53,7 @@ def gradients(
     *,
     zeroed: Float[Tensor, "layer head"] | None = None,
 ) -> Gradients:
-    """Return the gradients with respect to every head's gate, in eval mode.
+    """Return the gradients of the loss with respect to every head's gate, in eval mode.
 
     Args:
         labels: class indices (cross-entropy), or scores if the classifier has one output (squared error).
@@ -87,7 +88,8 @@ def gradients(
 
 
 def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> None:
-    """Raise CheckpointError without a classifier, and InputError if examples and labels do not match."""
+    """Raise CheckpointError if the model is no classifier, and InputError if the numbers of examples and labels
+    differ."""
     if checkpoint.labels is None:
         raise CheckpointError(
             f"Head importance needs a classifier; {checkpoint.name} has no classification head. Open a "
@@ -141,7 +143,7 @@ def importance(
 
 @dataclass(frozen=True)
 class SeparatorSlopes:
-    """Means over heads, queries and keys, float64; NaN for inputs without separators. Masked keys do not count.
+    """Mean gradients of the loss by attention to separators and to other tokens, float64; masked keys do not count.
 
     Attributes:
         to_separator: |d loss / d A| for separator keys.
@@ -157,7 +159,7 @@ class SeparatorSlopes:
 def weight_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> tuple[Float[Tensor, "layer batch head query key"], Float[Tensor, "layer batch head query key"]]:
-    """Return d loss / d A, in units of each input's loss, and the attention weights A."""
+    """Return the gradient of each input's loss by the attention weights A (d loss / d A), and A itself."""
     weights: list[Tensor] = []
     with (
         torch.enable_grad(),
@@ -172,7 +174,7 @@ def weight_slopes(
 def separator_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> SeparatorSlopes:
-    """Return gradients with respect to attention to separators and to other tokens.
+    """Return the mean gradients of the loss by attention to separators and by attention to other tokens.
 
     Raises:
         CheckpointError: there is no classifier.

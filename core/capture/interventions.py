@@ -24,7 +24,7 @@ _OFFSETS = {"previous": -1, "current": 0, "next": 1}
 
 @dataclass(frozen=True)
 class Given:
-    """Outputs (before W_O) that replace those of heads in one batch.
+    """Outputs (before W_O) that replace the heads' outputs in one batch.
 
     Attributes:
         places: positions where they replace the head's output. None: everywhere.
@@ -36,14 +36,14 @@ class Given:
 
 @runtime_checkable
 class StandInSource(Protocol):
-    """A source of the outputs for "mean", "resample", "constant" and "patch"."""
+    """A source of replacement outputs for heads, for the ablation methods "mean", "resample", "constant" and "patch"."""
 
     @property
     def operator(self) -> str:
-        """The ablation method that it serves."""
+        """The ablation method that this source serves."""
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the replacement outputs for inputs of equal length."""
+        """Return the replacement outputs for a batch of inputs of equal length."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Intervention:
 
 @dataclass(frozen=True)
 class Knockout:
-    """Edges that are cut in heads of some layers (Geva et al. 2023).
+    """Attention knockout: edges from queries to keys that are cut in heads of some layers (Geva et al. 2023).
 
     Attributes:
         edges: returns for an input True where an edge is cut.
@@ -82,7 +82,7 @@ class Knockout:
 
 @dataclass(frozen=True)
 class HeadChange:
-    """One ablation method in one layer, for one batch.
+    """The change of some heads in one layer by one ablation method, for one batch.
 
     Attributes:
         heads: the changed heads; one row for the whole batch, or one for each input.
@@ -98,7 +98,7 @@ class HeadChange:
 
 @dataclass(frozen=True)
 class Cut:
-    """A knockout in one layer, for one batch."""
+    """The edges that an attention knockout cuts in one layer, for one batch."""
 
     edges: Bool[Tensor, "batch 1 query key"]
     heads: Bool[Tensor, "1 head 1 1"]
@@ -114,7 +114,7 @@ def head_changes_of(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> dict[int, list[HeadChange]]:
-    """Return the changes of heads by layer, ignoring knockouts.
+    """Return how interventions change the heads of each layer. Knockouts are ignored.
 
     some: the batch, inputs of equal length. Raises InterventionError if an ablation method is unknown, lacks its
     source, is "next" on a causal model, or if a head has two methods; InputError if a head does not exist.
@@ -138,7 +138,7 @@ def head_changes_of(
 
 
 def check_source(source: StandInSource | None, weights_hash: str) -> None:
-    """Raise InterventionError if the outputs come from other weights. Passes if the source or the model has no hash."""
+    """Raise InterventionError if replacement outputs come from a model with other weights. Unknown weights pass."""
     theirs = getattr(source, "weights_hash", "")
     if theirs and weights_hash and theirs != weights_hash:
         raise InterventionError(
@@ -151,7 +151,8 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
 def given_by(
     operator: str, source: StandInSource | None, encodings: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
 ) -> Given | None:
-    """Return the replacement outputs of a source for inputs of equal length; None if the method needs none.
+    """Return the outputs that replace those of heads for inputs of equal length; None if the ablation method needs
+    none.
 
     Raises InterventionError if the method is unknown, lacks its source, or is "next" on a causal model.
     """
@@ -213,7 +214,7 @@ def _keys_are_left(edges: Bool[Tensor, "batch query key"], some: Sequence[Encodi
 
 
 def known_operator(name: str) -> str:
-    """Return the name of an ablation method that users may request. Raises InterventionError for others."""
+    """Return the name of an ablation method if users may request it. Raises InterventionError otherwise."""
     if name not in (*OPERATORS, *FROM_REFERENCE):
         known = ", ".join((*OPERATORS, *FROM_REFERENCE))
         raise InterventionError(f"An ablation method must be one of {known}; got {name!r}. Choose one of them.")
@@ -221,7 +222,7 @@ def known_operator(name: str) -> str:
 
 
 def operator_of(name: str, *, causal: bool, source: StandInSource | None = None) -> Operator:
-    """Return an ablation method by name.
+    """Return an ablation method by name, after checking that it can be applied.
 
     Raises InterventionError if it is unknown, is "next" on a causal model, or lacks its source.
     """
@@ -282,7 +283,7 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """Return a copy of the weights with the rows of the changed heads replaced; these rows sum to 1.
+    """Return a copy of attention weights in which the rows of the changed heads are replaced; the new rows sum to 1.
 
     Args:
         weights: after the softmax, without a sink column.
@@ -293,13 +294,14 @@ def changed(
 
 
 def uniform(visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """Return 1 / (number of visible keys) on each visible key, float32. Rows without visible keys are 0."""
+    """Return uniform attention, 1 / (number of visible keys) on each visible key, float32. Rows without visible keys
+    are 0."""
     counts = visible.sum(-1, keepdim=True).clamp(min=1)
     return visible.float() / counts
 
 
 def pointing(operator: str, visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """Return float32 rows that are 1 on the previous, current, next or first token and 0 elsewhere.
+    """Return float32 attention rows that are 1 on the previous, current, next or first token and 0 on other tokens.
 
     If that token does not exist or is masked, the row is 1 on the query itself.
     """

@@ -27,7 +27,7 @@ _OFFSETS = {"current": 0, "previous": -1, "next": 1}
 
 @dataclass(frozen=True)
 class NamedEdges:
-    """The edges of one kind on any input; hashable.
+    """The attention edges of one named kind, such as edges to separators, for any input. Instances are hashable.
 
     Attributes:
         causal: leave out edges to later keys, and from the first token to itself.
@@ -58,7 +58,7 @@ class NamedEdges:
 
 @dataclass(frozen=True, eq=False)
 class LinkEdges:
-    """Links between positions of each input.
+    """The attention edges between linked positions of each input.
 
     Attributes:
         links: (earlier, later) positions for each input.
@@ -78,7 +78,8 @@ class LinkEdges:
 
 
 def edges_of(kind: str, *, causal: bool) -> NamedEdges:
-    """Return the edges of a kind. Raises InputError if it is unknown, or "next" in causal models."""
+    """Return the attention edges of a named kind. Raises InputError for unknown kinds, and for "next" in causal
+    models."""
     if kind not in EDGES:
         raise InputError(
             f"The edges to cut must be one of {', '.join(EDGES)}, or edges between chosen words; got "
@@ -90,7 +91,7 @@ def edges_of(kind: str, *, causal: bool) -> NamedEdges:
 
 
 def between(queries: Sequence[int], keys: Sequence[int]) -> Callable[[Encoding], Bool[Tensor, "query key"]]:
-    """Return a function that gives the edges from query positions to key positions of an input.
+    """Return a function that returns, for an input, the edges from some query positions to some key positions.
 
     The function raises InputError if a position is outside the input. Raises InputError without queries or keys.
     """

@@ -15,7 +15,7 @@ from .running import Change, run
 def answers(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Iterable[Change] = ()
 ) -> Float[Tensor, "input choice"]:
-    """Return the logits of a classifier, or of a language model at `places`, as `predict` returns them.
+    """Return the logits of a classifier, or those of a language model at one position of each input.
 
     places: one position for each input; ignored for classifiers. Raises CheckpointError if the checkpoint predicts
     neither.
@@ -29,7 +29,7 @@ def answers(
 def logits_at(
     checkpoint: Checkpoint, output: object, inputs: Sequence[int], places: Sequence[int]
 ) -> dict[int, Float[Tensor, " choice"]]:
-    """Return the logits of each input of a batch by its index, in the model's dtype.
+    """Return the logits of each input of a batch, by the input's index, in the model's dtype.
 
     places: one position for each input of the run. Raises CheckpointError if the output has no logits.
     """
@@ -43,6 +43,6 @@ def logits_at(
 
 
 def stacked(checkpoint: Checkpoint, rows: dict[int, Float[Tensor, " choice"]]) -> Float[Tensor, "input choice"]:
-    """Return the logits of all inputs, given by index, in one tensor."""
+    """Stack the logits of all inputs, given by input index, into one tensor."""
     exact = torch.promote_types(getattr(torch, checkpoint.dtype), torch.float32)
     return torch.stack([rows[k] for k in range(len(rows))]).to(exact).cpu()

@@ -30,7 +30,7 @@ WINDOW = 256  # most queries and keys of a window
 
 @dataclass(frozen=True)
 class BlockMaps:
-    """Every head's map of one input, reduced to blocks of queries and keys.
+    """Every head's attention map of one input, reduced to blocks of queries and keys for long inputs.
 
     Attributes:
         maxima: the largest weight in a block; sinks are left out. *Range:* 0 to 1.
@@ -50,18 +50,18 @@ class BlockMaps:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The first and last token position of each block, from 1, such as "1–32"."""
+        """The first and last token position of each block as text, counted from 1, such as "1–32"."""
         starts = range(0, len(self.tokens), self.block)
         return tuple(f"{start + 1}–{min(start + self.block, len(self.tokens))}" for start in starts)
 
 
 def block_of(length: int) -> int:
-    """Return the smallest number of tokens per block that gives at most BLOCKS blocks."""
+    """Return the smallest number of tokens per block with which an input has at most BLOCKS blocks."""
     return max(1, -(-length // BLOCKS))
 
 
 def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
-    """Return every head's block maxima and sums from one pass, with some rows of one head in memory at a time.
+    """Compute every head's block maxima and sums for a long input in one pass, without storing whole maps.
 
     Raises InputError if the input was truncated, and CheckpointError if scores are NaN or infinite.
     """
@@ -142,7 +142,7 @@ def window(
 
 
 def refuse_cut(checkpoint: Checkpoint, encoding: Encoding) -> None:
-    """Raise InputError for a prompt beyond the context."""
+    """Raise InputError if the input was truncated because it exceeds the model's context."""
     if encoding.cut:
         raise InputError(
             f"A prompt must fit into the context of {checkpoint.name} ({checkpoint.max_length} tokens); got "

@@ -37,7 +37,7 @@ class LabelledRows:
 
 @dataclass(frozen=True)
 class Effects:
-    """Exact effects on the loss of each example.
+    """The exact effects of ablations on the loss of each example.
 
     Attributes:
         plain: loss of the unmodified model, float64, in nats or as squared error.
@@ -118,7 +118,8 @@ def first_order(
     *,
     source: StandInSource | None = None,
 ) -> Float[Tensor, "layer head input"]:
-    """Return g for every head and example, float64, in units of the loss; positive if the change is harmful.
+    """Return the first-order effect of ablating each head on each example's loss, float64; positive if ablation is
+    harmful.
 
     Raises:
         CheckpointError: there is no classifier.
@@ -178,7 +179,7 @@ class _Change:
     def outputs(
         self, layer: int, own: Tensor, values: Float[Tensor, "batch head key dim"], mask: Tensor | None
     ) -> Float[Tensor, "batch query head dim"]:
-        """Return a fixed map times the values, zero, or the given outputs."""
+        """Return the outputs of changed heads: a fixed map times the values, zero, or given replacement outputs."""
         if self.given is not None:
             outputs = self.given.outputs[layer].to(own)
             places = self.given.places
@@ -192,7 +193,7 @@ class _Change:
 
 
 def slopes_of(variants: Sequence[Variant], slopes: Float[Tensor, "layer head input"]) -> Float[Tensor, "variant input"]:
-    """Return first-order effects of sets of heads, which are sums over heads. Sublayers and layers count 0.
+    """Return the first-order effects of sets of heads as sums over their heads. Sublayers and layers count as 0.
 
     slopes: g of every head (`first_order`).
     """

@@ -21,7 +21,7 @@ _LAZY: ContextVar[bool] = ContextVar("masks_are_rules", default=False)
 
 @contextmanager
 def lazily() -> Iterator[None]:
-    """Use mask functions instead of masks in this thread within the context; for inputs without padding only."""
+    """Use mask functions instead of mask tensors in this thread within the context; only for inputs without padding."""
     token = _LAZY.set(True)
     try:
         yield
@@ -39,7 +39,8 @@ def mask_of(
     attention_mask: Tensor | None = None,
     **options: Any,
 ) -> Tensor | None:
-    """Return the eager mask, or within `lazily` a placeholder of its shape that carries the mask function.
+    """Return the eager attention mask, or within `lazily` a placeholder of the same shape that carries the mask
+    function.
 
     transformers calls it with its own arguments.
 
@@ -63,7 +64,7 @@ def mask_of(
 
 
 def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """Return the mask function that a mask carries, or None.
+    """Return the mask function that a placeholder mask carries, or None for other masks.
 
     It takes positions of queries and keys and returns True for visible keys, broadcast.
     """
@@ -71,7 +72,7 @@ def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
 
 
 def rows_of(mask: Tensor | None, queries: slice, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-    """Return the mask of some queries, as it is added to scores.
+    """Return the rows of an attention mask for some queries, as they are added to scores.
 
     Args:
         mask: a mask or a placeholder; None: every key is visible. *Shape:* (batch, 1, query, key).
@@ -95,7 +96,8 @@ def _seen(rule: Callable[[Tensor, Tensor], Tensor], queries: slice, keys: int, d
 def visible_rows(
     mask: Tensor | None, row: int, queries: slice, keys: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor | None, slice]:
-    """Return what is added to the scores of some queries of one input, over the keys that any of them may attend to.
+    """Return the mask that is added to the scores of some queries of one input, over the keys that any of them may
+    attend to.
 
     Args:
         mask: a mask or a placeholder; None: every key is visible. *Shape:* (batch or 1, 1 or head, query, at least

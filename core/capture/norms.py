@@ -27,7 +27,7 @@ from .running import Observer, batches, model_inputs, prepared
 
 
 def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Float[Tensor, "layer input"]:
-    """Return the fraction of each query's norms |alpha f(x)| on separators, mean over heads and queries, float64.
+    """Return the fraction of the norms |alpha f(x)| that falls on separators, mean over heads and queries, float64.
 
     NaN for inputs without separators, and for families whose values cannot be reached.
     """
@@ -55,7 +55,7 @@ LAYERS_MAPS = 4  # of a layer that are held at once: weights, in their exact typ
 
 @dataclass(frozen=True)
 class OutputProjection:
-    """W_O of a layer, by head, at least float32.
+    """The output projection W_O of one layer, split by head, at least float32.
 
     Attributes:
         triangle: R^T with W_O^T = Q R, so that |v R^T| = |v W_O|.
@@ -69,7 +69,7 @@ class OutputProjection:
 
 @dataclass(frozen=True)
 class Contributions:
-    """The summands of one layer's attention output, for inputs of equal length.
+    """The vectors alpha f(x) that sum to the attention output of one layer, for inputs of equal length.
 
     Attributes:
         weights: alpha over tokens, without a sink.
@@ -81,19 +81,20 @@ class Contributions:
 
     @cached_property
     def transformed(self) -> Float[Tensor, "batch head key hidden"]:
-        """Return f(x) of every key, at least float32."""
+        """Return f(x), the value vector after the output projection, for every head and key, at least float32."""
         return torch.matmul(self.values, self.projection.weight)
 
     def lengths(self) -> Float[Tensor, "batch head key"]:
-        """Return |f(x)| of every head and key."""
+        """Return the norm |f(x)| of the projected value vector for every head and key."""
         return torch.matmul(self.values, self.projection.triangle).norm(dim=-1)
 
     def norms(self) -> Float[Tensor, "batch head query key"]:
-        """Return |alpha f(x)| of every head, query and key, in units of the sublayer's output. Rows do not sum to 1."""
+        """Return the norm |alpha f(x)| for every head, query and key, in units of the attention output. Rows do not
+        sum to 1."""
         return self.weights * self.lengths()[:, :, None]
 
     def together(self) -> Float[Tensor, "batch query key"]:
-        """Return |sum over heads of alpha f(x)|; contributions of opposite direction cancel."""
+        """Return the norm of alpha f(x) summed over heads, for every query and key; opposite contributions cancel."""
         rows = [
             torch.einsum("bhk,bhkd->bkd", self.weights[:, :, query], self.transformed).norm(dim=-1)
             for query in range(self.weights.shape[2])
@@ -101,13 +102,13 @@ class Contributions:
         return torch.stack(rows, 1)
 
     def output(self) -> Float[Tensor, "batch query hidden"]:
-        """Return the output of the sublayer: the sum over heads and keys, and the bias."""
+        """Return the output of the attention sublayer: alpha f(x) summed over heads and keys, plus the bias."""
         return torch.einsum("bhqk,bhkd->bqd", self.weights, self.transformed) + self.projection.bias
 
 
 @dataclass(frozen=True)
 class NormMaps:
-    """Norm-based maps of one input, float32, in units of the attention output.
+    """Norm-based attention maps |alpha f(x)| of one input, float32, in units of the attention output.
 
     NaN in the layers of a hybrid that have no attention.
     """
@@ -123,7 +124,8 @@ def contributions(
     *,
     kept_layers: int = 0,
 ) -> None:
-    """Call `take` with the summands of every layer's attention output, in one forward pass over all inputs.
+    """Compute the vectors that sum to each layer's attention output in one forward pass, and call a function for each
+    layer.
 
     Args:
         take: called with each layer from 0, its contributions, and the indices of the batch's inputs. Memory holds one
@@ -162,12 +164,14 @@ def contributions(
 
 
 def output_projections(checkpoint: Checkpoint) -> list[OutputProjection]:
-    """Return W_O of every layer that has attention. Raises InputError if they cannot be reached."""
+    """Return the output projection W_O of every layer that has attention. Raises InputError if a projection cannot be
+    reached."""
     return [_projection(module, checkpoint) for module in _writers(checkpoint)]
 
 
 def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
-    """Return the norm-based maps of one input. Raises InputError as `contributions` does."""
+    """Return the norm-based attention maps of one input. Raises InputError if values or projections cannot be
+    reached."""
     length = len(encoding)
     heads = np.full((checkpoint.layers, checkpoint.heads, length, length), np.nan, dtype=np.float32)
     layers = np.full((checkpoint.layers, length, length), np.nan, dtype=np.float32)
@@ -181,7 +185,8 @@ def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
 
 
 def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: Sequence[Observer]) -> None:
-    """Run observers on norm-based maps, as `core.capture.running.run` does on attention; rows are normalised to 1."""
+    """Run observers on norm-based maps, with rows normalised to 1, as `core.capture.running.run` does on attention
+    maps."""
 
     def show(layer: int, taken: Contributions, inputs: list[int]) -> None:
         maps = normalised(taken.norms())
@@ -192,7 +197,7 @@ def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: 
 
 
 def normalised(norms: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*heads query key"]:
-    """Divide every row by its sum, so that it can be compared with attention weights. A row of zeros remains zero."""
+    """Divide every row of norms by its sum, so that rows compare with attention weights. A row of zeros remains zero."""
     sums = norms.sum(-1, keepdim=True)
     return norms / torch.where(sums > 0, sums, torch.ones_like(sums))
 

@@ -28,7 +28,7 @@ from .running import batches, by_layer, model_inputs, prepared
 def layer_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch position hidden"]]]:
-    """Yield the outputs of the embeddings and every layer, batch by batch.
+    """Yield the hidden states after the embeddings and after every layer, batch by batch.
 
     Yields:
         The indices of the batch's inputs; and the outputs of the embeddings (layer 0) and of layers 1 to the last,
@@ -50,7 +50,7 @@ def layer_outputs(
 
 
 def input_embeddings(checkpoint: Checkpoint, encoding: Encoding) -> Float[Tensor, "position hidden"]:
-    """Return the rows of the embedding table for the tokens of an input, without positions, float32."""
+    """Return the token embeddings of an input, without position embeddings, float32."""
     table = checkpoint.model.get_input_embeddings().weight
     return table[torch.tensor(encoding.ids, device=table.device)].float().cpu()
 
@@ -64,7 +64,8 @@ BY = ("class", "position", "all")
 
 @contextmanager
 def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "batch query head dim"]]]:
-    """Yield the list of the heads' outputs (before W_O) by layer, which the forward pass within the context fills.
+    """Yield a list that the forward pass within the context fills with the heads' outputs (before W_O), layer by
+    layer.
 
     Raises InterventionError if they cannot be reached.
     """
@@ -82,8 +83,7 @@ def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "bat
 def batched_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch query head dim"]]]:
-    """Yield the indices of the batch's inputs and their heads' outputs before W_O, in the model's dtype, batch by
-    batch.
+    """Yield, batch by batch, the indices of the inputs and their heads' outputs before W_O, in the model's dtype.
 
     Raises InterventionError if they cannot be reached.
     """
@@ -94,7 +94,7 @@ def batched_outputs(
 
 
 def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
-    """Return the heads' outputs before W_O of every input, one tensor each, in the model's dtype.
+    """Return the heads' outputs before W_O as one tensor for each input, in the model's dtype.
 
     Raises InterventionError if they cannot be reached.
     """
@@ -105,7 +105,7 @@ def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[
 
 
 def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
-    """Return the class of each position as an index in CLASSES: 0 first, 1 separator, 2 other."""
+    """Return the class of each position of an input as an index in CLASSES: 0 first token, 1 separator, 2 other."""
     classes = torch.full((len(encoding),), 2)
     classes[list(encoding.separators)] = 1
     if encoding.first is not None:
@@ -118,7 +118,7 @@ def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
 
 @dataclass(frozen=True)
 class ByClass:
-    """One output for each head and class of position, for "mean" and the optimal constant.
+    """Replacement outputs of every head for each class of position, for "mean" ablation and optimal constants.
 
     Attributes:
         outputs: before W_O; classes in the order of CLASSES.
@@ -134,7 +134,7 @@ class ByClass:
     weights_hash: str = ""  # of the checkpoint that gave them
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the output of each position's class, or of its absolute position."""
+        """Return the replacement output for each position, by the position's class or by its absolute index."""
         classes = torch.stack([classes_of(encoding) for encoding in encodings]).to(self.outputs.device)
         outputs = self.outputs[:, classes]
         if self.positions is not None:
@@ -189,7 +189,8 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Resampling: the heads' outputs come from another example of the reference set with the same length.
+    """Resample ablation: heads take their outputs from another example of a reference set, if possible of the same
+    length.
 
     If none has that length, the nearest length is used and its positions are stretched. The draw depends on the seed,
     the draw number and the tokens of the input, so it does not depend on the batch. Raises InputError if the set has
@@ -204,7 +205,7 @@ class Donors:
 
     @property
     def weights_hash(self) -> str:
-        """The weights hash of the checkpoint that produces the outputs."""
+        """The hash of the model weights that produce the replacement outputs."""
         return self.checkpoint.weights_hash
 
     def __post_init__(self) -> None:
@@ -215,7 +216,8 @@ class Donors:
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:
-        """Return the example that replaces an input; its tokens always differ."""
+        """Return the reference example whose outputs replace those of an input; its tokens always differ from the
+        input's."""
         others = [other for other in self.encodings if other.ids != encoding.ids]
         nearest = min(abs(len(other) - len(encoding)) for other in others)
         near = [other for other in others if abs(len(other) - len(encoding)) == nearest]
@@ -223,7 +225,7 @@ class Donors:
         return near[int(generator.integers(len(near)))]
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the donors' outputs at the same positions, or at the same relative positions if lengths differ."""
+        """Return the heads' outputs on the drawn examples, stretched to the length of the inputs if lengths differ."""
         return self.taken(encodings, lambda donors: head_outputs(self.checkpoint, donors))
 
     def taken(
@@ -231,9 +233,8 @@ class Donors:
         encodings: Sequence[Encoding],
         outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
     ) -> Given:
-        """Return the same as `given`, with the donors' outputs computed by `outputs_of` (for example a stack, which is
-        faster).
-        """
+        """Return the drawn examples' outputs, as `given` does, but computed by another function (for example a faster
+        stack)."""
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
 
@@ -256,7 +257,7 @@ class Alignment:
     pairs: tuple[tuple[int, int], ...]
 
     def within(self, first: Encoding, second: Encoding) -> "Alignment":
-        """Return itself. Raises InputError if it is empty or has positions outside the inputs."""
+        """Return this alignment. Raises InputError if it is empty or has positions outside the two inputs."""
         if not self.pairs:
             raise InputError(
                 f'The two inputs of a pair must have positions in common; "{first.text[:40]}" and '
@@ -275,7 +276,7 @@ class Alignment:
 def check_pairs(
     wanting: str, firsts: Sequence[Encoding], seconds: Sequence[Encoding], alignments: Sequence[Alignment]
 ) -> None:
-    """Raise InputError if the numbers of inputs differ, or a pair has no aligned position or one outside the input.
+    """Raise InputError if pairs of inputs are incomplete, or have no aligned position or one outside an input.
 
     wanting: the beginning of the error message, such as "Patching needs".
     """
@@ -290,7 +291,7 @@ def check_pairs(
 
 @dataclass(frozen=True)
 class Patched:
-    """Patching: each input takes the heads' outputs of its partner at aligned positions.
+    """Activation patching of heads: each input takes the heads' outputs of its partner at aligned positions.
 
     Attributes:
         outputs: of the partner of each input of the run, before W_O.
@@ -303,7 +304,8 @@ class Patched:
     weights_hash: str = ""  # of the checkpoint that gave them
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the partners' outputs at aligned positions; at other positions the head's own output remains."""
+        """Return the partner inputs' head outputs at aligned positions; at other positions the head's own output
+        remains."""
         rows, length, example = len(encodings), len(encodings[0]), self.outputs[inputs[0]]
         outputs = example.new_zeros(example.shape[0], rows, length, *example.shape[2:])
         places: Bool[Tensor, "batch query"] = torch.zeros(rows, length, dtype=torch.bool, device=example.device)
@@ -314,5 +316,5 @@ class Patched:
         return Given(outputs, places)
 
     def of_input(self, number: int) -> "Patched":
-        """Return the source for one input of the run, as a run of one input."""
+        """Return the patching source for one input of the run, as if the run had only this input."""
         return replace(self, outputs=[self.outputs[number]], alignments=[self.alignments[number]])

@@ -28,7 +28,7 @@ Variant = frozenset[Component]
 
 @dataclass(frozen=True)
 class InputPairs:
-    """Inputs A and B and their alignment.
+    """Pairs of inputs A and B for activation patching, with the alignment of their positions.
 
     Attributes:
         places: positions at which each A and its B are predicted; None for classifiers.
@@ -48,7 +48,7 @@ class InputPairs:
 
 @dataclass(frozen=True)
 class Untouched:
-    """Logits of A and B without patches, and A's heads' outputs as the source for the aligned positions of B."""
+    """The logits of inputs A and B without patches, and the heads' outputs on A as the source for patching B."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -57,7 +57,7 @@ class Untouched:
 
 @dataclass(frozen=True)
 class Patches:
-    """Logits of A, of B, and of B with components of A."""
+    """The logits of inputs A, of inputs B, and of B with the outputs of components taken from A."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -75,7 +75,7 @@ def everywhere(first: Encoding, second: Encoding) -> Alignment:
 
 
 def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
-    """Return the logits of every A and B and the heads' outputs of the As, from one pass of each.
+    """Run every input A and B of some pairs once; return the logits of both and the heads' outputs on A.
 
     Raises InterventionError if heads' outputs cannot be reached, and CheckpointError if nothing is predicted.
     """
@@ -95,7 +95,7 @@ def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
 def patch(
     checkpoint: Checkpoint, pairs: InputPairs, variants: Sequence[Variant], before: Untouched | None = None
 ) -> Patches:
-    """Return the logits of every B with the outputs of a variant's components taken from its A at the aligned
+    """Return the logits of each input B with the outputs of some components taken from its partner A at aligned
     positions.
 
     Args:
@@ -163,7 +163,7 @@ def _places_of(pairs: InputPairs) -> tuple[list[int], list[int]]:
 def part_changes(
     checkpoint: Checkpoint, pairs: InputPairs, parts: Sequence[LayerBlock]
 ) -> dict[LayerBlock, PartChange]:
-    """Return the change of each sublayer or layer in the Bs: the outputs of the As at aligned positions.
+    """Return the patch of each sublayer or layer: inputs B take the outputs of their partners A at aligned positions.
 
     Raises InterventionError if they cannot be reached.
     """
@@ -192,7 +192,7 @@ def first_order(
     objective: Callable[[Float[Tensor, "input choice"], Sequence[int]], Float[Tensor, " input"]],
     before: Untouched | None = None,
 ) -> Float[Tensor, "pair layer head"]:
-    """Estimate how the objective of each B would change if each head's output were that of A, from gradients at B.
+    """Estimate from gradients at B how an objective of B would change if each head's output were taken from A.
 
     The estimate is the sum over aligned positions and dims of d objective / d z (z_A - z_B).
 

@@ -22,7 +22,7 @@ _ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), 
 
 
 def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the module of every layer that has attention, in order; empty if they cannot be found."""
+    """Return the output projection of every layer that has attention, in order; empty if projections cannot be found."""
     if not is_interceptable(checkpoint) or len(checkpoint.sets) > 1:
         return []
     seen: list[nn.Module] = []
@@ -49,16 +49,15 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the layer around each of `output_modules`, the nearest parent that is in a module list, without
-    duplicates.
-    """
+    """Return the module of every layer that has attention: the nearest parent of its output projection in a module
+    list."""
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     layers = [_listed(checkpoint.model, names[id(module)]) for module in output_modules(checkpoint)]
     return [] if None in layers else list(dict.fromkeys(layer for layer in layers if layer is not None))
 
 
 def is_linear(module: nn.Module) -> bool:
-    """Return whether a module is torch's Linear, or GPT-2's Conv1D."""
+    """Return whether a module is a linear layer: torch's Linear, or GPT-2's Conv1D."""
     return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
 
 

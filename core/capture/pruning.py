@@ -23,12 +23,12 @@ from .running import model_inputs, prepared
 
 
 def pruned_heads(checkpoint: Checkpoint) -> list[Head]:
-    """Return the heads that were pruned from a saved checkpoint; empty for others."""
+    """Return the heads that were pruned when a checkpoint was saved; empty for an unpruned checkpoint."""
     return [Head.parse(name) for name in getattr(checkpoint.model.config, KEY, None) or []]
 
 
 def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return for each layer the module that reads its heads' concatenated outputs.
+    """Return the module of each layer that reads the concatenated outputs of the layer's heads.
 
     Found by observing one input, without a table of families. Raises InterventionError if layers share one.
     """
@@ -64,7 +64,7 @@ def _same_values(read: Any, output: Tensor) -> bool:
 
 
 def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Path) -> Path:
-    """Write the checkpoint without these heads, and those already pruned, to a new or empty folder.
+    """Write the checkpoint to a new or empty folder without some heads and without those that were pruned earlier.
 
     Raises:
         InputError: there are no heads, one does not exist, or the folder holds files.

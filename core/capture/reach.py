@@ -86,7 +86,7 @@ def _visible(scores: Tensor) -> Tensor:
 
 @contextmanager
 def before_softmax(run: AttentionRun, model_type: str, flat: Sequence[int] = ()) -> Iterator[AttentionRun]:
-    """Apply `run` in every softmax of this thread within the context.
+    """Observe or change attention at every softmax call of this thread within the context.
 
     flat: the heads of each call, for families whose scores have inputs and heads in one axis. Raises InterventionError
     for ablation methods that need heads' outputs.
@@ -108,7 +108,7 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """Return how the heads of a checkpoint are reached. "flat softmax": scores have inputs and heads in one axis.
+    """Return how the heads of a checkpoint can be observed and changed: at the attention interface or at the softmax.
 
     Raises CheckpointError if the attention of the family cannot be observed.
     """
@@ -128,14 +128,12 @@ def reach_of(checkpoint: Checkpoint) -> Reach:
 
 
 def is_interceptable(checkpoint: Checkpoint) -> bool:
-    """Return whether heads' outputs, queries, keys and values can be reached through transformers' attention
-    interface.
-    """
+    """Return whether transformers' attention interface gives access to the heads' outputs, queries, keys and values."""
     return reach_of(checkpoint) == "interface"
 
 
 def is_streamed(checkpoint: Checkpoint) -> bool:
-    """Return whether attention of long inputs can be computed in blocks (core.capture.streaming).
+    """Return whether attention of long inputs can be computed in blocks of queries (core.capture.streaming).
 
     Not if a layer chooses its keys by the scores of an indexer (Qwen4-Exp).
     """
@@ -144,9 +142,8 @@ def is_streamed(checkpoint: Checkpoint) -> bool:
 
 
 def reached(checkpoint: Checkpoint, run: AttentionRun) -> AbstractContextManager[AttentionRun]:
-    """Apply `run` to forward passes of this thread within the context. Raises InterventionError if the family cannot do
-    it.
-    """
+    """Observe or change the attention of a model in the forward passes of this thread within the context. Raises
+    InterventionError if the model family does not allow it."""
     return _obeying(checkpoint, run, reach_of(checkpoint))
 
 

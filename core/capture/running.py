@@ -39,7 +39,7 @@ JOINED_BYTES = 32_000_000  # of all layers' maps of a batch: more are handed ove
 
 @runtime_checkable
 class Joining(Protocol):
-    """An observer that can take all layers of a batch at once."""
+    """An observer of attention maps that can take all layers of a batch at once."""
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
         """Take the maps of a batch, with the heads of all layers concatenated; they must not be stored or modified.
@@ -51,7 +51,7 @@ class Joining(Protocol):
 
 
 class MapsOfBatch:
-    """Passes the maps of one batch to observers, one layer at a time or all layers at once.
+    """Passes the attention maps of one batch to observers, one layer at a time or all layers at once.
 
     Args:
         observers: `Joining` observers get all layers at once if maps are short.
@@ -64,7 +64,7 @@ class MapsOfBatch:
         self.held: list[Tensor] = []
 
     def take(self, layer: int, weights: Float[Tensor, "batch head query key"]) -> None:
-        """Pass on the maps of one layer, or hold them until all layers of the batch can be passed on together."""
+        """Pass on the maps of one layer to the observers, or store them until all layers can be passed on together."""
         if layer == 0 and 1 < self.layers <= JOINED_BYTES / weights.nbytes:
             self.joining = [observer for observer in self.by_layer if isinstance(observer, Joining)]
             self.by_layer = [observer for observer in self.by_layer if not isinstance(observer, Joining)]
@@ -113,7 +113,8 @@ class Observer(Protocol):
 
 
 def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Yield indices of inputs of equal length, longest first, with at most `batch_tokens` tokens per batch."""
+    """Yield batches as indices of inputs of equal length, longest first, with at most `batch_tokens` tokens per
+    batch."""
     order = sorted(range(len(encodings)), key=lambda k: ([-length for length in encodings[k].lengths], k))
     start = 0
     while start < len(order):
@@ -136,7 +137,7 @@ def with_sink(
 
 
 def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, "layer ..."]:
-    """Stack one tensor per attention call by layer number; 0 for the layers of a hybrid that have no attention."""
+    """Stack one tensor per attention call by layer; layers of a hybrid model that have no attention are 0."""
     own = checkpoint.sets[0]
     if not own.attending:
         return torch.stack(list(called))
@@ -145,7 +146,7 @@ def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, 
 
 
 def model_inputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> dict[str, Int[Tensor, "batch _"]]:
-    """Return the arguments of the model's forward pass for inputs, and targets if any, of equal length."""
+    """Return the arguments of the model's forward pass for a batch of inputs (and targets, if any) of equal length."""
     return checkpoint.inputs(encodings)
 
 
@@ -160,7 +161,7 @@ def prepared(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> Iterator[AttentionRun]:
-    """Set up the attention function for this checkpoint within the context.
+    """Set up the attention function of a checkpoint within the context, with interventions and a watcher of weights.
 
     Args:
         watcher: called with each watched attention call (the layer if there is one set of heads) and its weights.
@@ -366,7 +367,8 @@ def _model(checkpoint: Checkpoint, *, whole: bool) -> Any:
 
 
 def refuse_sinks(checkpoint: Checkpoint) -> None:
-    """Raise InterventionError if attention has a sink, for statistics of weights among tokens."""
+    """Raise InterventionError if the model has attention sinks, so that attention weights over tokens do not sum to
+    1."""
     if checkpoint.family.sinks:
         raise InterventionError(
             f"This statistic needs attention rows that sum to 1 over tokens; {checkpoint.family.model_type} "
@@ -377,7 +379,7 @@ def refuse_sinks(checkpoint: Checkpoint) -> None:
 def capture(
     checkpoint: Checkpoint, encoding: Encoding, interventions: Iterable[Change] = (), *, part: str = ""
 ) -> AttentionMaps:
-    """Return all maps of one input, float32; a sink is the last key.
+    """Return the attention maps of all heads for one input, float32; a sink is the last key.
 
     part: the set of heads of an encoder-decoder; "" is the first. Raises CheckpointError or InputError if there are no
     maps or rows do not sum to 1.
@@ -392,9 +394,8 @@ def captured_parts(
     *,
     parts: Sequence[str] | None = None,
 ) -> list[AttentionMaps]:
-    """Return the maps of these sets of heads (None: all) for one input, from one pass. Raises the errors of
-    `capture`.
-    """
+    """Return the attention maps of several sets of heads (None: all) for one input, from one pass. Raises the errors
+    of `capture`."""
     sets = [checkpoint.head_set(part) for part in parts] if parts is not None else list(checkpoint.sets)
     kept: dict[int, np.ndarray] = {}
 
@@ -409,7 +410,7 @@ def captured_parts(
 
 
 def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray, "layer ..."]:
-    """Stack the maps of a set of heads, given by call, by layer number.
+    """Stack the maps of a set of heads, given by attention call, by layer.
 
     NaN for the layers of a hybrid that have no attention. Raises CheckpointError if a layer has a different number of
     heads than the config.
@@ -427,7 +428,8 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
 
 
 def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict[int, np.ndarray]) -> AttentionMaps:
-    """Return the maps of one set of heads for one input. kept: weights [head, query, key] by call."""
+    """Build the attention maps of one set of heads for one input from weights [head, query, key], given by attention
+    call."""
     weights = stacked_maps(kept, own)
     queries = encoding.target if own.part in ("decoder", "cross") and encoding.target is not None else encoding
     sentences = tuple(sentence if sentence is not None else 0 for sentence in queries.sentence)

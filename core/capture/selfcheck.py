@@ -28,7 +28,7 @@ EAGER_TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 5e-3}
 
 @dataclass(frozen=True)
 class Finding:
-    """One result of the self-check. seen: the measured quantity in words, or the error."""
+    """The result of one check of a checkpoint. seen: the measured quantity in words, or the error."""
 
     name: str
     passed: bool
@@ -36,12 +36,12 @@ class Finding:
 
 
 def self_check(checkpoint: Checkpoint) -> list[Finding]:
-    """Return all findings in order; an error is a failed finding."""
+    """Run all checks of a checkpoint and return their results in order; an error counts as a failed check."""
     return list(findings(checkpoint))
 
 
 def findings(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Yield the finding of each check. Four checks use the same maps, which are captured once."""
+    """Yield the result of each check of a checkpoint. The maps that four of the checks use are captured once."""
     encoding = checkpoint.encode(SENTENCE, SECOND)
     maps = _Maps(checkpoint, encoding)
     checks: tuple[tuple[str, Callable[[], tuple[bool, str]]], ...] = (
@@ -87,7 +87,7 @@ def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
 
 
 def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[Float[np.ndarray, "layer head query key"]]:
-    """Return the maps of every set of heads from transformers' eager attention, float32.
+    """Return the attention maps that transformers' eager attention computes for every set of heads, float32.
 
     Without sink columns and without the layers of a hybrid that have no attention. Empty if the family returns no maps.
     """

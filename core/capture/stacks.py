@@ -27,7 +27,8 @@ _POINTWISE = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("
 
 
 def packs(device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether oneDNN's packed kernels are used: on CPUs with AVX-512, or with native bfloat16 for that dtype."""
+    """Return whether linear layers can use oneDNN's packed kernels: float32 needs a CPU with AVX-512, bfloat16 one
+    with native bfloat16."""
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
@@ -93,7 +94,7 @@ _ACTIVATIONS: dict[str, Activation] = {
 
 @dataclass(frozen=True)
 class Block:
-    """One layer of a Transformer, with weights copied in the stack's dtype.
+    """One layer of a Transformer, with weights copied in the dtype of the computation.
 
     Attributes:
         norm_first: norms precede attention and feed-forward (GPT-2); otherwise they follow (BERT).
@@ -113,13 +114,14 @@ class Block:
     separate: dict[str, Tensor]
 
     def seen(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the input of attention: after the norm if `norm_first`, otherwise `x`."""
+        """Return the input of the attention sublayer: x after the LayerNorm if the model normalises first, otherwise
+        x."""
         return self.norms[0](x) if self.norm_first else x
 
     def mixed_of(
         self, x: Float[Tensor, "batch length hidden"], causal: bool
     ) -> tuple[Float[Tensor, "batch length head dim"], Float[Tensor, "batch head length dim"]]:
-        """Return the heads' outputs and the values."""
+        """Return the outputs (before W_O) and the value vectors of all heads of the layer."""
         batch, length, hidden = x.shape
         shared = self.qkv(self.seen(x)).view(batch, length, 3, self.heads, hidden // self.heads)
         query, key, value = shared.permute(2, 0, 3, 1, 4)
@@ -129,15 +131,16 @@ class Block:
     def joined(
         self, mixed: Float[Tensor, "batch length head dim"], x: Float[Tensor, "batch length hidden"]
     ) -> Float[Tensor, "batch length hidden"]:
-        """Project the heads' outputs and add them to the residual stream."""
+        """Project the heads' outputs by W_O and add them to the residual stream."""
         return self.out(mixed.reshape(x.shape), plus=x)
 
     def without_feedforward(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the output of the layer with the feed-forward sublayer ablated; BERT's norms remain."""
+        """Return the output of the layer with its feed-forward sublayer ablated; BERT's LayerNorms remain."""
         return joined if self.norm_first else self.norms[1](self.norms[0](joined))
 
     def after(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the output of the layer: feed-forward, residual, norms."""
+        """Return the output of the layer from the residual stream after attention: feed-forward, residual sum and
+        LayerNorms."""
         if self.norm_first:
             return self.narrow(self.wide(self.norms[1](joined), activation=self.activation), plus=joined)
         middle = self.norms[0](joined)
@@ -146,7 +149,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Stack:
-    """A model in stages: inputs -> `embed` -> blocks -> positions that are read -> `classify`.
+    """A model split into stages: inputs -> `embed` -> blocks -> positions that are read -> `classify`.
 
     Attributes:
         padding: the padding token of a decoder's config, which its head skips at the end of an input; None: it skips
@@ -184,16 +187,17 @@ class Stack:
         return self.embedded(self.inputs_of(encodings)).to(self.dtype)
 
     def classify(self, read: Float[Tensor, "rows position hidden"]) -> Float[Tensor, "rows label"]:
-        """Return the logits from `read_of`, in the stack's dtype, at least float32."""
+        """Return the logits from the hidden states at the positions that the classifier reads, at least float32."""
         return self.classified(read).to(torch.promote_types(self.dtype, torch.float32))
 
     def logits(self, last: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows label"]:
-        """Return the logits from the last layer's output, in the stack's dtype, at least float32."""
+        """Return the logits from the last layer's output, in the dtype of the stack but at least float32."""
         read = self.read_of(last)
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
-        """Return the positions that the head reads: one, or all if it takes their mean."""
+        """Return the hidden states at the positions that the model's head reads: one position, or all if it takes
+        their mean."""
         position = self.position(states.shape[-2])
         return states if position is None else states[..., position, :].unsqueeze(-2)
 
@@ -202,7 +206,8 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int | None:
-        """Return the position that the head reads (for decoders the last of `read`); None if it reads all."""
+        """Return the position that the model's head reads (for decoders the last non-padding token); None if it reads
+        all."""
         if self.place is not None:
             return self.place
         return {"cls": 0, "last": length - 1, "mean": None}[self.reads]
@@ -216,7 +221,7 @@ class Stack:
 
 
 def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None, *, gradients: bool = False) -> Stack | None:
-    """Return the stack of a classifier or language model, or None if it would not reproduce the model.
+    """Return a classifier or language model as a stack of layers, or None if a stack would not reproduce its logits.
 
     dtype: of the arithmetic; None: that of the weights. gradients: whether gradients flow to the inputs of the layers.
     """
@@ -243,7 +248,7 @@ def _words(model: Any) -> Callable[[Tensor], Tensor] | None:
 
 @dataclass(frozen=True)
 class LayerNorm:
-    """A LayerNorm with its weights in the stack's dtype."""
+    """A LayerNorm with its weights in the dtype of the computation."""
 
     weight: Float[Tensor, " hidden"]
     bias: Float[Tensor, " hidden"]
@@ -255,7 +260,7 @@ class LayerNorm:
     def held(
         self, x: Float[Tensor, "*rows hidden"], reference: Float[Tensor, "*row hidden"]
     ) -> Float[Tensor, "*rows hidden"]:
-        """Return the norm of x with the scale of `reference`, which is linear in x except for the bias."""
+        """Return x normalised with the scale computed from another tensor, which is linear in x except for the bias."""
         scale = (reference.var(-1, keepdim=True, correction=0) + self.eps).rsqrt()
         return (x - x.mean(-1, keepdim=True)) * scale * self.weight + self.bias
 

@@ -40,7 +40,8 @@ def streamer_for(
     inputs: list[int],
     layers: Iterable[int] | None,
 ) -> "Streamer | None":
-    """Return the streamer that passes sums of a batch to these observers.
+    """Return an object that computes sums of attention maps for observers in blocks of queries, or None if it is not
+    needed.
 
     layers: requested layers; None: all. Returns None if whole maps are as good, an observer needs maps, or the family
     is reached only at the softmax.
@@ -65,7 +66,7 @@ def streamer_for(
 
 @dataclass(frozen=True)
 class Streamer:
-    """Replaces the attention of a layer.
+    """Attention function that computes sums of a layer's maps in blocks of queries, without whole maps.
 
     Attributes:
         taker: called with a layer and the sums of each input.
@@ -136,7 +137,7 @@ class _Layer:
         self.cells = torch.zeros(heads, len(cells), **made)
 
     def computed(self, mask: Tensor | None, row: int) -> Float[Tensor, "head query dim"]:
-        """Return the outputs of all heads and store the sums."""
+        """Compute the outputs of all heads of one layer for one input, and store the sums of their attention maps."""
         on_processor = self.query.device.type == "cpu"
         together = 1 if on_processor else self.heads
         most = (CACHED if on_processor else ON_DEVICE) // (together * self.keys)
@@ -148,7 +149,8 @@ class _Layer:
         return self.output
 
     def scores(self, heads: slice, block: "_Block") -> Float[Tensor, "head query key"]:
-        """Return the scores of some heads and the block's queries over the keys that any of them may attend to."""
+        """Return the attention scores of some heads and a block of queries, over the keys that any of these queries
+        may attend to."""
         key = self.key[heads.start // self.groups : -(-heads.stop // self.groups), :, block.seen]
         if self.groups > 1 and len(key) > 1:
             key = key.repeat_interleave(self.groups, 0)
@@ -168,7 +170,7 @@ class _Layer:
         return scores.to(self.exact)
 
     def exponentials(self, scores: Float[Tensor, "head query column"]) -> Float[Tensor, "head query column"]:
-        """Return exp of these scores; the next block overwrites the tensor."""
+        """Return exp of attention scores in a buffer that the next block overwrites."""
         self.weights_held = self._room(self.weights_held, scores.shape, scores.dtype)
         return exp_into(self.weights_held, scores)
 
@@ -203,7 +205,7 @@ class _Block:
         self.whole = [(number, row - start) for number, row in enumerate(own.needs.rows) if start <= row < stop]
 
     def take(self, heads: slice) -> None:
-        """Compute outputs and sums of some heads."""
+        """Compute the outputs of some heads for one block of queries, and add to the sums of their maps."""
         own, needs = self.own, self.own.needs
         scores = own.scores(heads, self)
         if own.sinks is not None:

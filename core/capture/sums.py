@@ -20,7 +20,8 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """A LayerNorm or RMSNorm with fixed scale, and its input as contributions, to measure what fixing the scale hides.
+    """A LayerNorm or RMSNorm with fixed scale, with its input as contributions; it measures what fixing the scale
+    hides.
 
     Attributes:
         is_centred: whether the norm subtracts the mean (LayerNorm) or not (RMSNorm).
@@ -33,13 +34,14 @@ class FrozenNorm:
 
     @cached_property
     def spread(self) -> Float[Tensor, "batch position"]:
-        """Return 1 / the scale that the norm used at each position."""
+        """Return 1 / the scale that the LayerNorm used at each position."""
         return self._spread(self.parts.sum(0))
 
     def spread_with(
         self, component: Component, replacement: Float[Tensor, " hidden"]
     ) -> Float[Tensor, "batch position"]:
-        """Return the same if a contribution were replaced by a constant vector."""
+        """Return 1 / the scale of the LayerNorm at each position if one contribution were replaced by a constant
+        vector."""
         return self._spread(self.parts.sum(0) - self.parts[self.components.index(component)] + replacement)
 
     def _spread(self, states: Tensor) -> Tensor:
@@ -49,7 +51,7 @@ class FrozenNorm:
 
 @dataclass(frozen=True)
 class HeldNorm:
-    """A norm with fixed scale, which is linear.
+    """A LayerNorm or RMSNorm with fixed scale, which makes it linear.
 
     Attributes:
         is_centred: whether it subtracts the mean (LayerNorm) or not (RMSNorm).
@@ -61,7 +63,7 @@ class HeldNorm:
     weight: Float[Tensor, " hidden"] | None
 
     def write(self, parts: Tensor, out: Tensor) -> None:
-        """Write the norm of contributions (component, *rows, hidden) into `out`."""
+        """Write the normalised contributions (component, *rows, hidden) into an existing tensor."""
         factor = self.scale if self.weight is None else self.scale * self.weight
         if self.is_centred:
             torch.sub(parts, parts.mean(-1, keepdim=True), out=out).mul_(factor)
@@ -71,7 +73,7 @@ class HeldNorm:
 
 @dataclass(frozen=True)
 class FixedPart:
-    """A contribution of a few vectors, each scaled at every position.
+    """A contribution that consists of a few fixed vectors, each scaled at every position.
 
     Attributes:
         vectors: summed; position axes have length 1 or that of the tensor.
@@ -83,14 +85,14 @@ class FixedPart:
     scales: Float[Tensor, "vector *rows 1"] | None = None
 
     def normed(self, norm: HeldNorm) -> "FixedPart":
-        """Return the contribution after a norm."""
+        """Return this contribution after a LayerNorm with fixed scale."""
         vectors = self.vectors - self.vectors.mean(-1, keepdim=True) if norm.is_centred else self.vectors
         vectors = vectors if norm.weight is None else vectors * norm.weight
         scale = norm.scale[None].expand(len(vectors), *norm.scale.shape)
         return replace(self, vectors=vectors, scales=scale if self.scales is None else self.scales * scale)
 
     def projected(self, weight: Float[Tensor, "hidden out"]) -> "FixedPart":
-        """Return the contribution after a matrix product."""
+        """Return this contribution after a product with a weight matrix."""
         return replace(self, vectors=self.vectors @ weight)
 
     def add_to(self, tensor: Float[Tensor, "*rows out"]) -> None:
@@ -105,17 +107,17 @@ class FixedPart:
                 tensor.addcmul_(vector.expand_as(tensor), scale.expand_as(tensor))
 
     def renamed(self, component: Component) -> "FixedPart":
-        """Return the same contribution of another component."""
+        """Return a copy of this contribution that is attributed to another component."""
         return replace(self, component=component)
 
 
 def fixed_part(component: Component, vector: Float[Tensor, " hidden"], axes: int) -> FixedPart:
-    """Return a constant contribution, equal in every row of a tensor with `axes` axes."""
+    """Return a contribution that is the same vector in every row of a tensor with `axes` axes."""
     return FixedPart(component, vector.expand(1, *(1 for _ in range(axes - 1)), len(vector)))
 
 
 class Sum:
-    """A tensor as a sum of contributions, which are computed when they are first accessed.
+    """A tensor represented as a sum of contributions, which are computed when they are first accessed.
 
     Attributes:
         components: the component of each: those as large as the tensor, then the fixed ones.
@@ -146,7 +148,7 @@ class Sum:
 
     @property
     def chunks(self) -> tuple[Tensor, ...]:
-        """The contributions of `names`, several in each tensor (component, ...)."""
+        """The contributions that depend on the input, several in each tensor (component, ...)."""
         if self._make is not None:
             self._chunks, self._make = (self._make(),), None  # what it was made from can go
         return self._chunks
@@ -162,7 +164,7 @@ class Sum:
     def projected(
         self, weight: Float[Tensor, "hidden out"], bias: FixedPart | None, role: Role, *, spares: bool = False
     ) -> "Sum":
-        """Return the sum after a projection, with all contributions in one tensor.
+        """Return the sum of contributions after a linear projection, with all contributions in one tensor.
 
         Args:
             bias: contribution that is added afterwards, or None.
@@ -217,7 +219,7 @@ class Sum:
         return torch.broadcast_shapes(*shapes)
 
     def with_fixed(self, fixed: Sequence[FixedPart]) -> "Sum":
-        """Return the sum with other fixed contributions."""
+        """Return a copy of the sum in which other fixed contributions replace the present ones."""
         found = Sum(self.names, lambda: torch.empty(0), self.role, self.norm, fixed)
         found._chunks, found._make = self.chunks, None
         return found
@@ -225,7 +227,8 @@ class Sum:
     def mapped(
         self, function: Callable[[Tensor], Tensor], role: Role | None = None, *, broadcasts: bool = False
     ) -> "Sum":
-        """Return the sum of the contributions after a linear function of each; none of them is fixed.
+        """Return the sum after a linear function of each contribution; no contribution of the result is stored as
+        fixed.
 
         Args:
             function: takes (*rows, width), or (component, *rows, width) if it broadcasts.
@@ -238,14 +241,14 @@ class Sum:
         return found
 
     def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
-        """Return the sum after a matrix product, with fixed contributions still compact."""
+        """Return the sum of contributions after a matrix product, with fixed contributions still stored compactly."""
         fixed = [part.projected(weight) for part in self.fixed]
         if len({chunk.dim() for chunk in self.chunks}) > 1:  # one of them was broadcast
             return Sum(self.components, lambda: self.parts @ weight, role, self.norm)
         return Sum(self.names, lambda: torch.cat([chunk @ weight for chunk in self.chunks]), role, self.norm, fixed)
 
     def plus(self, other: "Sum") -> "Sum":
-        """Return the sum of two sums, adding contributions of the same component."""
+        """Add two sums of contributions; contributions of the same component are added together."""
         role = self.role if self.role == other.role else "stream"
         norm, fixed = self.norm or other.norm, (*self.fixed, *other.fixed)
         if not set(self.names) & set(other.names) and role == "stream":  # at once: what it is made from can go
@@ -256,9 +259,8 @@ class Sum:
         return Sum(names, partial(_added, names, self, other), role, norm)
 
     def normed(self, norm: HeldNorm, bias: Float[Tensor, " hidden"] | None) -> "Sum":
-        """Return the sum after a LayerNorm. Its bias becomes the last bias; the previous one joins the other
-        constants.
-        """
+        """Return the sum of contributions after a LayerNorm. The bias of the LayerNorm becomes the last bias; the
+        previous last bias joins the other constants."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant().normed(norm, bias)
         fixed = [part.normed(norm) for part in self.fixed]
@@ -269,7 +271,7 @@ class Sum:
         return Sum(self.names, make, self.role, self.norm, fixed)
 
     def settled(self) -> "Sum":
-        """Return the sum with its last bias moved to the other constants, because a LayerNorm follows."""
+        """Return the sum with the last bias moved to the other constants, because a LayerNorm follows."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant()
         return self.with_fixed([part.renamed(BIAS) if part.component == LAST_BIAS else part for part in self.fixed])

@@ -37,7 +37,7 @@ PACK_TOKENS = 4096  # of all rows and variants of a pack, in the layers where ev
 
 @dataclass(frozen=True)
 class Rows:
-    """The inputs of equal length in a pack."""
+    """Inputs of equal length that run together in an ablation sweep, with the changed outputs of heads."""
 
     encodings: Sequence[Encoding]
     length: int
@@ -45,12 +45,12 @@ class Rows:
 
     @property
     def tokens(self) -> int:
-        """The number of tokens of these inputs."""
+        """The total number of tokens of these inputs."""
         return len(self.encodings) * self.length
 
 
 def packs(encodings: Sequence[Encoding], variants: int, pack_tokens: int = PACK_TOKENS) -> Iterator[list[int]]:
-    """Yield inputs in packs of similar length, longest first.
+    """Yield groups of inputs of similar length that run together, as lists of indices, longest first.
 
     pack_tokens: largest number of tokens times 1 + variants; at least one input.
     """
@@ -77,7 +77,7 @@ def packed_logits(
     *,
     source: StandInSource | None = None,
 ) -> tuple[Float[Tensor, "input label"], Float[Tensor, "variant input label"]]:
-    """Return the logits of every input for the unmodified model and under every variant, at least float32.
+    """Return the logits of every input for the unmodified model and for every ablation target, at least float32.
 
     variants: heads that are changed together, at least one each.
     """
@@ -223,7 +223,7 @@ def _read(
 
 
 def cost_of(variant: Iterable[Head], layers: int) -> float:
-    """Return the cost of a variant, in passes of one input through the unmodified model.
+    """Return the cost of one ablation target, in units of one forward pass of the unmodified model.
 
     The feed-forward part (two thirds of a layer) counts in the layer where it begins, later layers count fully, and the
     last layer counts almost nothing.
@@ -250,7 +250,8 @@ AGREEMENT = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """Logits of the unmodified model and under every variant, at least float32. fast: whether prefixes were shared."""
+    """Logits of the unmodified model and of every ablation target, at least float32. fast: whether the targets shared
+    the computation of the layers before the change."""
 
     plain: Float[Tensor, "input label"]
     changed: Float[Tensor, "variant input label"]
@@ -277,7 +278,8 @@ class Computing:
 
 
 def every_head(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Variant]:
-    """Return a variant for each head, layer by layer. attending: as in `AttentionMaps`."""
+    """Return an ablation target for each single head, layer by layer. attending: layers with attention, as in
+    `AttentionMaps`."""
     return [frozenset({head}) for head in all_heads(layers, heads, attending)]
 
 
@@ -290,8 +292,7 @@ def sweep(
     source: StandInSource | None = None,
     computing: Computing = Computing(),
 ) -> Sweep:
-    """Return the logits of every input under every variant: of a classifier, or of a language model at
-    `computing.place`.
+    """Compute the logits of every input for the unmodified model and for every ablation target.
 
     Families without a stack run the whole model for each variant; results are equal.
 
@@ -370,9 +371,8 @@ def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
 
 
 def changes_of(variant: Iterable[Component], operator: Operator, source: StandInSource | None = None) -> list[Change]:
-    """Return a variant as interventions on the whole model: heads under the ablation method, sublayers and layers
-    ablated.
-    """
+    """Return an ablation target as interventions on the whole model: heads are changed by the ablation method,
+    sublayers and layers are turned off."""
     heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 

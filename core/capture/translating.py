@@ -60,7 +60,7 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
 
 
 def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterable[Change] = ()) -> Right:
-    """Return which sentences, and which fraction of their tokens, are right under these changes.
+    """Return which target sentences, and which fraction of their tokens, the model predicts right with interventions.
 
     Raises InterventionError if a change is undefined here.
     """
@@ -78,7 +78,8 @@ def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterab
 def part_importance(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, normalize: bool = True
 ) -> list[Float[np.ndarray, "layer head"]]:
-    """Return |dL/dxi_h| of each set of heads, mean over sentences (Michel et al. 2019, section 4.1).
+    """Return the importance |dL/dxi_h| of every head in each set of heads, mean over sentences (Michel et al. 2019,
+    4.1).
 
     L is the cross-entropy of a sentence in nats, summed over its target tokens. normalize: divide each layer by its l2
     norm.
@@ -106,7 +107,7 @@ def part_importance(
 
 
 def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[np.ndarray]:
-    """Return for each example the source word that each cross-attention head attends to most when it writes a word.
+    """Return the source word that each cross-attention head attends to most when the decoder writes each target word.
 
     Words are separated by spaces. The query is the position before the word; for several tokens, the mean.
 

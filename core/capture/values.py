@@ -28,7 +28,8 @@ _BY_HEAD = ("query_key_value",)  # query, key and value of each head together
 def maps_and_values(
     checkpoint: Checkpoint, encoding: Encoding
 ) -> tuple[Float[np.ndarray, "layer head query column"], Float[np.ndarray, "layer head key dim"]]:
-    """Return weights and values x W_V (without bias) of one input, float64; a sink is the last column of the weights.
+    """Return the attention weights and the values x W_V (without bias) of one input, float64. A sink is the last
+    column of the weights.
 
     Values that heads share are repeated. Raises InputError if maps or value projections cannot be reached, or if the
     maps would not fit into memory.
@@ -57,7 +58,7 @@ def maps_and_values(
 
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
-    """Return W_V of every layer by head, float64; values that heads share are repeated.
+    """Return the value weights W_V of every layer, split by head, float64; values that heads share are repeated.
 
     Fewer than the number of layers if they cannot be reached.
     """

@@ -44,7 +44,7 @@ def words_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) 
 
 
 def groups_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> list[list[int]]:
-    """Return the positions of each word of `words_of`."""
+    """Return the token positions of each word of an input; words are separated by white space or given as spans."""
     borders = spans or [spaced_words(source) for source in (encoding.text, encoding.pair or "")]
     edges = [([span[0] for span in border], [span[1] for span in border]) for border in borders]
     groups: list[list[int]] = []
@@ -116,7 +116,7 @@ def _membership(words: Sequence[Word], length: int, dtype: np.dtype) -> Float[np
 
 
 def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:
-    """Return the positions of [CLS] or BOS, and of the separators, among the tokens or (after `word_maps`) words."""
+    """Return the positions of the first token ([CLS] or BOS) and of the separators, counted in tokens or in words."""
     groups = groups_of(encoding) if words else [[k] for k in range(len(encoding))]
     firsts = [k for k, pieces in enumerate(groups) if encoding.first is not None and encoding.first in pieces]
     separators = tuple(k for k, pieces in enumerate(groups) if set(pieces) & set(encoding.separators))
@@ -124,7 +124,8 @@ def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[in
 
 
 def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
-    """Return the maps between words. For an encoder-decoder, the decoder's words are those of its target."""
+    """Convert attention maps between tokens to maps between words. Decoder words of an encoder-decoder are those of
+    the target."""
     target = encoding.target if maps.part in ("decoder", "cross") else None
     words = words_of(encoding) if target is None else words_of(target)
     keys = words_of(encoding) if maps.part == "cross" else None
@@ -139,7 +140,7 @@ def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
 
 
 def shares(encoding: Encoding, spans: Sequence[Span]) -> Float[np.ndarray, "piece word"]:
-    """Return the fraction of each token that belongs to each word of a gold sentence.
+    """Return the fraction of each token of an input that belongs to each word of a gold sentence.
 
     Applied to keys, and with columns scaled to 1 to queries, it equals `word_weights` if no token is shared.
 

@@ -17,14 +17,15 @@ Links = Sequence[tuple[int, int]]  # (source word, target word), from 0
 
 
 def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarray, "guess linked"]:
-    """Return whether each guess's source word is linked to the target word, for the target words that have a link."""
+    """Return whether each guessed source word is linked to its target word, for the target words that have a gold
+    link."""
     linked, gold_links = sorted({target for _, target in links}), set(links)
     right = [[(int(row[target]), target) in gold_links for target in linked] for row in guessed]
     return np.array(right, dtype=bool).reshape(len(guessed), len(linked))
 
 
 class PositionTable:
-    """The best guess from positions only.
+    """Baseline for word alignment that guesses source words from positions only.
 
     For target word t of T in a source of S words, the guess is the source word that is most often linked to it in
     training examples. If (t, T, S) does not occur there, it is the same relative position.
@@ -41,14 +42,14 @@ class PositionTable:
         }
 
     def guesses(self, sources: int, targets: int) -> Int[np.ndarray, " word"]:
-        """Return a source word for each target word. sources: number of source words, at least 1."""
+        """Return a guessed source word for each target word. sources: number of source words, at least 1."""
         diagonal = np.rint(np.arange(targets) * (sources - 1) / max(targets - 1, 1)).astype(int)
         return np.array([self.most.get((k, targets, sources), diagonal[k]) for k in range(targets)])
 
 
 @dataclass(frozen=True)
 class WordAlignment:
-    """Words of two inputs by index, as pairs (word of the first, word of the second) or unaligned."""
+    """Alignment of the words of two inputs: pairs of word indices, and the unaligned words of each input."""
 
     pairs: tuple[tuple[int, int], ...]
     first_alone: tuple[int, ...]

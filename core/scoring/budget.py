@@ -34,7 +34,7 @@ CONTESTED = (PIECE, PREVIOUS, NEXT)  # special tokens are no word's head, so cat
 
 @dataclass(frozen=True)
 class BudgetTokens:
-    """What the positions of one input are.
+    """The words, sentences and special tokens at the positions of one input, for its attention budget.
 
     Attributes:
         word: number of the word, -1 for special tokens; equal for the pieces of one word.
@@ -57,8 +57,8 @@ class BudgetTokens:
 def categories_of(
     tokens: BudgetTokens, some: slice = slice(None)
 ) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-    """The category of each key for some queries, and whether the key's word is a syntactic head or dependent of the
-    query's; visibility is not looked at."""
+    """Return the category of each key for some queries, and whether the words of key and query are syntactically
+    linked; masked keys are included."""
     positions, word = np.arange(len(tokens.word)), tokens.word
     query, query_word, is_word = positions[some, None], word[some, None], word >= 0
     both = (query_word >= 0) & is_word
@@ -145,14 +145,14 @@ class _Input:
         self._sums = np.zeros((heads, SUMS))
 
     def rows(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-        """The categories of some queries' keys, WIDTH of those that they do not see; and which are contested."""
+        """Return the categories of some queries' keys (WIDTH for masked keys), and which keys fit two categories."""
         categories, syntax = categories_of(self.tokens, some)
         categories[~visible_keys(np.arange(self.length)[some], self.length, causal=self.causal, window=None)] = WIDTH
         return categories, syntax & np.isin(categories, CONTESTED)
 
     @cached_property
     def cells(self) -> _Cells:
-        """What is read off whole maps."""
+        """Return the sums over query-key cells that the budget needs if whole maps are available."""
         categories, contested = self.rows(slice(None))
         length, at, position = self.length, self.tokens.classifying, np.arange(self.length)
         sums, n = np.zeros((length, length, SUMS)), max(self.queries.sum(), 1)
@@ -169,7 +169,7 @@ class _Input:
         )
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the rows of a block: of one head the weights [query, key] of the queries from `start` on, in a tensor."""
+        """Add the attention weights [query, key] of one head for a block of queries that begins at `start`."""
         stop = start + len(weights)
         if self._taken is None or self._taken[0] != start:  # the same for all heads
             self._taken = (start, *self.rows(slice(start, stop)))
@@ -183,13 +183,13 @@ class _Input:
             self._sums[head, WIDTH:-1] = row[:WIDTH]
 
     def taken(self) -> Float[np.ndarray, "head sum"]:
-        """What the blocks of a layer gave; the next layer begins anew."""
+        """Return the sums over all blocks of one layer and reset them for the next layer."""
         sums, self._sums, self._taken = self._sums, np.zeros((self.heads, SUMS)), None
         return sums
 
 
 class BudgetAttention:
-    """Observer: the budgets of all heads, their mean over inputs in `means`.
+    """Observer of the attention budget of all heads; `means` has the mean over inputs.
 
     Args:
         windows: as in `AttentionMaps`.
@@ -203,7 +203,7 @@ class BudgetAttention:
         self._batch: dict[int, _Input] = {}
 
     def take(self, tokens: Sequence[BudgetTokens], numbers: Sequence[int]) -> "BudgetAttention":
-        """Set the inputs of the next run, and their numbers in the whole study; returns itself."""
+        """Set the inputs of the next run and their indices in the whole study. Returns this observer."""
         self._tokens, self._numbers, self._batch = tokens, numbers, {}
         return self
 
@@ -217,15 +217,15 @@ class BudgetAttention:
         self._add(layer, sums, beyond, inputs)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Reduce all layers' maps at once."""
+        """Add the attention maps of all layers at once to the budget."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Of long inputs blocks of queries; what is beyond distance is not measured on them."""
+        """Request blocks of queries for long inputs; attention beyond what distance predicts is not measured on them."""
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Reduce one layer without its maps."""
+        """Add one layer of long inputs to the budget from its sums, without whole maps."""
         unknown = np.full((self.heads, len(BEYOND)), np.nan)
         self._add(layer, [ready.taken() for ready in self._prepared(inputs)], [unknown] * len(inputs), inputs)
 

@@ -27,12 +27,12 @@ class AboveConstant:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the whole interval is above the constant's accuracy."""
+        """Whether the whole 95 % interval of the accuracy is above the accuracy of a constant prediction."""
         return self.low > self.constant
 
     @property
     def sentence(self) -> str:
-        """The warning for users if it is not; otherwise ""."""
+        """The warning that accuracy is not significantly above chance; "" if it is."""
         if self.is_shown:
             return ""
         return (
@@ -50,7 +50,8 @@ def above_constant(share: float, constant: float, rows: int) -> AboveConstant:
 
 @dataclass(frozen=True)
 class AboveZero:
-    """A correlation with human scores compared with 0, the correlation of a constant prediction.
+    """A correlation with human scores compared with 0, the correlation of a constant prediction, with its 95 %
+    interval.
 
     Attributes:
         correlation: Pearson's r.
@@ -64,12 +65,12 @@ class AboveZero:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the whole interval is above 0."""
+        """Whether the whole 95 % interval of the correlation is above 0."""
         return self.low > 0
 
     @property
     def sentence(self) -> str:
-        """The warning for users if it is not; otherwise ""."""
+        """The warning that the correlation is not significantly above 0; "" if it is."""
         if self.is_shown:
             return ""
         return (
@@ -79,14 +80,13 @@ class AboveZero:
 
 
 def fisher_interval(correlation: float, rows: int) -> tuple[float, float]:
-    """Return the 95 % interval of Pearson's r over at least 4 examples (Fisher 1921): arctanh r has SE 1 /
-    sqrt(n - 3).
-    """
+    """Return the 95 % interval of Pearson's r over at least 4 examples (Fisher 1921): arctanh r has SE 1 / sqrt(n -
+    3)."""
     reach = NormalDist().inv_cdf(0.975) / math.sqrt(rows - 3)
     centre = math.atanh(min(max(correlation, -1 + 1e-12), 1 - 1e-12))
     return math.tanh(centre - reach), math.tanh(centre + reach)
 
 
 def above_zero(correlation: float, rows: int) -> AboveZero:
-    """Compare Pearson's r over at least 4 examples with 0."""
+    """Test whether Pearson's r over at least 4 examples is significantly above 0."""
     return AboveZero(correlation, *fisher_interval(correlation, rows), rows)

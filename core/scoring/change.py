@@ -24,7 +24,8 @@ ROWS_KEPT = 5  # per head, those that changed most
 def cosine(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Return the cosine similarity of the flattened maps of every head, float64. NaN for an empty or all-zero map."""
+    """Return the cosine similarity of each head's flattened maps before and after, float64. NaN for an empty or
+    all-zero map."""
     old, new = before.flatten(-2).double(), after.flatten(-2).double()
     return (old * new).sum(-1) / (old.norm(dim=-1) * new.norm(dim=-1))
 
@@ -32,7 +33,8 @@ def cosine(
 def divergence(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Return the mean over queries of JS(P, Q) = H((P + Q) / 2) - (H(P) + H(Q)) / 2 of every head, in nats, float64.
+    """Return each head's Jensen-Shannon divergence H((P + Q) / 2) - (H(P) + H(Q)) / 2, mean over queries, in nats,
+    float64.
 
     *Range:* 0 (identical) to ln 2 (disjoint). NaN for an empty map.
     """
@@ -54,7 +56,8 @@ def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tenso
 
 
 class Change:
-    """Means over inputs of every statistic by head and layer, with intervals, and the inputs that changed most.
+    """Change of attention maps between two checkpoints: means over inputs by head and by layer, and the inputs that
+    changed most.
 
     An accumulator: `update` with a layer of a batch, `merge` with accumulators of other inputs, `packed` for JSON.
     """
@@ -73,7 +76,7 @@ class Change:
         numbers: Sequence[int],
         names: Sequence[str],
     ) -> None:
-        """Compare the maps of one layer for inputs of equal length.
+        """Add the change of one layer's maps for inputs of equal length.
 
         numbers: the indices of the inputs in the study, which determine their group in `Means`. names: their example
         IDs.
@@ -94,21 +97,21 @@ class Change:
         self.lowest[layer, head] = heapq.nsmallest(ROWS_KEPT, self.lowest.get((layer, head), []) + pairs)
 
     def merge(self, other: "Change") -> None:
-        """Add the sums of another accumulator over other inputs in place."""
+        """Add the sums of another accumulator, over other inputs, to this one in place."""
         self.heads.merge(other.heads)
         self.layers.merge(other.layers)
         for (layer, head), pairs in other.lowest.items():
             self._keep(layer, head, pairs)
 
     def packed(self) -> dict[str, Any]:
-        """Return the sums and the inputs that changed most for JSON."""
+        """Return the sums and the inputs that changed most, in a form that JSON can store."""
         lowest = [[layer, head, pairs] for (layer, head), pairs in self.lowest.items()]
         causal = len(self.statistics) > len(STATISTICS)
         return {"heads": self.heads.packed(), "layers": self.layers.packed(), "lowest": lowest, "causal": causal}
 
     @classmethod
     def unpacked(cls, stored: dict[str, Any]) -> "Change":
-        """Return the accumulator that `packed` wrote."""
+        """Restore an accumulator from the form that `packed` returns."""
         restored = cls(1, 1, causal=stored["causal"])
         restored.heads, restored.layers = Means.unpacked(stored["heads"]), Means.unpacked(stored["layers"])
         for layer, head, pairs in stored["lowest"]:

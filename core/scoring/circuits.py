@@ -15,7 +15,8 @@ from ..errors import InputError
 def interactions(
     alone: Float[np.ndarray, "head row"], together: Float[np.ndarray, "pair row"], pairs: Int[np.ndarray, "pair two"]
 ) -> Float[np.ndarray, "pair row"]:
-    """Return effect({i, j}) - effect(i) - effect(j) for each pair and example, in the unit of m.
+    """Return the interaction of each pair of heads, effect({i, j}) - effect(i) - effect(j), for each example, in
+    units of m.
 
     An effect is m of the unmodified model minus m with the ablation. Positive: the heads are redundant. Negative: they
     work together. 0: their effects are additive.
@@ -24,7 +25,7 @@ def interactions(
 
 
 def antithetic_orders(heads: int, count: int, generator: np.random.Generator) -> Int[np.ndarray, "order head"]:
-    """Return `count` random orders of the head indices, each followed by its reverse.
+    """Return `count` random orders of the heads, where every second order is the reverse of the one before.
 
     Raises InputError if `count` is odd or below 2.
     """
@@ -38,14 +39,14 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
 
 
 def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
-    """Return the set of ablated heads at each step of each order."""
+    """Return the set of heads that are ablated at each step of each order, as heads are ablated one after another."""
     return [[frozenset(int(head) for head in order[: k + 1]) for k in range(len(order))] for order in orders]
 
 
 def shapley_values(
     with_all: float, values: Float[np.ndarray, "order step"], orders: Int[np.ndarray, "order head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return the mean over orders of the drop of m when each head is ablated after the heads before it.
+    """Return the Shapley value of each head: the mean over orders of how much m falls when the head is ablated.
 
     The values sum to m with all heads minus m with none, for any orders.
 
@@ -94,7 +95,7 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"], claimed: float = CLAIMED) -> list[GateClass]:
-    """Return the class of each head; "undecided" if no class has a fraction of at least `claimed`."""
+    """Return the class of each head: the class with the largest fraction of fits, or "undecided" below the threshold."""
     return [CLASSES[int(row.argmax())] if row.max() >= claimed - 1e-12 else "undecided" for row in shares]
 
 
@@ -123,7 +124,8 @@ def half_level(edges: int, threshold: float = THRESHOLD) -> float:
 def selection_probabilities(
     effects: Float[np.ndarray, "edge pair"], level: float, *, splits: int = SPLITS, seed: int = 0
 ) -> Float[np.ndarray, " edge"]:
-    """Return the fraction of random halves in which each edge's mean effect differs from 0 (Student's t, two-sided).
+    """Return the fraction of random halves of the pairs in which each edge's mean effect differs from 0 (two-sided t
+    test).
 
     Args:
         effects: NaN for edges that the sequential test dropped, which count as not selected.
@@ -149,13 +151,13 @@ def selection_probabilities(
 
 
 def circuit_sizes(edges: int) -> list[int]:
-    """Return the numbers of edges of the circuits in a curve, ascending."""
+    """Return the numbers of edges, ascending, of the circuits in a faithfulness curve."""
     return sorted({min(edges, max(1, round(share * edges))) for share in SHARES})
 
 
 def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int) -> tuple[float, float]:
-    """Return CPR, the area under the curve of faithfulness over the fraction of edges, and CMD, between the curve and
-    1.
+    """Return two areas of a faithfulness curve over the fraction of edges: CPR, under the curve, and CMD, between
+    curve and 1.
 
     MIB, arXiv 2504.13151. Trapezoids from the empty circuit, whose faithfulness is 0, to the whole model.
 

@@ -22,7 +22,7 @@ CONTROLLED = (
 
 
 def batch_level(number: int, alpha: float = ALPHA) -> float:
-    """Return the level of the batch with this one-based number: alpha 6 / (pi^2 number^2)."""
+    """Return the significance level for the k-th batch of hypotheses (one-based): alpha 6 / (pi^2 k^2)."""
     if number < 1:
         raise InputError(f"The number of a batch must be at least 1; got {number}. Correct it.")
     return alpha * 6 / (math.pi**2 * number**2)
@@ -66,16 +66,15 @@ def significant_at_fdr(p: Sequence[float], level: float = ALPHA) -> list[bool]:
 
 
 def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
-    """Return Holm-adjusted p values (1979), valid under any dependence."""
+    """Return Holm-adjusted p values (1979), valid under any dependence of the tests."""
     order, adjusted = np.argsort(p), np.empty(len(p))
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
     return adjusted
 
 
 def widened(several: int) -> float:
-    """Return the factor by which a normal 95 % interval must be widened for `several` simultaneous intervals
-    (Bonferroni).
-    """
+    """Return the factor that widens a normal 95 % interval so that `several` intervals hold simultaneously
+    (Bonferroni)."""
     return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
 
 
@@ -90,7 +89,7 @@ def q_values(p: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "layer hea
 
 
 def q_of_all(p: Sequence[Float[np.ndarray, "layer head"]]) -> list[Float[np.ndarray, "layer head"]]:
-    """Return `q_values` over several tests of the same heads together, one array for each test."""
+    """Return Benjamini-Hochberg adjusted p values over heads and several tests together, one array for each test."""
     if not p:
         return []
     together = q_values(np.concatenate(p, 1))

@@ -44,7 +44,7 @@ def _distances(first: Tensor, other_rows: Tensor, own_entropy: Tensor, other_ent
 def mean_distances(
     first: Float[Tensor, "head row key"], other_rows: Float[Tensor, "other row key"], inputs: Int[Tensor, " row"]
 ) -> Float[Tensor, "input head other"]:
-    """Return the mean Jensen-Shannon distance of every two heads over the rows of each input, 0 to 1.
+    """Return the mean Jensen-Shannon distance between the attention rows of every two heads for each input, 0 to 1.
 
     inputs: the zero-based input of each row; every input up to the largest has a row.
     """
@@ -62,13 +62,13 @@ def mean_distances(
 
 @dataclass(frozen=True)
 class SimilaritySums:
-    """Sums over inputs for similarities, their intervals and split halves. sums: distances by group of inputs."""
+    """Sums of head distances by group of inputs, for similarities, their intervals and split halves."""
 
     sums: Float[np.ndarray, "group head other"]
     inputs: Int[np.ndarray, " group"]
 
     def merge(self, other: "SimilaritySums") -> "SimilaritySums":
-        """Return the sums over the inputs of both."""
+        """Return the sums over the inputs of this object and another one."""
         return SimilaritySums(self.sums + other.sums, self.inputs + other.inputs)
 
     @property
@@ -77,23 +77,25 @@ class SimilaritySums:
         return int(self.inputs.sum())
 
     def similarity(self) -> Float[np.ndarray, "head other"]:
-        """Return the similarity of every two heads over all inputs; NaN without inputs."""
+        """Return the similarity of every two heads, 1 - mean distance over all inputs; NaN without inputs."""
         return 1 - self.sums.sum(0) / self.n if self.n else np.full(self.sums.shape[1:], np.nan)
 
     def halves(self) -> tuple[int, int]:
-        """The numbers of inputs in the even and the odd groups."""
+        """The number of inputs in each half: the even and the odd groups of inputs."""
         return int(self.inputs[::HALVES].sum()), int(self.inputs[1::HALVES].sum())
 
     def half(self, number: int) -> Float[np.ndarray, "head other"]:
-        """Return the similarity over half 0 or 1 of the inputs, which must not be empty."""
+        """Return the similarity of every two heads over one half of the inputs (0 or 1), which must not be empty."""
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Return half the width of each similarity's 95 % interval over inputs; NaN for fewer than two groups."""
+        """Return half the width of the 95 % interval over inputs for each similarity; NaN for fewer than two groups
+        of inputs."""
         return _half_widths(self.sums, self.inputs)
 
     def margins(self, head: int, match: int) -> Float[np.ndarray, "end other"]:
-        """Return how much more similar a head and its match are than either is to other heads of the other checkpoint.
+        """Return how much more similar two matched heads are to each other than to other heads of the other
+        checkpoint.
 
         Value, low and high of the 95 % interval of each difference, paired by input: first of the head to all others,
         then of the match to all others. Bounds are NaN for fewer than two groups.
@@ -120,9 +122,8 @@ def _half_widths(sums: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 def similarity_sums(
     distances: Float[np.ndarray, "input head other"], numbers: Int[np.ndarray, " input"]
 ) -> SimilaritySums:
-    """Return sums of the mean distances of inputs. numbers: their indices in the study, which determine group
-    and half.
-    """
+    """Sum the head distances of inputs by group. numbers: indices of the inputs in the study, which determine group
+    and half."""
     sums = np.zeros((GROUPS, *distances.shape[1:]))
     np.add.at(sums, numbers % GROUPS, np.asarray(distances, dtype=float))
     return SimilaritySums(sums, np.bincount(numbers % GROUPS, minlength=GROUPS))
@@ -130,7 +131,7 @@ def similarity_sums(
 
 @dataclass(frozen=True)
 class Matching:
-    """The match of each head, one to one; -1 if the other checkpoint has fewer heads.
+    """The one-to-one match of each head in another checkpoint; -1 if the other checkpoint has fewer heads.
 
     Attributes:
         best: the most similar head, which several heads may share.
@@ -149,7 +150,8 @@ class Matching:
 
 
 def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, " head"]:
-    """Return the match of each head in the matching with the largest total similarity; -1 for heads without a match."""
+    """Return the match of each head in the one-to-one matching with the largest total similarity; -1 for unmatched
+    heads."""
     match = np.full(len(similarity), -1)
     heads, partners = scipy.optimize.linear_sum_assignment(similarity, maximize=True)
     match[heads] = partners
@@ -157,7 +159,8 @@ def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, "
 
 
 def matching(sums: SimilaritySums) -> Matching:
-    """Return matches over all inputs, and whether each half gives the same. A half without inputs never agrees."""
+    """Match heads over all inputs, and test whether each half of the inputs gives the same matches. An empty half
+    never agrees."""
     similarity = sums.similarity()
     match = one_to_one(similarity)
     halves = [one_to_one(sums.half(number)) for number in range(HALVES) if sums.halves()[number]]
@@ -190,13 +193,14 @@ def counterparts(
 
 
 def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " head"]:
-    """Return the mean entropy of each head's rows, in nats. rows: blocks with different numbers of keys."""
+    """Return the mean entropy of each head's attention rows, in nats. rows: blocks with different numbers of keys."""
     sums = torch.stack([torch.special.entr(block).sum((1, 2)) for block in rows])
     return sums.sum(0) / sum(block.shape[1] for block in rows)
 
 
 def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"]) -> Float[Tensor, "head row key"]:
-    """Return rows with scores multiplied by a factor: weights to that power, normalised to 1."""
+    """Return attention rows after multiplying their scores by a factor: weights to the power of the factor,
+    normalised to 1."""
     scores = torch.log(rows.clamp_min(SMALLEST)).masked_fill(rows == 0, -torch.inf)
     return torch.softmax(scores * factor[:, None, None], -1)
 
@@ -204,7 +208,8 @@ def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"
 def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
-    """Return the factor of each head's scores that gives its rows the requested mean entropy, e^-7 to e^9.
+    """Return the factor by which each head's scores must be multiplied for a given mean entropy of its rows, e^-7 to
+    e^9.
 
     entropy: in nats, for each head.
     """
@@ -219,7 +224,8 @@ def entropy_factors(
 def beyond_chance(
     observed: Float[np.ndarray, " head"], drawn: Float[np.ndarray, "draw head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return p of each head's similarity compared with its largest similarity to heads of random weights (max-T).
+    """Return p that each head is more similar to its match than to heads of random weights, corrected over heads
+    (max-T).
 
     Each head is compared with its own draws (uniform heads are similar to anything random), by the logarithm of the
     distance in standard deviations, with the observed value included. p counts draws whose maximum over heads is as

@@ -44,14 +44,12 @@ HEAD_KINDS = ("previous", "next", "separator", "first", "broad", "other")
 
 
 def bound_of(score: str) -> float | None:
-    """Return the score above which a head is said to have a role or a pattern class; None if the score has no such
-    bound.
-    """
+    """Return the score above which a head has a role or a pattern class; None if the score has no such bound."""
     return BOUNDS.get(score, MAJORITY if score.startswith(CLASS_SHARE) else None)
 
 
 def kind_of(row: dict[str, float | None]) -> str:
-    """Return what a head mostly does, by the rules of Clark et al. on its mean statistics.
+    """Return the type of a head from its mean statistics, by the rules of Clark et al.
 
     More than half on the previous or next token, more than 0.6 on separators or the first position, or nearly uniform;
     otherwise "other".
@@ -68,7 +66,8 @@ def kind_of(row: dict[str, float | None]) -> str:
 
 
 def drift(means: list[float]) -> float:
-    """Return the mean depth of a feature's layer means: 0 is the first layer, 1 the last layer."""
+    """Return the mean depth of a feature, weighted by its mean in each layer: 0 is the first layer, 1 the last. NaN
+    if all means are 0."""
     total = sum(means)
     if not total or len(means) < 2:
         return float("nan")

@@ -25,7 +25,7 @@ from .heads import CACHED
 
 @dataclass(frozen=True)
 class Group:
-    """Near-duplicate heads. distance: mean between two of them."""
+    """A group of near-duplicate heads. distance: mean distance between two heads of the group."""
 
     heads: tuple[Head, ...]
     middle: Head
@@ -33,7 +33,7 @@ class Group:
 
 
 def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], *, within: float) -> list[Group]:
-    """Return clusters of at least two heads by average linkage, the closest first.
+    """Return clusters of at least two similar heads by average linkage, the closest cluster first.
 
     within: clusters are merged while the mean distance between their heads is at most this fraction of the mean over
     all pairs of heads. Raises InputError if it is not between 0 and 1. Empty if all distances are 0, or for a single
@@ -62,7 +62,7 @@ def _group(distances: Float[np.ndarray, "head head"], members: np.ndarray, heads
 
 
 def matched(group: Group, heads: Sequence[Head], *, draws: int, seed: int) -> list[list[Head]]:
-    """Return random draws of other heads with as many heads in each layer as the group.
+    """Return random sets of other heads with as many heads in each layer as the group, for comparison.
 
     Heads come from any layer if a layer has too few left. Empty if fewer heads are left than the group has.
     """
@@ -88,7 +88,7 @@ STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # of the scaling, as Clark et al
 
 
 class HeadDistances:
-    """Observer that computes the distance between every two heads.
+    """Observer that computes the Jensen-Shannon distance between the attention rows of every two heads.
 
     The drawn rows of one batch are stored until its last layer.
 
@@ -112,12 +112,12 @@ class HeadDistances:
         self._numbers: Sequence[int] = ()
 
     def take(self, numbers: Sequence[int]) -> "HeadDistances":
-        """Set the indices of the next run's inputs in the study, and return itself."""
+        """Set the indices of the next run's inputs in the study. Returns this observer."""
         self._numbers = numbers
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store the drawn rows of a layer; compare all heads after the last one."""
+        """Store the drawn attention rows of a layer; after the last layer, compare all heads."""
         length = weights.shape[-1]
         if not self._held:  # the same for all layers of a batch
             self._rows = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
@@ -125,19 +125,18 @@ class HeadDistances:
         self._hold(layer, rows.permute(3, 0, 1, 2).reshape(weights.shape[1], -1, length))
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Compare all heads of all layers."""
+        """Compare all heads of all layers on one batch."""
         self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Return the drawn rows of long inputs; None if all rows are compared, because all layers would have to be
-        stored.
-        """
+        """Request the drawn attention rows of long inputs. None if all rows are compared, because all layers would
+        have to be stored."""
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Store the drawn rows of a layer; compare all heads after the last one."""
+        """Store the drawn attention rows of one layer of long inputs; after the last layer, compare all heads."""
         self._hold(layer, torch.cat([torch.from_numpy(layer_sums.rows) for layer_sums in sums], 1))
 
     def _hold(self, layer: int, rows: Float[Tensor, "head row key"]) -> None:
@@ -154,12 +153,14 @@ class HeadDistances:
         return np.sort(chance.choice(length, self.queries, replace=False)).tolist()
 
     def result(self) -> Float[np.ndarray, "head head"]:
-        """Return the mean distance per row, NaN without rows; `sums` and `rows` give the sum of Clark et al."""
+        """Return the mean distance per row between every two heads; NaN without rows. `sums` has the sums of Clark et
+        al."""
         return self.sums / self.rows if self.rows else np.full_like(self.sums, np.nan)
 
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
-    """Return the sum over rows of the distance between every two heads, in nats. rows: not smoothed yet."""
+    """Return the sum over rows of the Jensen-Shannon distance between every two heads, in nats. rows: without
+    smoothing."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     entropies = _entropies(2 * half) / 2
     heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow
@@ -185,7 +186,8 @@ def _entropies(rows: Float[Tensor, "*head entry"]) -> Float[Tensor, "*head"]:
 
 
 def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tuple[np.ndarray, float]:
-    """Return plane coordinates (head, 2) that preserve distances as well as possible, and the stress.
+    """Return a plane coordinate for each head (head, 2) that preserves distances as well as possible, and Kruskal's
+    stress.
 
     Metric multidimensional scaling, the best of STARTS random starts. Coordinates are 0 if all distances are. Kruskal's
     stress is 0 for a perfect fit and above 0.2 for a poor one.

@@ -21,7 +21,8 @@ REFINEMENTS = 3
 def effective_attention(
     weights: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], *, causal: bool = False
 ) -> Float[np.ndarray, "query key"]:
-    """Return A - Proj_LN(T)(A), so that effective @ T equals A @ T, float64.
+    """Return effective attention A - Proj_LN(T)(A), the part of a map that affects the output: effective @ T = A @ T,
+    float64.
 
     Args:
         weights: A of one head.
@@ -59,7 +60,8 @@ def correlation(
 
 
 def mass_by_type(maps: Float[np.ndarray, "query key"], types: dict[str, tuple[int, ...]]) -> dict[str, float]:
-    """Return the mean over queries of the sum over each type's keys; NaN for a type without keys.
+    """Return the attention to each type of keys, summed over its keys, mean over queries; NaN for a type without
+    keys.
 
     Effective attention may be negative and unbounded.
     """

@@ -26,17 +26,18 @@ FEW_FLIPS = 5  # changed predictions; of fewer an interval is a bound, several t
 
 
 def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -> Int[np.ndarray, " head"]:
-    """Return the number of predictions that each intervention changed."""
+    """Return the number of predictions that each intervention changes."""
     return (np.asarray(after) != np.asarray(before)[None]).sum(1)
 
 
 def rows_for_flips(flipped: int, rows: int) -> int:
-    """Return approximately how many examples contain FEW_FLIPS changed predictions; a lower bound if none changed."""
+    """Return roughly how many examples are needed to see FEW_FLIPS changed predictions; a lower bound if none
+    changed."""
     return -(-FEW_FLIPS * rows // max(flipped, 1))
 
 
 def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
-    """Return the exact two-sided p of McNemar's test; 1 if no example changed."""
+    """Return the exact two-sided p of McNemar's test for predictions before and after; 1 if no example changed."""
     right_before, right_after = np.asarray(right_before, dtype=bool), np.asarray(right_after, dtype=bool)
     lost = int((right_before & ~right_after).sum())
     won = int((~right_before & right_after).sum())
@@ -44,7 +45,7 @@ def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
 
 
 def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) -> Float[np.ndarray, "draw head"]:
-    """Return a metric of weighted examples for all heads and draws, by matrix products.
+    """Return a metric for all heads and all weightings of the examples (bootstrap draws), by matrix products.
 
     Args:
         name: accuracy, f1 (of class 1), or pearson.
@@ -78,7 +79,7 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
-    """Return the contribution of each example to Pearson's r; their mean is r.
+    """Return one value for each example whose mean over examples is Pearson's r.
 
     r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy, from the influence function of r. 0 if r is undefined.
     """
@@ -93,7 +94,7 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
 
 
 def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[RecordInterval]:
-    """Return metric(after) - metric(before) with a paired interval for each head. name: as in `counted`.
+    """Return how much an ablation of each head changes a metric, with a paired 95 % interval. name: as in `counted`.
 
     None if the metric is undefined; bounds are also None for a single example.
     """
@@ -103,7 +104,7 @@ def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOut
 def contrast_intervals(
     name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
 ) -> list[RecordInterval]:
-    """Return paired intervals of weighted sums of metric changes, as `metric_intervals` does.
+    """Return weighted sums of metric changes over heads with paired intervals.
 
     contrasts: weight of each head's change. 1 for a group and -1 for each of its heads gives the effect of the group
     beyond its heads.
@@ -119,7 +120,7 @@ def contrast_intervals(
 
 
 def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[RecordInterval]:
-    """Return mean(after) - mean(before) with a paired interval for each head.
+    """Return the change of a mean outcome, after minus before, with a paired interval for each head.
 
     most: the largest possible change of an example, such as 1 for accuracy; one unseen example of that size in either
     direction is added. None if unknown, as for losses; bounds are then None for fewer than two changed examples.
@@ -148,7 +149,8 @@ def max_t(
     slack: float = 0.0,
     rare: float | None = RARE,
 ) -> Float[np.ndarray, " head"]:
-    """Return family-wise p values for a mean difference of 0 for every head, by max-T (Westfall & Young 1993).
+    """Return p values for a mean difference of 0 for every head, corrected over heads by max-T (Westfall & Young
+    1993).
 
     For right and wrong outcomes, signs are flipped, which swaps predictions before and after. Losses and contributions
     to Pearson's r may be skewed with mean 0, so examples are drawn with replacement from the centred differences, and
@@ -190,7 +192,8 @@ def max_t(
 
 
 def unseen_share(heads: int, rows: int) -> float:
-    """Return the fraction of all examples that may have an effect of some head although none of these does (5 % risk).
+    """Return the largest fraction of all examples on which some head may have an effect although none was seen (5 %
+    risk).
 
     (1 - share)^rows = .05 / heads; for 36 heads, 656 examples give 1 %.
     """
@@ -198,8 +201,8 @@ def unseen_share(heads: int, rows: int) -> float:
 
 
 def rows_to_see(share: float, heads: int = 1) -> int:
-    """Return how many examples contain an effect on `share` of all examples, for each of `heads` heads, with 95 %
-    probability.
+    """Return the number of examples that contain an effect on a given fraction of all examples with 95 % probability,
+    for every head.
 
     With fewer examples no test of a mean can hold its level: 149 for 2 %, 326 for any of 36 heads.
     """
@@ -207,7 +210,8 @@ def rows_to_see(share: float, heads: int = 1) -> int:
 
 
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
-    """Return sum d / sqrt(sum d^2 + unseen) of every head, a monotone function of Student's t; 0 without changes.
+    """Return sum d / sqrt(sum d^2 + unseen) of every head's differences d, a monotone function of t; 0 without
+    changes.
 
     unseen: 0 for right and wrong outcomes; otherwise two examples with the largest change under any head.
     """
@@ -239,7 +243,8 @@ def _alone(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, " hea
 
 @dataclass(frozen=True)
 class SplitHalf:
-    """Gain of the best head of one half on the other half; means over random halves.
+    """Gain of the head that is best on one half of the examples, measured on the other half; means over random
+    halves.
 
     Attributes:
         low, high: 2.5 % and 97.5 % quantiles of held-out gains over splits of these examples; not a confidence
@@ -256,7 +261,7 @@ class SplitHalf:
 
 
 def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: int = 500) -> SplitHalf:
-    """Choose the best head on a random half of the examples and score it on the other half, many times.
+    """Choose the best head on a random half of the examples and measure it on the other half, many times.
 
     Raises InputError for fewer than two examples.
     """
@@ -282,7 +287,7 @@ def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Rank correlations of two scores of n heads, with the p of Spearman's rho; None if one score is constant."""
+    """Rank correlations between two scores of n heads, with p for Spearman's rho; None if one score is constant."""
 
     spearman: float | None
     kendall: float | None
@@ -291,7 +296,7 @@ class Agreement:
 
 
 def rank_agreement(scores: Shaped[np.ndarray, " head"], others: Shaped[np.ndarray, " other"]) -> Agreement:
-    """Return Spearman's rho and Kendall's tau-b between two scores of the same heads, without heads with NaN.
+    """Return Spearman's rho and Kendall's tau-b between two scores of the same heads. Heads with NaN are left out.
 
     None for fewer than three heads or a constant score. Raises InputError if the numbers of heads differ.
     """

@@ -42,7 +42,7 @@ WAYS = ("any query", "the classifying token")
 
 @dataclass(frozen=True)
 class Rhombi:
-    """Cells of one input's contrasts; the cells of draws that do not fit are undefined.
+    """Query-key positions of the contrasts between tokens with and without a feature, for one input.
 
     Attributes:
         queries: positions of q and q+t, for any ordinary query and for the classifying token (WAYS).
@@ -56,7 +56,7 @@ class Rhombi:
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kind of word at each position, and which features are compared within kinds.
+    """The kind of word (such as noun) at each position, and which features are compared only within a kind.
 
     Attributes:
         of: index of the kind, -1 for none.
@@ -70,7 +70,7 @@ class Kinds:
 
 
 class Marked(NamedTuple):
-    """An input from which draws are made."""
+    """An input with its marked feature tokens, from which contrasts are drawn at random."""
 
     tokens: Bool[np.ndarray, "feature key"]
     ordinary: Sequence[int]
@@ -80,7 +80,8 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """Return at most DRAWS draws for each feature of each input, for ordinary queries and for the classifying token.
+    """Return at most DRAWS contrasts for each feature of each input, for ordinary queries and for the classifying
+    token.
 
     inputs: of equal length with the same features; draws depend only on the seed of the input. causal: keys must not
     follow their queries.
@@ -142,9 +143,8 @@ class _Drawn:
         return alternatives
 
     def fitting(self, *, causal: bool) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, "draw six"]]:
-        """Return the row and way of each fitting draw, and its cells (k, o, k+t, o+t, q, q+t); cheap checks
-        come first.
-        """
+        """Return the row and way of each valid draw and its six positions (k, o, k+t, o+t, q, q+t); the cheapest
+        checks come first."""
         length = self.own.shape[1]
         fits = (self.other >= 0) & (self.step != 0)
         for positions in (self.first, self.other, self.query):
@@ -187,7 +187,7 @@ def _positions(
 
 @dataclass(frozen=True)
 class RhombusCells:
-    """The cells of the fitting draws of some inputs, concatenated; found once and used for every layer.
+    """Query-key positions of all valid contrasts of some inputs, concatenated; found once and used for every layer.
 
     Attributes:
         queries: positions of the queries, with the signs of SIGNS.
@@ -204,7 +204,7 @@ class RhombusCells:
 
     @classmethod
     def of(cls, drawn: Sequence[Rhombi]) -> "RhombusCells":
-        """Return the cells of the draws of each input of a batch."""
+        """Concatenate the valid contrasts of the inputs of a batch."""
         fits = np.stack([cells.fits for cells in drawn])
         queries = np.stack([cells.queries for cells in drawn])[fits]
         keys = np.stack([cells.keys for cells in drawn])[fits]
@@ -214,7 +214,7 @@ class RhombusCells:
         return cls(batch, queries[:, [0, 0, 1, 1]], keys, starts, groups[starts], fits.shape[:3])
 
     def of_input(self, number: int) -> Int[np.ndarray, "cell 2"]:
-        """Return the cells of one input's draws, concatenated."""
+        """Return the query-key positions of one input's contrasts, concatenated."""
         in_batch = self.batch == number
         return np.stack([self.queries[in_batch].ravel(), self.keys[in_batch].ravel()], -1)
 
@@ -225,8 +225,8 @@ SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
 def contrasts_of(
     weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
 ) -> Float[np.ndarray, "batch way feature head"]:
-    """Return the mean contrast over each input's draws, in nats; positive if the feature's tokens get more. NaN without
-    draws.
+    """Return the mean contrast over each input's draws, in nats; positive if tokens with the feature get more
+    attention. NaN without draws.
 
     weights: of the cells of each draw, in the order of SIGNS.
     """
@@ -242,7 +242,7 @@ NULLS = 3  # null draws of an input and feature
 
 @dataclass(frozen=True)
 class Marks:
-    """Positions of the features of one input.
+    """Positions of the tokens with each feature in one input, with random positions for the baseline.
 
     Attributes:
         nulls: positions drawn for the baseline; all False if there are too few other tokens.
@@ -266,7 +266,7 @@ def mark(
     rhombi: Rhombi | None = None,
     types: Int[np.ndarray, " key"] | None = None,
 ) -> Marks:
-    """Return the marks of one input with NULLS draws of the baseline."""
+    """Mark the feature tokens of one input and draw NULLS sets of random positions for the baseline."""
     chance = random.Random(str(list(seed)))  # noqa: S311 - numpy's takes longer to make than the draws do
     drawn: list[int] = []  # of all cells of the nulls
     features, length = tokens.shape
@@ -315,7 +315,8 @@ SETS, AT_ONCE = 10_000, 1_000  # drawn sets of word types, and how many of them 
 
 
 def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndarray, "token head"]:
-    """Return the weight on each of at least two tokens minus the median weight on the BESIDE nearest other tokens."""
+    """Return the attention to each token (at least two) minus the median attention to its BESIDE nearest other
+    tokens."""
     width, token = min(BESIDE + 1, len(weights)), np.arange(len(weights))[:, None]
     window = np.clip(token - BESIDE // 2, 0, len(weights) - width) + np.arange(width)
     nearest = window[window != token].reshape(len(weights), -1)
@@ -323,7 +324,7 @@ def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndar
 
 
 def p_of_word_types(types: Mapping[int, Float[np.ndarray, " sum"]], feature: int, features: int, head: int) -> float:
-    """Return the one-sided p that the word types with a feature get more weight than as many drawn word types.
+    """Return the one-sided p that word types with a feature get more attention than equally many random word types.
 
     A head that prefers a few words seems to attend to every feature that these words have. Here each word type counts
     once, and the sets are drawn from all word types. p is at least 1 / (SETS + 1). NaN if no or every word type has the
@@ -348,7 +349,7 @@ def p_of_word_types(types: Mapping[int, Float[np.ndarray, " sum"]], feature: int
 def columns(
     cells: Float[np.ndarray, "batch query key head"], *, causal: bool = False, visible: bool = False
 ) -> Float[np.ndarray, "batch key head"]:
-    """Return the mean over queries of the attention to each key.
+    """Return the attention that each key receives, mean over queries.
 
     Args:
         causal: leave out query 0, which attends only to itself, unless it is the only one.
@@ -386,13 +387,13 @@ class _Batch:
         self.types = [marks.types for marks in marks_of_inputs]
 
     def gathered(self, values: Float[np.ndarray, "batch key head"]) -> Float[np.ndarray, "place head"]:
-        """Values of every group's keys, concatenated."""
+        """Return the values at every group's keys, concatenated."""
         return values[self.owner, self.keys]
 
     def reduced(
         self, gathered: Float[np.ndarray, "place head"], by: np.ufunc
     ) -> Float[np.ndarray, "batch mark feature head"]:
-        """Each group's values reduced to one; NaN for empty groups."""
+        """Reduce the values of each group of keys to one value; NaN for empty groups."""
         reduced = np.full((int(np.prod(self.shape)), gathered.shape[1]), np.nan)
         if len(self.starts):
             exact = gathered.astype(np.float64) if by is np.add else gathered  # a largest one is not rounded
@@ -424,7 +425,7 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
 
 
 class FeatureAttention:
-    """Observer that computes every definition for every feature: its mean over inputs, and its mean minus the baseline.
+    """Observer of attention to tokens with each feature: means over inputs, and the same minus a random baseline.
 
     Args:
         features: names, in the order of `Marks.tokens`.
@@ -449,12 +450,12 @@ class FeatureAttention:
         self._batch: _Batch | None = None
 
     def take(self, marks: Sequence[Marks], numbers: Sequence[int]) -> "FeatureAttention":
-        """Set the marks of the next run's inputs and their indices in the study, and return itself."""
+        """Set the marked inputs of the next run and their indices in the study. Returns this observer."""
         self._marks, self._numbers, self._batch = marks, numbers, None
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Reduce the maps of one layer."""
+        """Add the attention maps of one layer."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = self._batch_of(inputs)
         batch, cells = self._batch, cells_of(weights)
@@ -465,11 +466,12 @@ class FeatureAttention:
         self._add(layer, _Taken(columns(cells, causal=self.causal), rows, visible, at), batch)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Reduce the maps of all layers at once."""
+        """Add the attention maps of all layers at once."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Return the sums needed for long inputs: columns, the classifying token's row, and the cells of contrasts."""
+        """Request the sums for long inputs: attention received by each key, the classifying token's row and the
+        contrasts."""
         if queries != keys:
             return None
         self._batch = batch = self._batch_of(inputs)
@@ -478,7 +480,7 @@ class FeatureAttention:
         return [Needs(columns=True, rows=row, cells=input_cells) for row, input_cells in zip(rows, cells, strict=True)]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Reduce one layer from its sums."""
+        """Add one layer of long inputs from its sums."""
         if self._batch is None or self._batch.inputs != inputs:
             self._batch = self._batch_of(inputs)
         batch = self._batch
@@ -550,21 +552,21 @@ class FeatureAttention:
         }
 
     def result(self) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-        """Return (value, effect) for each (definition, feature); each [layer, head, 1]."""
+        """Return (value, value minus baseline) for each (definition, feature); both are [layer, head, 1]."""
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
-        """Return the contrast of a definition and feature [layer, head, 1]."""
+        """Return the contrast for one definition of attention and one feature [layer, head, 1]."""
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
-        """Return the index in `means` of the contrast of a definition and feature."""
+        """Return the column in `means` that holds the contrast of a definition and feature."""
         start = 2 * len(self.definitions) * len(self.features)
         way = len(self.features) * (definition == "classifying")
         return start + way + self.features.index(feature)
 
     def effect_column(self, definition: str, feature: str) -> int:
-        """Return the index in `means` of the effect of a definition and feature."""
+        """Return the column in `means` that holds the effect (value minus baseline) of a definition and feature."""
         width = len(self.features)
         return 2 * self.definitions.index(definition) * width + width + self.features.index(feature)
 
@@ -572,7 +574,7 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """Split an estimate of all statistics of an observer into (value, effect) for each (definition, feature)."""
+    """Split an estimate of all statistics into (value, value minus baseline) for each (definition, feature)."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

@@ -23,7 +23,7 @@ Cells = Shaped[np.ndarray, "*cell"]
 
 @dataclass(frozen=True)
 class Spread:
-    """Uncertainty of a mean, per cell.
+    """Standard error and shape of a mean over few inputs, one per cell.
 
     Attributes:
         error: standard error; 0 if values differ only by rounding, NaN for fewer than two.
@@ -44,7 +44,7 @@ def spread_of(
     mean: Float[np.ndarray, "*cell"],
     unit_means: Float[np.ndarray, " unit *cell"] | None = None,
 ) -> Spread:
-    """Return the spread of a mean (or ratio of sums) from the contribution of each unit.
+    """Return the spread of a mean (or of a ratio of sums) from the value of each input.
 
     Args:
         values: may be NaN where not used.
@@ -68,7 +68,7 @@ def spread_of(
 
 
 def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
-    """Return the bounds of the 95 % interval of a mean; NaN if only one input is nonzero, or for fewer than two.
+    """Return the bounds of the 95 % interval of a mean; NaN for fewer than two inputs, or if only one is nonzero.
 
     The interval stays on the side of 0 on which all inputs are, and is [0, 0] if all are 0.
     """
@@ -80,7 +80,8 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
 
 
 def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
-    """Return the 95 % interval that covers both Student's interval and Hall's, which removes skewness.
+    """Return the smallest 95 % interval that covers both Student's interval and Hall's interval, which removes
+    skewness.
 
     lean: skewness of the values divided by the square root of their number.
     """
@@ -92,7 +93,7 @@ def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Ce
 
 
 def p_above(mean: Cells, spread: Spread) -> Cells:
-    """Return the one-sided p that the mean is not above 0; NaN for fewer than FEWEST nonzero inputs.
+    """Return the one-sided p for the hypothesis that a mean is not above 0; NaN for fewer than FEWEST nonzero inputs.
 
     If all inputs have the same value, p is that of the sign test, 1 / 2^inputs.
     """
@@ -106,7 +107,7 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
 
 
 def p_either(mean: Cells, spread: Spread) -> Cells:
-    """Return the two-sided p that the mean is 0; NaN for fewer than FEWEST nonzero inputs."""
+    """Return the two-sided p for the hypothesis that a mean is 0; NaN for fewer than FEWEST nonzero inputs."""
     below = Spread(spread.error, -spread.lean, spread.different, -spread.sign)
     return np.minimum(1.0, 2 * np.minimum(p_above(mean, spread), p_above(-mean, below)))
 

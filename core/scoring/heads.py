@@ -19,7 +19,7 @@ from ..map_sums import MapSums, Needs, keys_as_values
 
 @dataclass(frozen=True)
 class SpecialPositions:
-    """Special positions of an input that scores need."""
+    """Positions of the special tokens of an input that head scores need."""
 
     first: int
     separators: tuple[int, ...]
@@ -28,7 +28,8 @@ class SpecialPositions:
 
 @dataclass(frozen=True)
 class MapBatch:
-    """Maps of inputs of equal length, and the special positions of each input."""
+    """Attention maps of inputs of equal length, with the special positions of each input, from which head scores are
+    computed."""
 
     weights: Any
     places: Sequence[SpecialPositions]
@@ -36,15 +37,14 @@ class MapBatch:
 
     @cached_property
     def row_entropies(self) -> Any:
-        """Return the entropy of every row, computed once."""
+        """Return the entropy of every attention row in nats, computed once."""
         return row_entropies(self.weights)
 
 
 @dataclass(frozen=True)
 class SumBatch:
-    """Sums of long inputs of equal length, for the scores that a `MapBatch` supports. sums: as `special_needs` requests
-    them.
-    """
+    """Sums of attention maps of long inputs of equal length, from which head scores are computed. sums: as
+    `special_needs` requests them."""
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]
@@ -52,11 +52,11 @@ class SumBatch:
 
     @cached_property
     def row_entropies(self) -> Float[np.ndarray, "batch head query"]:
-        """Return the entropy of every row, in nats."""
+        """Return the entropy of every attention row, in nats."""
         return np.stack([layer_sums.entropies for layer_sums in self.sums])
 
     def to_offset(self, offset: int) -> Float[np.ndarray, "batch head"]:
-        """Return the mean over queries i of A[i, i + offset]; NaN if no query has such a key."""
+        """Return each head's mean attention A[i, i + offset] over queries i; NaN if no query has such a key."""
         rows = np.stack([layer_sums.offsets[:, OFFSETS.index(offset)] for layer_sums in self.sums])
         rows = rows[..., 1:] if self.causal and offset == 0 else rows
         defined = ~np.isnan(rows[0, 0])
@@ -65,7 +65,7 @@ class SumBatch:
         return rows[..., defined].mean(-1, dtype=np.float64)
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
-        """Return the mean over queries of the weight on set 0 (the first token) or 1 (separators), as `to_own_keys`
+        """Return the mean attention of queries to the first token (set 0) or to separators (set 1), as `to_own_keys`
         does.
 
         NaN without keys, or without queries that see one of the keys and another key.
@@ -84,9 +84,8 @@ class SumBatch:
 
     @property
     def mean_distance(self) -> Float[np.ndarray, "batch head"]:
-        """Return the mean over queries of sum_j A[i, j] |i - j|, in tokens; NaN for a single token of a causal
-        model.
-        """
+        """Return the mean attention distance, sum_j A[i, j] |i - j|, in tokens; NaN for a single token of a causal
+        model."""
         rows = np.stack([layer_sums.distances for layer_sums in self.sums])  # query 0 of a causal map adds nothing
         return rows.sum(-1, dtype=np.float64) / ((rows.shape[-1] - self.causal) or float("nan"))
 
@@ -96,13 +95,13 @@ CACHED = 2**17  # weights that stay in the processor's cache together
 
 
 def special_needs(at: SpecialPositions, keys: int) -> Needs:
-    """Return the sums that a `SumBatch` needs from one input."""
+    """Return the sums of an input's attention maps that a `SumBatch` needs."""
     sets = keys_as_values(((at.first,), at.separators), keys)
     return Needs(entropy=True, distance=True, offsets=OFFSETS, values=sets)
 
 
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Return the mean of A[i, i + offset] over the queries i that have such a key.
+    """Return the mean attention A[i, i + offset] over the queries i that have such a key.
 
     NaN if there are none, and for offset > 0 in causal models. causal: leave out query 0 at offset 0.
     """
@@ -115,7 +114,7 @@ def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: b
 def to_keys(
     weights: Float[Any, "*heads query key"], keys: Sequence[int], *, causal: bool = False
 ) -> Float[Any, "*heads"]:
-    """Return the mean over queries of the total weight on `keys`; NaN without keys or queries.
+    """Return the mean over queries of the total attention to some keys; NaN without keys or queries.
 
     causal: only queries that see one of the keys and another key (i >= min(keys), i > 0).
     """
@@ -128,7 +127,7 @@ def to_keys(
 
 
 def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads query"]:
-    """Return -sum_j A[i, j] ln A[i, j] of every row, in nats."""
+    """Return the entropy of every attention row, -sum_j A[i, j] ln A[i, j], in nats."""
     if isinstance(weights, np.ndarray):
         return -(weights * np.log(np.maximum(weights, 1e-30))).sum(-1)
     if weights.dim() < 4 or weights.device.type != "cpu" or weights.numel() <= CACHED:
@@ -144,9 +143,8 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
 
 
 def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:
-    """Return the mean over queries of a value per row; NaN without queries. causal: leave out query 0, whose weight is
-    1.
-    """
+    """Return the mean over queries of one value per attention row; NaN without queries. causal: leave out query 0,
+    which attends only to itself."""
     rows = rows[..., 1:] if causal else rows
     return rows.mean(-1) if rows.shape[-1] else rows.sum(-1) * float("nan")
 
@@ -154,7 +152,7 @@ def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any
 def normalised_mean(
     rows: Float[Any, "*heads query"], *, causal: bool, visible_keys: Real[np.ndarray, "*layers query"] | None = None
 ) -> Float[Any, "*heads"]:
-    """Return the mean over queries of entropy / ln(number of visible keys), without rows that see one key.
+    """Return the mean over queries of entropy / ln(number of visible keys), without queries that see only one key.
 
     Args:
         rows: entropy of each row, in nats.
@@ -177,7 +175,8 @@ def normalised_mean(
 
 
 def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Return the mean over queries of sum_j A[i, j] |i - j|, in tokens; NaN for a single token of a causal model.
+    """Return the mean attention distance over queries, sum_j A[i, j] |i - j|, in tokens; NaN for a single token of a
+    causal model.
 
     causal: leave out query 0.
     """
@@ -212,7 +211,8 @@ def _row_distances(weights: Float[Any, "*heads query key"]) -> Float[Any, "*head
 def to_own_keys(
     weights: Float[Any, "batch head query key"], keys: Sequence[tuple[int, ...]], *, causal: bool
 ) -> Float[Any, "batch head"]:
-    """Return `to_keys` for inputs with different keys; NaN as there."""
+    """Return the mean attention to the given keys of each input, where keys differ between inputs; NaN as for
+    `to_keys`."""
     if len(set(keys)) == 1:
         return to_keys(weights, keys[0], causal=causal)
     total = weights.sum(-1).sum(-1)
@@ -223,5 +223,5 @@ def to_own_keys(
 
 
 def classifying_entropy(maps: MapBatch | SumBatch) -> Float[Any, "batch head"]:
-    """Return the entropy of the classifying token's row, in nats."""
+    """Return the entropy of the attention row of the token that classifiers read, in nats."""
     return maps.row_entropies[np.arange(len(maps.places)), :, [places.classifying for places in maps.places]]

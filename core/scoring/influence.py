@@ -28,7 +28,7 @@ Runs = Shaped[np.ndarray, "run row"]
 
 @dataclass(frozen=True)
 class Influence:
-    """A metric of several runs on the same examples.
+    """A metric of several runs on the same examples, with the influence of each example on it.
 
     Attributes:
         value: NaN if undefined.
@@ -92,7 +92,7 @@ def change_ends(
     after: Runs,
     weights: Float[np.ndarray, " run"],
 ) -> tuple[float, float, float]:
-    """Return sum over runs of weight times (metric after - metric before), and its 95 % interval.
+    """Return a weighted sum over runs of metric changes (after minus before), with its 95 % interval.
 
     All NaN if the metric is undefined; bounds are NaN for fewer than two examples.
     """
@@ -114,7 +114,8 @@ def change_ends(
 
 
 def flip(name: str, first: Influence, then: Influence) -> float:
-    """Return the influence of a prediction that flips: 1 for accuracy; for F1 that of a missed hit."""
+    """Return how much one flipped prediction influences a metric: 1 for accuracy; for F1, the influence of a missed
+    hit."""
     if name == "accuracy":
         return 1.0
     return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))

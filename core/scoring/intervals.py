@@ -27,7 +27,7 @@ _REACH = float(-ndtri(0.025))
 def wilson_interval(
     counts: Real[np.ndarray, "*share"], rows: int
 ) -> tuple[Float[np.ndarray, "*share"], Float[np.ndarray, "*share"]]:
-    """Return the bounds of 95 % intervals of proportions (Wilson 1927). counts: 0 to `rows`, which is at least 1."""
+    """Return the bounds of 95 % Wilson intervals of proportions (1927). counts: 0 to `rows`, which is at least 1."""
     share, squared = counts / rows, _REACH**2
     middle = share + squared / (2 * rows)
     reach = _REACH * np.sqrt(share * (1 - share) / rows + squared / (4 * rows**2))
@@ -53,7 +53,7 @@ class StatisticEstimate:
     inputs: Float[np.ndarray, " statistic"]
 
     def part(self, index: int) -> "StatisticEstimate":
-        """Return one statistic [layer, head, 1]."""
+        """Return the estimate of one statistic [layer, head, 1]."""
         spread = Spread(*(getattr(self.spread, name)[..., index : index + 1] for name in _SPREAD))
         counts = (getattr(self, name)[..., index : index + 1] for name in ("n", "inputs"))
         return StatisticEstimate(self.value[..., index : index + 1], spread, *counts)
@@ -64,20 +64,21 @@ class StatisticEstimate:
 
     @property
     def low(self) -> Float[np.ndarray, "layer head statistic"]:
-        """The lower bound of the 95 % interval."""
+        """The lower bound of the 95 % interval of each mean."""
         return self._ends[0]
 
     @property
     def high(self) -> Float[np.ndarray, "layer head statistic"]:
-        """The upper bound of the 95 % interval."""
+        """The upper bound of the 95 % interval of each mean."""
         return self._ends[1]
 
     def p_above(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the one-sided p that the mean is not above 0; NaN if too few inputs are nonzero."""
+        """Return the one-sided p for the hypothesis that a mean is not above 0; NaN if too few inputs are nonzero."""
         return few_inputs.p_above(self.value, self.spread)
 
     def p_either(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the two-sided p that the mean (of a difference) is 0; NaN if too few inputs are nonzero."""
+        """Return the two-sided p for the hypothesis that a mean (of a difference) is 0; NaN if too few inputs are
+        nonzero."""
         return few_inputs.p_either(self.value, self.spread)
 
 
@@ -88,7 +89,7 @@ EVERY_LAYER = slice(None)
 
 
 class Means:
-    """Sum of x over sum of counts, per layer, head and statistic, and per group of inputs.
+    """Accumulator of means over inputs, by layer, head and statistic: sums of values divided by sums of counts.
 
     An accumulator: `update` with batches in any order, `merge` with others of the same shape, `result`.
     """
@@ -124,7 +125,8 @@ class Means:
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> "Means":
-        """Add the sums over other inputs in place, and return this accumulator; the other may have fewer statistics."""
+        """Add the sums of another accumulator, over other inputs, in place. Returns this accumulator; the other may
+        have fewer statistics."""
         self.widen(other.sums.shape[-1])
         for name in _ARRAYS:
             sums, others = getattr(self, name), getattr(other, name)
@@ -132,9 +134,8 @@ class Means:
         return self
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Add statistics without inputs, until there are `statistics`. blocks: number of equal blocks; each gets its
-        share at the end.
-        """
+        """Add empty statistics until there are `statistics`. blocks: number of equal blocks; each is extended at its
+        end."""
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
             array = getattr(self, name)
@@ -143,14 +144,15 @@ class Means:
             setattr(self, name, wide.reshape(*array.shape[:-1], -1))
 
     def columns(self, places: Sequence[int]) -> "Means":
-        """Return an accumulator of these statistics, in this order."""
+        """Return an accumulator that has only the given statistics, in the given order."""
         chosen = Means(0, 0, 0)
         for name in _ARRAYS:
             setattr(chosen, name, getattr(self, name)[..., list(places)])
         return chosen
 
     def half(self, parity: int) -> "Means":
-        """Return an accumulator of the even (0) or odd (1) groups; the number of inputs is taken as half of all."""
+        """Return an accumulator of one half of the inputs: the even (0) or odd (1) groups. The number of inputs is
+        taken as half of all."""
         chosen = Means(0, 0, 0)
         for name in ("sums", "counts"):
             setattr(chosen, name, getattr(self, name)[parity::2])
@@ -158,7 +160,7 @@ class Means:
         return chosen
 
     def result(self, *, minus: "Means | None" = None) -> StatisticEstimate:
-        """Return the means with their uncertainty.
+        """Return the means over inputs with their uncertainty.
 
         minus: another accumulator over the same inputs; the result is then the paired difference of means, with n of
         this one.
@@ -187,14 +189,14 @@ class Means:
         return value, parts, part_means, np.broadcast_to(counts > 0, self.sums.shape)
 
     def packed(self) -> str:
-        """Return the sums as text for JSON (base64 of an NPZ)."""
+        """Return the sums as text that JSON can store (base64 of an NPZ)."""
         stream = io.BytesIO()
         np.savez_compressed(stream, **{name: getattr(self, name) for name in _ARRAYS})
         return base64.b64encode(stream.getvalue()).decode()
 
     @classmethod
     def unpacked(cls, text: str) -> "Means":
-        """Return the accumulator that `packed` wrote."""
+        """Restore an accumulator from the text that `packed` returns."""
         means = cls(0, 0, 0)
         with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as stored:
             for name in _ARRAYS:

@@ -21,7 +21,7 @@ Words = Int[np.ndarray, "..."]  # numbers of words, or which input each is of, f
 
 @dataclass(frozen=True)
 class LinkedWords:
-    """The words of one input, and the links between them.
+    """The words of one input and the links between words, for each relation.
 
     Attributes:
         sentence: index of each word's sentence, -1 for special tokens.
@@ -36,7 +36,7 @@ class LinkedWords:
 
 
 class WordTable:
-    """Sentence, number of tokens and spelling of each word; one padded row per input."""
+    """Table of the sentence, number of tokens and spelling of each word, with one padded row per input."""
 
     def __init__(self, words_of_inputs: Sequence[LinkedWords]) -> None:
         shape = (len(words_of_inputs), max(len(words.words) for words in words_of_inputs))
@@ -57,13 +57,13 @@ class WordTable:
         return (sentence >= 0) & (key_sentence >= 0) & np.where(across, sentence != key_sentence, within)
 
     def alike(self, batch: Words, query: Words, key: Words) -> np.ndarray:
-        """Return whether two different words have the same spelling; False if spellings are unknown."""
+        """Return whether two different words of an input have the same spelling; False if spellings are unknown."""
         spelling = self.spelling[batch, query]
         return (spelling >= 0) & (spelling == self.spelling[batch, key]) & (query != key)
 
 
 class LinkBatch:
-    """Links of inputs of equal length in every turn (relation and direction), found once and used for every layer.
+    """Word links of inputs of equal length for every relation and direction, found once and used for every layer.
 
     A link's group is its input, turn and distance, or (across sentences) its input, turn and query. Its baseline is all
     reachable pairs of its group that are not links of that turn.
@@ -157,7 +157,7 @@ class LinkBatch:
     def values(
         self, maps: Float[np.ndarray, "batch word word head"], cells: Float[np.ndarray, "batch query key head"]
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return weight, excess, accuracy and contrast of every link in one layer.
+        """Return the attention weight, excess, accuracy and contrast of every link in one layer, from its maps.
 
         Args:
             maps: between words.
@@ -188,7 +188,7 @@ class LinkBatch:
         right: Float[np.ndarray, "link head"],
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return weight, excess, accuracy and contrast of every link, in the order of QUANTITIES.
+        """Return the attention weight, excess, accuracy and contrast of every link, in the order of QUANTITIES.
 
         Args:
             weight: of each link.
@@ -204,7 +204,8 @@ class LinkBatch:
         return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
 
     def pooled(self, values: Float[np.ndarray, "link quantity head"]) -> Float[np.ndarray, "batch head statistic"]:
-        """Return sums of every quantity over the links of each input and turn, float64; 0 without links."""
+        """Return sums over the links of each input, relation and direction for every quantity, float64; 0 without
+        links."""
         sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
         turns = self.counts.shape[1] // len(QUANTITIES)
         by_input = np.zeros((len(self.inputs), values.shape[2], turns, len(QUANTITIES)))
@@ -233,15 +234,14 @@ class _Pairs:
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
-    """Return whether the tokens of the words are consecutive and cover the input, so that blocks of queries hold whole
-    words.
-    """
+    """Return whether the tokens of the words are consecutive and cover the input, so that a block of queries holds
+    whole words."""
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
 
 @dataclass(frozen=True)
 class LinkSums:
-    """Results of one layer for one input's links.
+    """The attention along one input's links in one layer.
 
     Attributes:
         weight: of each link, between words.
@@ -257,7 +257,7 @@ class LinkSums:
 
 
 class LinkBlocks:
-    """Reduces the maps of one input and layer in blocks of queries (`core.map_sums.Needs.blocks`).
+    """Computes attention along links in one input and layer from blocks of queries (`core.map_sums.Needs.blocks`).
 
     Attributes:
         cells: additional cells (cell, 2) for contrasts.
@@ -287,7 +287,7 @@ class LinkBlocks:
         self.unfinished: dict[int, np.ndarray] = {}
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the weights [query, key] of one head for the queries from `start` on."""
+        """Add the attention weights [query, key] of one head for a block of queries that begins at `start`."""
         block = weights.float().cpu().numpy()[:, : self.first[-1]]
         rows = block[:, self.first[:-1]]  # weight on each word: its first piece, then its others
         for more in range(1, int(self.sizes.max())):
@@ -335,7 +335,8 @@ class LinkBlocks:
         return self.batch.table.reachable(np.array(self.number), of, words, across)
 
     def result(self, cells: Float[np.ndarray, "head cell"]) -> LinkSums:
-        """Return the results of the layer and reset. cells: weights of the attribute `cells`."""
+        """Return the attention along links in one layer and reset the sums. cells: weights at the positions in the
+        attribute `cells`."""
         contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
         sums = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()

@@ -33,7 +33,7 @@ SIGNS = np.repeat([1.0, -1.0], 3)
 
 @dataclass(frozen=True)
 class Pieces:
-    """The word and sentence of each token of an input.
+    """The word and the sentence that each token of an input belongs to.
 
     Attributes:
         word: -1 for tokens outside words.
@@ -45,7 +45,7 @@ class Pieces:
 
     @classmethod
     def of(cls, words: Sequence[tuple[int, ...]], sentence: Sequence[int], length: int) -> "Pieces":
-        """Create it from the token positions and the sentence of each word, for an input of `length` tokens."""
+        """Create the object from the token positions and the sentence of each word, for an input of `length` tokens."""
         of_word, of_sentence = np.full(length, -1), np.full(length, -1)
         places = [position for positions in words for position in positions]
         of_word[places] = np.repeat(np.arange(len(words)), [len(positions) for positions in words])
@@ -55,7 +55,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Cells of each link's contrasts; the cells of draws that do not fit are undefined.
+    """Query-key positions of the random contrasts for each link; undefined for draws that are not valid.
 
     Attributes:
         fits: draws with all cells inside, between other words and not linked.
@@ -67,7 +67,7 @@ class Hexagons:
 
     @cached_property
     def cells(self) -> "HexagonCells":
-        """Return the six cells of every fitting draw."""
+        """Return the six query-key positions of every valid draw."""
         link, draw = np.nonzero(self.fits)
         queries, keys = self.queries[link, draw], self.keys[link, draw]
         each = (*_PLUS, *_MINUS)
@@ -76,7 +76,7 @@ class Hexagons:
 
 @dataclass(frozen=True)
 class HexagonCells:
-    """The fitting draws of some links, concatenated.
+    """Query-key positions of the valid contrasts of some links, concatenated.
 
     Attributes:
         queries: positions of the queries, the three with positive sign first; `keys` likewise.
@@ -93,7 +93,7 @@ Links = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
 def hexagons(
     pieces: Pieces, links: Links, linked: Bool[np.ndarray, "link word word"], *, causal: bool, seed: Sequence[int]
 ) -> Hexagons:
-    """Return at most DRAWS draws for each link of one input.
+    """Draw at most DRAWS random contrasts for each link of one input.
 
     Args:
         links: positions of the tokens of the query's and of the key's word.
@@ -115,7 +115,7 @@ def hexagons_of_inputs(
     causal: bool,
     seeds: Sequence[Sequence[int]],
 ) -> Hexagons:
-    """Return `hexagons` of several inputs of equal length, each drawn with its own seed.
+    """Draw random contrasts for the links of several inputs of equal length, each input with its own seed.
 
     is_taken: called with the link index, the query's word and the key's word of draws (draw,); returns whether no other
     cell of that link may be in this pair.
@@ -228,7 +228,8 @@ def _first_draws(
 
 
 def cells_of(weights: Float[Tensor, "batch head query key"]) -> Float[np.ndarray, "batch query key head"]:
-    """Return the weights on the CPU with heads last, without copying if possible; half precision becomes float32."""
+    """Return attention weights on the CPU with heads last, if possible without copying; half precision becomes
+    float32."""
     exact = weights.float() if weights.element_size() < 4 else weights
     return exact.permute(0, 2, 3, 1).cpu().numpy()
 
@@ -239,7 +240,7 @@ def weights_at(
     queries: Int[np.ndarray, "draw cell"],
     keys: Int[np.ndarray, "draw cell"],
 ) -> Float[np.ndarray, "cell draw head"]:
-    """Return the weights of some cells of some inputs."""
+    """Return the attention weights at given query-key positions of several inputs."""
     if not cells.flags.c_contiguous:
         return cells[batch, queries.T, keys.T]
     rows = cells.reshape(-1, cells.shape[-1])
@@ -249,13 +250,13 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Return the mean contrast of each link over its draws, in nats; 0 without draws."""
+    """Return the mean contrast of each link over its draws, in nats; 0 without valid draws."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
 
 def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -> Float[np.ndarray, "link head"]:
-    """Return the mean contrast of each link from the weights of `drawn.cells`, as `contrasts` does."""
+    """Return the mean contrast of each link, in nats, from the attention weights at the positions in `drawn.cells`."""
     links = drawn.cells.link
     mean = np.zeros((len(drawn.fits), weights.shape[-1]))
     if len(links):
@@ -265,14 +266,14 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Reshape the weights of cells in `MapSums.cells` for contrasts."""
+    """Reshape the weights in `MapSums.cells` so that the positions of one contrast are along the first axis."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
 
 def means_over_draws(
     weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
 ) -> Float[np.ndarray, "group head"]:
-    """Return the mean over each group's draws of the signed sum of log weights, in nats.
+    """Return the signed sum of log weights, mean over each group's draws, in nats.
 
     Draws with a weight below FLOOR are left out, because FLOOR would give a head of a single distance a nonzero
     contrast.
@@ -296,7 +297,7 @@ def means_over_draws(
 
 
 class LinkEnds(NamedTuple):
-    """Links whose contrasts count as one.
+    """Links of one input whose contrasts are averaged into one value.
 
     Attributes:
         links: positions of the tokens of the query's and of the key's word.
@@ -310,7 +311,7 @@ class LinkEnds(NamedTuple):
 
 
 class MeanContrasts:
-    """Observer that computes the mean contrast of each entry's links for every head.
+    """Observer that computes, for every head, the mean contrast over the links of each entry.
 
     Args:
         entries: several may belong to one input.
@@ -330,7 +331,7 @@ class MeanContrasts:
                 self._by_input[entry.input].append(number)
 
     def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-        """Reduce the maps of one layer."""
+        """Add the attention maps of one layer."""
         for row, number in enumerate(inputs):
             for entry in self._by_input.get(number, ()):
                 drawn = self._hexagons[entry]
@@ -338,7 +339,7 @@ class MeanContrasts:
                 self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Return the cells of all draws of long inputs, entry by entry."""
+        """Request the attention weights of all draws for long inputs, entry by entry."""
         drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
         cells = [
             [np.stack([hexagon.queries.ravel(), hexagon.keys.ravel()], -1) for hexagon in hexagons_of_input]
@@ -347,7 +348,7 @@ class MeanContrasts:
         return [Needs(cells=np.concatenate([np.zeros((0, 2), dtype=int), *cells_of_input])) for cells_of_input in cells]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Reduce one layer from the weights that `needs` requested."""
+        """Add one layer of long inputs from the weights that `needs` requested."""
         for input_sums, number in zip(sums, inputs, strict=True):
             start = 0
             for entry in self._by_input.get(number, ()):
@@ -358,5 +359,5 @@ class MeanContrasts:
                 start += count
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
-        """Return mean contrasts in nats, cells by layer and head; NaN for entries without draws."""
+        """Return the mean contrast of each entry in nats, heads layer by layer; NaN for entries without draws."""
         return self._means.reshape(len(self._means), -1)

@@ -29,7 +29,7 @@ _EQUAL = 1e-6  # sums of the same float32 weights in another order differ by les
 
 
 def draws_needed(heads: int) -> int:
-    """Return the number of draws, at least RESAMPLES, with which one of `heads` heads can pass the correction at ALPHA.
+    """Return the number of random draws with which one of `heads` heads can be significant at ALPHA after correction.
 
     The smallest p is 1 / (draws + 1).
     """
@@ -39,7 +39,8 @@ def draws_needed(heads: int) -> int:
 def place_draws(
     places: Sequence[Float[np.ndarray, "_ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return sums over inputs of the score at one randomly drawn place.
+    """Return random sums for a null hypothesis: the score of every input at one randomly drawn position, summed over
+    inputs.
 
     places: for each input, the score at each of its places, the true one first.
     """
@@ -54,7 +55,8 @@ def place_draws(
 def exchange_draws(
     groups: Sequence[Float[np.ndarray, "_ _ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return sums over inputs of the score with another input's links, permuted within each group.
+    """Return random sums for a null hypothesis: the score of every input with the links of another input of its
+    group.
 
     groups: for each group at [i, j], the score of input i with the links of input j.
     """
@@ -70,7 +72,7 @@ def exchange_draws(
 
 
 def p_values(observed: Float[np.ndarray, " cell"], draws: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, " cell"]:
-    """Return the one-sided p = (1 + draws at least as large) / (1 + draws)."""
+    """Return the one-sided p of observed sums, (1 + number of draws at least as large) / (1 + number of draws)."""
     return (1 + (draws >= observed - _EQUAL * np.maximum(1, np.abs(observed))).sum(0)) / (1 + len(draws))
 
 
@@ -85,7 +87,7 @@ def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
 
 @dataclass(frozen=True)
 class Null:
-    """The observed sums and those under a null."""
+    """Observed sums of a score, and sums drawn under a null hypothesis."""
 
     observed: Float[np.ndarray, " cell"]
     draws: Float[np.ndarray, "draw cell"]
@@ -146,7 +148,7 @@ def verdict(
     share: Null,
     contrasts: Float[np.ndarray, "input cell"] | None = None,
 ) -> LinkTest:
-    """Compare the sum over inputs with sums under the nulls of the same inputs.
+    """Test whether the score summed over inputs exceeds the sums under several null hypotheses.
 
     Args:
         distance: sums with links at other places of their inputs.

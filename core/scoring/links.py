@@ -34,7 +34,7 @@ PAIRINGS = {
 def pairs_of(
     links: Links, *, direction: str = "element_to_target", pairing: str = "product", causal: bool = False
 ) -> tuple[Pair, ...]:
-    """Return the distinct (query, key) pairs of a score.
+    """Return the distinct (query, key) pairs whose attention the link score reads.
 
     Args:
         pairing: one of PAIRINGS; "zip" joins the tokens of all elements, then of all targets, as the notebook does.
@@ -74,7 +74,7 @@ def relation_score(
     pairing: str = "product",
     causal: bool = False,
 ) -> Float[Any, "*heads"]:
-    """Return the maximum of A[query, key] over the pairs of an input's links; the paper's score is its mean over
+    """Return the largest attention weight over the pairs of an input's links; the paper's score is the mean over
     inputs.
 
     causal: leave out pairs whose key follows the query. NaN without pairs.
@@ -83,7 +83,7 @@ def relation_score(
 
 
 def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> Float[Any, "*heads"]:
-    """Return the maximum of A[query, key] over some pairs; NaN without pairs."""
+    """Return the largest attention weight A[query, key] over some pairs; NaN without pairs."""
     if not pairs:
         return weights[..., 0, 0] * float("nan")
     chosen = weights[..., [query for query, _ in pairs], [key for _, key in pairs]]
@@ -91,7 +91,7 @@ def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> 
 
 
 def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any, "*heads query key"]:
-    """Return a copy without weight on one key (the sink), with rows normalised to 1.
+    """Return a copy of attention weights without one key (the sink), with rows normalised to 1.
 
     Rows are divided by the sum of the other keys, because 1 minus the sink's weight is mostly rounding under a strong
     sink. A row that attends only to that key is unchanged (query 0 of a causal map).
@@ -107,7 +107,7 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
 
 
 def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
-    """Return the links, then the same links moved by each offset at which all positions are in `places`.
+    """Return the links, then copies of the links moved by each offset at which all positions are in `places`.
 
     Signed distances and token counts stay.
     """
@@ -140,7 +140,7 @@ def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) ->
 
 
 class Placement(NamedTuple):
-    """Pairs to read from one input. average: take the mean of their weights, not the maximum."""
+    """Query-key pairs to read from one input's maps. average: take the mean of their weights, not the maximum."""
 
     input: int
     name: Any
@@ -149,7 +149,7 @@ class Placement(NamedTuple):
 
 
 class PairScores:
-    """Observer that reads many groups of pairs from each layer's maps."""
+    """Observer that reads the attention of many groups of query-key pairs from each layer's maps."""
 
     def __init__(self, placements: Sequence[Placement], *, layers: int, heads: int) -> None:
         self._shape = (layers, heads)
@@ -160,7 +160,7 @@ class PairScores:
             self._by_input[placement.input].append((number, placement))
 
     def update(self, layer: int, weights: Float[Any, "batch head query key"], inputs: list[int]) -> None:
-        """Reduce the maps of one layer, with one gather for each distinct group of pairs."""
+        """Read the pairs from the maps of one layer, once for each distinct group of pairs."""
         rows_by_pairs: dict[tuple[tuple[Pair, ...], bool], list[tuple[int, int]]] = defaultdict(list)
         for row, input_number in enumerate(inputs):
             for number, placement in self._by_input.get(input_number, ()):
@@ -176,7 +176,7 @@ class PairScores:
             )
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Return the cells of all pairs of long inputs, placement by placement."""
+        """Request the attention weights of all pairs for long inputs, group by group."""
         placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
         pairs = [
             [pair for placement in placements_of_input for pair in placement.pairs]
@@ -185,7 +185,7 @@ class PairScores:
         return [Needs(cells=np.array(pairs_of_input, dtype=int).reshape(-1, 2)) for pairs_of_input in pairs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Reduce one layer from the weights that `needs` requested."""
+        """Add one layer of long inputs from the weights that `needs` requested."""
         for input_sums, input_number in zip(sums, inputs, strict=True):
             start = 0
             for number, placement in self._by_input.get(input_number, ()):
@@ -195,7 +195,7 @@ class PairScores:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
-        """Return the score of each placement by (input, name), float32; NaN for placements without pairs."""
+        """Return the score of each group of pairs by (input, name), float32; NaN for groups without pairs."""
         return {name: self._scores[number] for name, number in self._slots.items()}
 
 
@@ -203,7 +203,7 @@ class PairScores:
 
 
 def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, causal: bool) -> dict[str, float]:
-    """Return the relation score of ideal heads as baselines: previous token, next token, first token, uniform."""
+    """Return the link score of ideal heads as baselines: previous token, next token, first token, uniform."""
     pairs = pairs_of(links, direction=direction, pairing=pairing, causal=causal)
     if not pairs:
         return dict.fromkeys(("previous", "next", "first", "uniform"), float("nan"))
@@ -216,7 +216,7 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return pairs of the same queries with the previous, next and first token."""
+    """Return the pairs that join the same queries with the previous, next and first token."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -240,7 +240,7 @@ class Looked(NamedTuple):
 
 
 def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ...]:
-    """Return the pairs of a link, then the same pairs with all queries moved by each possible offset.
+    """Return the query-key pairs of a link, then the same pairs with all queries moved by each possible offset.
 
     Queries stay on ordinary positions and off the keys; with `causal` they follow their keys.
     """
@@ -257,7 +257,7 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 
 
 class QueryResiduals:
-    """Observer of weights on the links' keys from every query, and of the curve over distance of all inputs.
+    """Observer of attention to the keys of links from every possible query, and of mean attention by distance.
 
     `places` has the pairs of each link at their own query, then at every other (`other_queries`).
     """
@@ -278,7 +278,7 @@ class QueryResiduals:
             self._by_input[link.input].append(number)
 
     def update(self, layer: int, weights: Float[Any, "batch head query key"], inputs: list[int]) -> None:
-        """Add the maps of one layer."""
+        """Add the attention maps of one layer."""
         maps = np.asarray(weights if isinstance(weights, np.ndarray) else weights.detach().float().cpu().numpy())
         for row, number in enumerate(inputs):
             if self._by_input.get(number):
@@ -287,12 +287,13 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request blocks of queries of long inputs, because the curve is a mean over all pairs."""
+        """Request blocks of queries for long inputs, because the distance curve is a mean over all pairs of
+        positions."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer from its blocks."""
+        """Add one layer of long inputs from its blocks of queries."""
         for layer_parts, number in zip(self._blocks, inputs, strict=True):
             if layer_parts is not None:
                 self._take(layer, layer_parts, number)
@@ -311,16 +312,15 @@ class QueryResiduals:
                 self._weights[kind][link][layer] = weights
 
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
-        """Return the mean relative weight of every head by distance key - query, from -longest to longest.
+        """Return each head's mean relative attention weight by distance key - query, from -longest to longest.
 
         In multiples of uniform attention; for decoders, log odds. 0 if no pair has that distance.
         """
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return the largest residual of each link's pairs [place, cell], at their own query first, in the units of
-        `curve`.
-        """
+        """Return the largest attention residual of each link's pairs [place, cell], with the link's own query first,
+        in the units of `curve`."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]
@@ -359,11 +359,11 @@ class _LayerParts:
         }
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add a block of one head (`core.map_sums.Needs.blocks`)."""
+        """Add a block of queries of one head (`core.map_sums.Needs.blocks`)."""
         self.add(slice(head, head + 1), start, weights.float().cpu().numpy()[None])
 
     def add(self, heads: slice, start: int, maps: Float[np.ndarray, "head query key"]) -> None:
-        """Add the rows of queries from `start` on for some heads."""
+        """Add attention rows of some heads for a block of queries that begins at `start`."""
         low, high = np.searchsorted(self.ordinary, (start, start + maps.shape[1]))
         queries = self.ordinary[low:high]
         block = maps[:, queries - start][:, :, self.ordinary]

@@ -14,7 +14,7 @@ from .registry import HEAD_SCORES
 def long_scores(
     sums: Sequence[MapSums], at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Return all HEAD_SCORES of one input by name, as `map_scores` does for whole maps; NaN if undefined.
+    """Return all HEAD_SCORES of one long input by name, as `map_scores` does from whole maps; NaN if undefined.
 
     Args:
         sums: of each layer, as `special_needs` requests them.
@@ -40,9 +40,8 @@ def long_scores(
 def long_even_scores(
     length: int, at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return `long_scores` for uniform attention over visible keys, one number, or one per layer if layers have
-    windows.
-    """
+    """Return the HEAD_SCORES of uniform attention over visible keys for a long input: one number, or one per layer if
+    layers have windows."""
     layers = [_even(length, at, window, causal=causal, sink=sink) for window in windows or (None,)]
     return {name: np.array([layer[name] for layer in layers]) for name in layers[0]}
 

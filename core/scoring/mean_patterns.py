@@ -20,7 +20,8 @@ SIZE = 12
 
 @lru_cache(maxsize=512)
 def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
-    """Return the fraction of each token in each of `size` equal parts of the input, float64; cached, do not modify.
+    """Return the fraction of each token that lies in each of `size` equal parts of the input, float64; cached, do not
+    modify.
 
     Rows sum to 1, columns to length / size.
     """
@@ -30,41 +31,41 @@ def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
 
 
 def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray, "*heads size size"]:
-    """Return maps of any length as SIZE x SIZE, by areas."""
+    """Resize attention maps of any length to SIZE x SIZE by areas."""
     share = parts(weights.shape[-1])
     return np.asarray((share / share.sum(0)).T @ weights @ share)
 
 
 class MeanPatterns:
-    """Observer that computes the mean resized map of every head. attending: as in `AttentionMaps`."""
+    """Observer that computes the mean of every head's maps, resized to one size. attending: as in `AttentionMaps`."""
 
     def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
         self.sums, self.inputs = np.zeros((layers, heads, SIZE, SIZE)), 0
         self.first = min(attending, default=0)
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Add the maps of one layer."""
+        """Add the attention maps of one layer."""
         self.sums[layer] += resized(weights.double().cpu().numpy()).sum(0)
         self.inputs += len(inputs) if layer == self.first else 0
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Return the sums needed for long inputs: each query's weight on the parts of the input."""
+        """Request the sums for long inputs: each query's attention to equal parts of the input."""
         return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer from its sums."""
+        """Add one layer of long inputs from its sums."""
         share = parts(sums[0].values.shape[1])
         self.sums[layer] += sum((share / share.sum(0)).T @ layer_sums.values.astype(np.float64) for layer_sums in sums)
         self.inputs += len(inputs) if layer == self.first else 0
 
     def result(self) -> Float[np.ndarray, "layer head size size"]:
-        """Return the means; NaN before any input."""
+        """Return the mean resized map of every head; NaN before any input."""
         return self.sums / self.inputs if self.inputs else np.full_like(self.sums, np.nan)
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Groups of heads by mean pattern.
+    """Unsupervised groups of heads with similar mean patterns.
 
     Attributes:
         group: index of each head's group, the largest group first.
@@ -77,7 +78,7 @@ class Grouping:
 
 
 def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Grouping:
-    """Group heads by Ward linkage of the square roots of their patterns (Hellinger distance of rows).
+    """Group heads by their mean patterns, with Ward linkage of square roots (Hellinger distance of rows).
 
     Returns fewer than `groups` if there are fewer or identical heads.
     """
@@ -121,7 +122,7 @@ def redundancy_agreement(
     seed: int = 0,
     draws: int = 999,
 ) -> RedundancyAgreement:
-    """Return whether the same heads are similar in both (Bian et al. 2021, for tasks and phases of training).
+    """Return whether the same pairs of heads are similar in two distance matrices (Bian et al. 2021).
 
     Heads are resampled for the interval (without pairs of a head with itself) and permuted for p.
 
@@ -147,6 +148,6 @@ def redundancy_agreement(
 
 
 def nearest(distances: Float[np.ndarray, "head head"]) -> tuple[Sequence[int], Float[np.ndarray, " head"]]:
-    """Return the index of each head's nearest other head (the first in a tie), and the distance to it."""
+    """Return the index of the nearest other head for each head (the first in a tie), and its distance."""
     apart = distances + np.diag(np.full(len(distances), np.inf))
     return [int(k) for k in apart.argmin(1)], apart.min(1)

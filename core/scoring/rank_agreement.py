@@ -36,7 +36,7 @@ class RankCorrelation:
 def rank_correlation(
     first: Shaped[np.ndarray, " head"], second: Shaped[np.ndarray, " other"], *, seed: int = 0
 ) -> RankCorrelation:
-    """Return Spearman's correlation of two scores of the same heads, with an interval over heads.
+    """Return Spearman's correlation of two scores of the same heads, with a 95 % interval over heads.
 
     Raises InputError if the numbers of heads differ.
     """
@@ -77,7 +77,8 @@ RESAMPLES, HALVES = 500, 50
 
 @dataclass(frozen=True)
 class RankAgreement:
-    """Agreement of ablation methods, pair by pair; the diagonal is the agreement of a method with itself.
+    """How far ablation methods agree on the ranking of heads, pair by pair; the diagonal is each method's agreement
+    with itself.
 
     NaN if a method ranks no head above another.
 
@@ -93,19 +94,20 @@ class RankAgreement:
     n: int
 
     def itself(self, first: int, second: int) -> float:
-        """Return the geometric mean of the two methods' agreement with themselves; NaN if one has none."""
+        """Return the geometric mean of two methods' agreement with themselves; NaN if one of them is not above 0."""
         reliabilities = self.tau[first, first], self.tau[second, second]
         return float(np.sqrt(reliabilities[0] * reliabilities[1])) if min(reliabilities) > 0 else float("nan")
 
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
-    """Return for each pair (a, b) of heads, a before b: 1 if a is higher, -1 if b is, 0 if equal; int8."""
+    """Return the order of every two heads (a before b) by score: 1 if a is higher, -1 if b is higher, 0 if equal;
+    int8."""
     first, second = np.triu_indices(scores.shape[-1], 1)
     return np.sign(scores[..., first] - scores[..., second]).astype(np.int8)
 
 
 def tau_b(first: Int[np.ndarray, "*draw pair"], second: Int[np.ndarray, "*draw pair"]) -> Float[np.ndarray, "*draw"]:
-    """Return Kendall's tau-b from `signs_between`: sum s t / sqrt(sum s^2 sum t^2); NaN if one has only ties."""
+    """Return Kendall's tau-b of two scores from the signs of `signs_between`; NaN if one score has only ties."""
     together = np.einsum("...p,...p->...", first, second, dtype=np.float64)
     alone = [np.einsum("...p,...p->...", signs, signs, dtype=np.float64) for signs in (first, second)]
     bottom = np.sqrt(alone[0] * alone[1])
@@ -119,7 +121,8 @@ def operators_agree(
     resamples: int = RESAMPLES,
     halves: int = HALVES,
 ) -> RankAgreement:
-    """Return tau between the effects of every two methods; halves and draws are shared.
+    """Return Kendall's tau between the head effects of every two ablation methods; all pairs use the same halves and
+    draws.
 
     Raises InputError for fewer than three heads or four examples.
     """

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 @dataclass(frozen=True)
 class RatioMoments:
-    """Sums over inputs for ratios with intervals.
+    """Sums over inputs from which ratios of sums and their intervals are computed.
 
     Attributes:
         parts, squares, crossed: sums of the numerators x, of x squared, and of x times the denominator.
@@ -23,7 +23,7 @@ class RatioMoments:
 
     @classmethod
     def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
-        """Return the moments of some inputs."""
+        """Compute the sums over some inputs."""
         return cls(
             len(whole),
             parts.sum(0),
@@ -34,11 +34,11 @@ class RatioMoments:
         )
 
     def merge(self, other: "RatioMoments") -> "RatioMoments":
-        """Return the moments of the inputs of both."""
+        """Return the sums over the inputs of this object and another one."""
         return RatioMoments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     def ratios(self) -> "Ratios":
-        """Return sum of x / sum of the denominator, with a 95 % interval over inputs.
+        """Return the ratios, each a sum of numerators / sum of denominators, with a 95 % interval over inputs.
 
         Student's interval of the linearised ratio (infinitesimal jackknife), from the variance of x - ratio *
         denominator. NaN if the denominator is 0; no interval for fewer than two inputs.
@@ -55,7 +55,7 @@ class RatioMoments:
 
 @dataclass(frozen=True)
 class Ratios:
-    """Ratios with their 95 % interval over inputs; bounds are NaN for fewer than two inputs."""
+    """Ratios of sums with their 95 % interval over inputs; bounds are NaN for fewer than two inputs."""
 
     value: Float[np.ndarray, "head part"]
     low: Float[np.ndarray, "head part"]
@@ -63,7 +63,7 @@ class Ratios:
     n: int
 
     def p_above(self, least: float | Float[np.ndarray, "head part"]) -> Float[np.ndarray, "head part"]:
-        """Return the one-sided p of Student's t that a ratio is not above `least`; NaN for fewer than two inputs."""
+        """Return the one-sided p (Student's t) that a ratio is not above `least`; NaN for fewer than two inputs."""
         from scipy import stats  # as above
 
         if self.n < 2:

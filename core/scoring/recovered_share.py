@@ -19,7 +19,7 @@ FLOOR = 0.1  # logits: pairs whose m differ less have little to bring back
 
 @dataclass(frozen=True)
 class Recovered:
-    """The recovered fraction of each variant, with interval and p.
+    """The fraction of the logit difference that each set of patched components recovers, with interval and p.
 
     Attributes:
         share: may be below 0 or above 1.
@@ -44,7 +44,8 @@ def recovered_share(
     floor: float = FLOOR,
     seed: int = 0,
 ) -> Recovered:
-    """Return the fraction that each variant recovers, with 95 % intervals (the wider of Student's t and Hall's) and p.
+    """Return the fraction of the logit difference that each set of patched components recovers, with 95 % intervals
+    (the wider of Student's t and Hall's) and p.
 
     Args:
         first: m(A) of each pair, in logits.

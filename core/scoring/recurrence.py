@@ -13,7 +13,7 @@ from .intervals import wilson_interval
 
 @dataclass(frozen=True)
 class Recurring:
-    """How often heads were found again over runs.
+    """How often each head was found again over training runs.
 
     Attributes:
         low, high: 95 % interval of the fraction of runs (Wilson 1927).
@@ -33,7 +33,7 @@ class Recurring:
 
 
 def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
-    """Return how often each head was found again over runs (stability over seeds, arXiv 2602.16740).
+    """Return how often each head was found again over training runs (stability over seeds, arXiv 2602.16740).
 
     matched: whether each head has a counterpart in each run; at least one run.
     """
@@ -50,7 +50,8 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
 
 
 def recurs_by_chance(in_circuit: Bool[np.ndarray, "run head"]) -> float:
-    """Return the exact p that runs with the same numbers of randomly chosen heads share as many; 1 for a single run.
+    """Return the exact p that circuits of random heads, of the same sizes, share as many heads over all runs; 1 for a
+    single run.
 
     Hypergeometric, run by run: of m shared heads so far, those among the next k of H.
     """

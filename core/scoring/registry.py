@@ -112,7 +112,7 @@ FEATURE_SCORES = (
 
 
 def link_score(name: str, label: str, formula: str) -> HeadScore:
-    """A score of attention along links between words (Kovaleva et al.), 0 to 1."""
+    """Describe a score of attention along links between words (Kovaleva et al.), 0 to 1."""
     return HeadScore(name, label, formula, ("weights", "links"), 0.0, 1.0, KOVALEVA, about="relation")
 
 
@@ -135,7 +135,8 @@ def head_scores(
 def map_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Return all HEAD_SCORES of captured maps by name; NaN if undefined, as for neighbours in cross attention.
+    """Return all HEAD_SCORES of captured maps by name; NaN if undefined, as for neighbouring tokens in cross
+    attention.
 
     Entropy is over the keys that the layer sees, including a sink. first: position of [CLS] or the start token; None:
     0.

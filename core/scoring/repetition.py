@@ -21,7 +21,7 @@ LEAST_PAIRS = 4  # two a half, or a half has no spread
 
 
 class OwnAndOthers:
-    """Observer of how much closer every other head is to a head than the head is to itself on another input.
+    """Observer that compares how close each head is to other heads on the same inputs and to itself on other inputs.
 
     `sums` has, by half of the pairs, sums and sums of squares of (distance to itself on the pair's other input) minus
     (distance to the other head on the same inputs), in nats per row. `pairs` counts the pairs of each half.
@@ -37,12 +37,12 @@ class OwnAndOthers:
         self._start = self._seen = 0
 
     def take(self, inputs: int) -> "OwnAndOthers":
-        """Set how many inputs come next."""
+        """Set the number of inputs of the next run. Returns this observer."""
         self._start, self._seen = self._seen, self._seen + inputs
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store one layer's resized maps; a pair is compared after its last layer."""
+        """Store the resized maps of one layer; a pair of inputs is compared after the last layer."""
         for number, maps in zip(inputs, resized(weights.double().cpu().numpy()), strict=True):
             index = self._start + number
             held = self._held.setdefault(index, np.empty((len(self.attending), self.heads, SIZE, SIZE)))
@@ -79,17 +79,16 @@ class Repeated:
     pairs: int
 
     def share(self) -> tuple[float, float, float]:
-        """Return the fraction of heads above 0, of those significantly above, and of those not significantly below,
-        corrected.
-        """
+        """Return the fraction of heads above 0, significantly above 0, and not significantly below 0, with corrected
+        intervals."""
         half = widened(len(self.value)) * (self.high - self.low) / 2
         counts = (self.value > 0, self.value - half > 0, self.value + half > 0)
         return tuple(float(count.mean()) for count in counts)  # type: ignore[return-value]
 
 
 def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> Repeated | None:
-    """Return for each head how close the nearest other head is; chosen on one half of the pairs and measured on the
-    other.
+    """Return how much closer the nearest other head is to each head; it is chosen on one half of the pairs and
+    measured on the other half.
 
     Averaging both directions would give too narrow intervals, because both means are high if both halves choose the
     same head. Returns None for fewer than LEAST_PAIRS pairs, fewer than two in a half, or fewer than two heads.

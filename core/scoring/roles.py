@@ -36,7 +36,8 @@ LEAST = 0.01  # of a row's weight: scaled up from less, it would be noise
 
 @dataclass(frozen=True)
 class RolePositions:
-    """Positions of an input's targets. repeat: (start, period) of tokens that occur twice in a row, or None."""
+    """Positions in an input that roles of heads refer to. repeat: (start, period) of tokens that occur twice in a
+    row, or None."""
 
     length: int
     first: int = 0
@@ -58,12 +59,12 @@ class RolePositions:
             )
 
     def seen(self) -> Bool[np.ndarray, "query key"]:
-        """Return which keys a query may attend to; none for the first query of a decoder."""
+        """Return which keys each query may attend to; none for the first query of a decoder, which has no choice."""
         visible = np.ones((self.length, self.length), dtype=bool)
         return np.tril(visible) & (np.arange(self.length) > 0)[:, None] if self.causal else visible
 
     def targets(self, role: Role) -> Bool[np.ndarray, "query key"]:
-        """Return True at the visible target cells of a role."""
+        """Return a mask over query-key cells that is True at the visible targets of a role."""
         cells = np.zeros((self.length, self.length), dtype=bool)
         if role in ("previous", "next"):
             cells = np.eye(self.length, k=1 if role == "next" else -1, dtype=bool)
@@ -83,7 +84,7 @@ class RolePositions:
 
 @dataclass(frozen=True)
 class RoleScore:
-    """A role of every head on one input; NaN if the input has no target.
+    """How much each head plays one role on one input; NaN if the input has no target of the role.
 
     Attributes:
         weight, baseline: weight on the role's targets, and that of the baseline.
@@ -105,7 +106,7 @@ def role_scores(
     control: Float[np.ndarray, "*heads query key"] | None = None,
     only: Sequence[Role] = ROLES,
 ) -> dict[Role, RoleScore]:
-    """Return the roles of every head on one input.
+    """Compute the scores of several roles for every head on one input.
 
     control: maps of an equally long input without repeats. Raises InputError if `places` has a repeat and there is
     none.
@@ -130,9 +131,8 @@ def role_scores(
 
 
 def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
-    """Return weights with the sink's column 0 and rows normalised to 1, float64; rows with less than LEAST left
-    are 0.
-    """
+    """Return attention weights without the sink, with rows normalised to 1, float64; rows with less than LEAST left
+    are 0."""
     without = weights.astype(float)
     without[..., sink] = 0
     left = without.sum(-1, keepdims=True)
@@ -148,7 +148,7 @@ class _InputMaps:
     seen: np.ndarray
 
     def score(self, role: Role, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The weight on the role's cells, and that of the baseline."""
+        """Return the attention to the targets of a role, and the attention expected by the role's baseline."""
         cells = cells & self.seen
         if not cells.any():
             nothing = np.full(self.weights.shape[:-2], np.nan)
@@ -168,7 +168,7 @@ def _largest_on(weights: np.ndarray, cells: np.ndarray) -> np.ndarray:
 def on_targets(
     weights: Float[np.ndarray, "*heads query key"], cells: Bool[np.ndarray, "query key"]
 ) -> Float[np.ndarray, "*heads"]:
-    """Return the mean over queries with a target of the weight on their targets; NaN without such queries."""
+    """Return the attention to target cells, mean over queries that have a target; NaN without such queries."""
     rows = int(cells.any(-1).sum())
     if not rows:
         return np.full(weights.shape[:-2], np.nan)
@@ -204,7 +204,8 @@ def _baseline(
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """A role's weight and effect (weight minus baseline), with and without the sink; each [layer, head, 1]."""
+    """Estimates for one role: attention to its targets, and that minus the baseline, with and without the sink; each
+    [layer, head, 1]."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate
@@ -213,7 +214,7 @@ class RoleEstimate:
 
 
 class RoleMeans:
-    """Accumulator of every role of every head: means over inputs with their uncertainty."""
+    """Accumulator of the role scores of every head: means over inputs with their uncertainty."""
 
     def __init__(self, layers: int, heads: int):
         self.means = Means(layers, heads, 4 * len(ROLES))
@@ -246,7 +247,7 @@ class RoleMeans:
         control: Float[np.ndarray, "batch head query key"] | None = None,
         only: Sequence[Role] = ROLES,
     ) -> None:
-        """Add one layer of inputs with targets at the same positions.
+        """Add one layer of inputs whose targets are at the same positions.
 
         Args:
             layer: EVERY_LAYER if `weights` has all layers' heads concatenated.
@@ -271,11 +272,11 @@ class RoleMeans:
         sums: Float[np.ndarray, "batch head statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add one layer's values of every role: weight, effect, and both without the sink; NaN without a target."""
+        """Add one layer's values for every role: attention, effect, and both without the sink; NaN without a target."""
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:
-        """Return the estimates of every role; NaN if no input had its targets."""
+        """Return the estimates of every role; NaN if no input has targets of the role."""
         estimate = self.means.result()
         return {
             role: RoleEstimate(*(estimate.part(4 * number + index) for index in range(4)))
@@ -284,7 +285,8 @@ class RoleMeans:
 
 
 def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.ndarray, "layer head"]]:
-    """Return q values that a head's weight (without the sink if possible) is above `times` its role's baseline.
+    """Return q values for the hypothesis that a head's attention to a role's targets is not above `times` the role's
+    baseline.
 
     Benjamini-Hochberg over heads and roles together; Pande et al. 2021 (arXiv 2101.09115) test each head and role
     alone, which finds some of 144 heads and 8 roles by chance. NaN if too few inputs had the role's targets.
@@ -308,7 +310,7 @@ def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.nda
 
 @dataclass(frozen=True)
 class RepeatedTokens:
-    """Random tokens that occur twice, and as many without repeats."""
+    """An input of random tokens that occur twice, and a control input of equal length without repeats."""
 
     ids: tuple[int, ...]
     control: tuple[int, ...]
@@ -324,7 +326,7 @@ def repeated_tokens(
     after: tuple[int, ...] = (),
     causal: bool = False,
 ) -> RepeatedTokens:
-    """Draw `period` different random words that occur twice, and a control of twice as many.
+    """Draw an input of random words that occur twice, and a control input of equal length without repeats.
 
     Args:
         period: at least 2.
@@ -355,7 +357,7 @@ Cells = Int[np.ndarray, "_ 2"]
 
 
 def target_cells(places: RolePositions, role: Role) -> Cells:
-    """Return (query, key) of each target cell of a role, ordered by query; none for the roles of repeated tokens."""
+    """Return the (query, key) cells of a role's targets, ordered by query; none for the roles of repeated tokens."""
     positions = np.arange(places.length)
     if role in ("previous", "next"):
         step = 1 if role == "next" else -1
@@ -373,7 +375,7 @@ def target_cells(places: RolePositions, role: Role) -> Cells:
 
 
 class RoleBlocks:
-    """Reduces the maps of one input and layer in blocks of queries (`core.map_sums.Needs.blocks`).
+    """Computes role scores of one input and layer from blocks of queries (`core.map_sums.Needs.blocks`).
 
     Inputs with a repeat are refused, because they need the maps of a control.
     """
@@ -390,13 +392,13 @@ class RoleBlocks:
         )
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the weights (query, key) of one head for the queries from `start` on."""
+        """Add the attention weights (query, key) of one head for a block of queries that begins at `start`."""
         block = np.array(weights, dtype=np.float64)[:, : self.places.length]
         self.own.take(head, start, block)
         self.rest.take(head, start, without_sink(block, self.places.first))
 
     def result(self) -> Float[np.ndarray, "head statistic"]:
-        """Return weight, effect, and both without the sink for every role; NaN without a target."""
+        """Return attention, effect, and both without the sink, for every role and head; NaN without a target."""
         columns = []
         for score, sinkless in zip(self.own.scores(), self.rest.scores(), strict=True):
             columns += [score[0], score[0] - score[1], sinkless[0], sinkless[0] - sinkless[1]]
@@ -425,7 +427,7 @@ class _Side:
         self.beside = {role: np.zeros((self.heads, bins)) for role in OWN_DISTANCE}
 
     def take(self, head: int, start: int, block: Float[np.ndarray, "query key"]) -> None:
-        """Add the rows of a block."""
+        """Add the attention rows of one head for a block of queries that begins at `start`."""
         if self.places.causal and start == 0:
             block[0] = 0.0  # it has no choice
         for number, role in enumerate(ROLES):
@@ -455,7 +457,7 @@ class _Side:
         return int((np.isin(shown.argmax(1), self.places.rare) & (shown.max(1) > 0)).sum())
 
     def scores(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Weight on the targets of every role, and that of the baseline, for each head."""
+        """Yield, for every role, each head's attention to the targets and to the baseline."""
         sees, counts = self._sees(), self._counts()
         for number, role in enumerate(ROLES):
             queries, keys = self.cells[number].T
@@ -495,9 +497,7 @@ class _Side:
 
 
 def diagonal_sums(block: Float[np.ndarray, "query key"]) -> Float[np.ndarray, " diagonal"]:
-    """Return sums over the diagonals of a block, from the lower left to the upper right corner: queries + keys - 1
-    sums.
-    """
+    """Return sums over the diagonals of a block of attention weights, from the lower left to the upper right corner."""
     queries, keys = block.shape
     wide = np.zeros((queries, queries + keys))
     wide[:, :keys] = block[::-1]

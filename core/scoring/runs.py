@@ -18,7 +18,7 @@ Runs = Shaped[np.ndarray, "run row"]
 
 
 def score(name: str, gold: Rows, predicted: Runs) -> RecordInterval:
-    """Return the mean metric of the runs, with an interval over examples, and over runs if there are several.
+    """Return the mean metric of several runs, with an interval over examples, and over runs if there are several.
 
     Two right and two wrong examples are added (Agresti and Coull 1998), or their equivalent for F1; r uses Fisher's
     scale. name: accuracy, f1 or pearson.
@@ -36,8 +36,8 @@ def score(name: str, gold: Rows, predicted: Runs) -> RecordInterval:
 
 
 def difference(name: str, gold: Rows, first: Runs, second: Runs) -> RecordInterval:
-    """Return the first runs' mean metric minus the second's on the same examples; equal numbers of runs are paired in
-    order.
+    """Return the mean metric of some runs minus that of other runs on the same examples; equal numbers of runs are
+    paired in order.
 
     name: accuracy, f1 or pearson.
     """

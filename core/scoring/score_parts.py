@@ -30,7 +30,8 @@ def covariances(
     *,
     scaling: float,
 ) -> list[Float[Tensor, "batch head a b"]]:
-    """Return the covariance of every pair's term with the whole score, summed over queries, for each weighting of keys.
+    """Return how each pair of query and key contributions covaries with the whole score, summed over queries, for
+    each weighting of keys.
 
     centred: the whole scores under each weighting (`centred_scores`). In squared units of scores; divided by
     `score_variance` they are shares.
@@ -52,7 +53,8 @@ def covariances(
 def without_others(
     pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
 ) -> Float[Tensor, "batch head a b"]:
-    """Return covariances in which the contribution at `left_over` is the whole minus all others, float64.
+    """Return covariances after subtracting all other contributions from the whole at the indices `left_over`,
+    float64.
 
     Args:
         pairs: `covariances` with the whole query and key at `left_over`; modified in place if float64.
@@ -71,7 +73,7 @@ def centred_scores(
     visible: Bool[Tensor, "#batch #head query key"],
     weights: Float[Tensor, "batch head query key"] | None = None,
 ) -> Float[Tensor, "batch head query key"]:
-    """Return each key's weight times its score minus the row's mean; 0 at masked keys.
+    """Return attention scores minus their row mean, times the weight of each key; 0 at masked keys.
 
     weights: of visible keys, also in the mean; None: equal weights.
     """
@@ -84,7 +86,7 @@ def centred_scores(
 def score_variance(
     centred: Float[Tensor, "batch head query key"], scores: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Return the variance of scores over visible keys, summed over queries, in squared units of scores."""
+    """Return the variance of attention scores over visible keys, summed over queries, in squared units of scores."""
     return (centred * scores.masked_fill(centred == 0, 0.0)).sum((-2, -1))
 
 
@@ -96,8 +98,8 @@ def cell_terms(
     *,
     scaling: float,
 ) -> Float[Tensor, "a b"]:
-    """Return the terms of one cell minus their means over visible keys; they sum to the cell's score minus its row's
-    mean.
+    """Return how much each pair of contributions adds to one attention score, relative to the mean over visible keys;
+    the terms sum to the score minus the row mean.
 
     Raises InputError if the query does not see the key.
     """
@@ -112,7 +114,8 @@ def cell_terms(
 def map_distances(
     maps: Float[Tensor, "map batch head query key"], full: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "map head"]:
-    """Return the mean Jensen-Shannon distance (base 2, square root) between several maps of each head and its own map.
+    """Return the mean Jensen-Shannon distance (base 2, square root) between each head's map and several other maps of
+    it.
 
     Rows that are equal up to float32 rounding have distance exactly 0.
     """

@@ -88,7 +88,7 @@ class Rules:
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
-        """Return the numbers of examples at interim analyses.
+        """Return the numbers of examples at which the test makes an interim analysis.
 
         The first, then 1.2 times `fewest`, and 1.2 times more each time, then all. If heads can be found not to matter
         at the first analysis: that, and 2, 3, 4, 6, 8 ... times as many.
@@ -118,7 +118,7 @@ class Rules:
 
     @property
     def wanted(self) -> float:
-        """The log of the capital at which a mean is rejected."""
+        """The log capital that a bet must reach for its mean to be rejected."""
         return float(np.log(2 * self.heads / self.alpha))
 
 
@@ -126,9 +126,8 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """Return the log gains of bets that the mean is larger; -inf if everything was lost. effects: at most `clip` in
-    size.
-    """
+    """Return the log gains of bets that a mean effect is larger than `mean`; -inf if everything was lost. effects: at
+    most `clip` in size."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):
@@ -137,12 +136,13 @@ def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[n
 
 
 def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray, "*some"]:
-    """Return log K, the capital of bets at all fractions together."""
+    """Return log K, the joint capital of bets that stake different fractions."""
     return np.asarray(scipy.special.logsumexp(growth, axis=-1, b=WEIGHTS))
 
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
-    """Return the lower bound of each head's confidence interval: the largest rejected mean, or -c if there is none.
+    """Return the lower bound of each head's confidence interval: the largest mean that is rejected, or -c if there is
+    none.
 
     wanted: log of the capital at which a mean is rejected.
     """
@@ -155,20 +155,21 @@ def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
 
 
 def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
-    """Return the gains of four bets: theta above margin, above -margin, below margin, below -margin."""
+    """Return the gains of four bets on the mean effect theta: above margin, above -margin, below margin, below
+    -margin."""
     sides = ((effects, margin), (effects, -margin), (-effects, -margin), (-effects, margin))
     return np.stack([log_growth(side, clip, mean) for side, mean in sides])
 
 
 def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
-    """Return the verdict of each head. wanted: log of the capital at which a mean is rejected."""
+    """Return each head's verdict from its bets. wanted: log capital at which a mean is rejected."""
     above, above_minus, below, below_minus = log_capital(growth) >= wanted
     beyond, within = above | below_minus, above_minus & below
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]
 
 
 def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
-    """Return the probability that each head has a verdict after all N examples, if the remaining ones resemble the n
+    """Return the probability that each head gets a verdict after all N examples, if the remaining ones resemble the n
     seen.
 
     The log capital is assumed to grow at the same rate, with a normal error from the remaining examples and from the
@@ -191,7 +192,7 @@ def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
 
 @dataclass(frozen=True)
 class Standings:
-    """The state of a sequential test by head; estimates are NaN before the first interim analysis.
+    """The state of a sequential test for each head; estimates are NaN before the first interim analysis.
 
     Attributes:
         rows: number of examples of the interval; for decided heads, at the deciding analysis.
@@ -216,17 +217,17 @@ class Standings:
 
     @property
     def value(self) -> PerHead:
-        """The mean effect, in units of the effects."""
+        """The mean effect of each head, in units of the effects."""
         return self._estimates[0]
 
     @property
     def low(self) -> PerHead:
-        """The lower bound of theta's interval."""
+        """The lower bound of the confidence interval of each head's mean effect."""
         return self._estimates[1]
 
     @property
     def high(self) -> PerHead:
-        """The upper bound of theta's interval."""
+        """The upper bound of the confidence interval of each head's mean effect."""
         return self._estimates[2]
 
     @property
@@ -236,12 +237,12 @@ class Standings:
 
     @property
     def going(self) -> Int[np.ndarray, " some"]:
-        """The undecided heads that take more examples."""
+        """The undecided heads that are measured on more examples; heads stopped for futility are left out."""
         return self.open[~self.hopeless[self.open]]
 
 
 def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
-    """Return how many examples each head has, up to the first NaN in the order of the draw."""
+    """Return the number of examples on which each head has been measured, up to its first NaN."""
     missing = np.isnan(effects)
     if not effects.shape[1]:
         return np.zeros(len(effects), dtype=int)
@@ -249,7 +250,7 @@ def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
 
 
 def standings(exact: HeadRows, rules: Rules) -> Standings:
-    """Apply every interim analysis to the effects so far, in order.
+    """Apply every interim analysis to the effects measured so far, in order.
 
     exact: effects in the order of the draw, NaN if not taken. All heads are undecided until each has the first
     examples.
@@ -278,7 +279,8 @@ def standings(exact: HeadRows, rules: Rules) -> Standings:
 
 @dataclass(frozen=True)
 class NextStep:
-    """The next measurement. start, stop: examples of the draw, `stop` excluded; equal if the test has ended."""
+    """The next measurement of a sequential test. start, stop: range of examples, `stop` excluded; equal if the test
+    has ended."""
 
     heads: Int[np.ndarray, " some"]
     start: int
@@ -291,9 +293,8 @@ class NextStep:
 
 
 def next_step(exact: HeadRows, rules: Rules) -> NextStep:
-    """Return the next measurement: all heads up to the first interim analysis, then undecided heads up to the
-    next one.
-    """
+    """Return what to measure next: all heads up to the first interim analysis, then the undecided heads up to the
+    next one."""
     if (taken(exact) < rules.first).any():
         return NextStep(np.arange(rules.heads), 0, rules.first)
     state = standings(exact, rules)

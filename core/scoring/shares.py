@@ -16,7 +16,8 @@ RESAMPLES = 2000
 
 
 def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Interval:
-    """Return sum(hits) / sum(totals) with an expanded percentile bootstrap over sentences.
+    """Return the fraction of right words, sum(hits) / sum(totals), with an expanded percentile bootstrap over
+    sentences.
 
     hits: right words of each sentence; totals: counted words. NaN if nothing is counted; NaN bounds for fewer than two
     sentences. n: the number of words.
@@ -31,7 +32,8 @@ def share_difference(
     *,
     seed: int = 0,
 ) -> Interval:
-    """Return the fraction of the first prediction minus that of the second on the same words, paired by sentence.
+    """Return the fraction of right words of one prediction minus that of another on the same words, paired by
+    sentence.
 
     first, second: right words of each sentence; totals: counted words. NaN as for `share_of`.
     """

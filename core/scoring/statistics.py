@@ -18,7 +18,7 @@ from .registry import MAP_SCORES
 
 
 class HeadStatistics:
-    """Observer that computes the mean over inputs of every statistic of MAP_SCORES, in `means`."""
+    """Observer that computes every statistic of MAP_SCORES for each head; `means` has the means over inputs."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool):
         self.causal = causal
@@ -27,23 +27,23 @@ class HeadStatistics:
         self._numbers: Sequence[int] = ()
 
     def take(self, places: Sequence[SpecialPositions], numbers: Sequence[int]) -> "HeadStatistics":
-        """Set the special positions of the next inputs and their indices in the study."""
+        """Set the special positions of the next run's inputs and their indices in the study. Returns this observer."""
         self._places, self._numbers = places, numbers
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Reduce the maps of one layer."""
+        """Add the attention maps of one layer."""
         places = [self._places[k] for k in inputs]
         maps = MapBatch(weights, places, self.causal)
         values = torch.stack([score.of(maps) for score in MAP_SCORES if score.of], -1).double().cpu().numpy()
         self._add(layer, values, inputs)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Reduce the maps of all layers at once."""
+        """Add the attention maps of all layers at once."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Return the sums needed for long inputs: entropies, distances, and weight on neighbours and special tokens.
+        """Request the sums for long inputs: entropies, distances, and attention to neighbours and special tokens.
 
         None if a score needs maps.
         """
@@ -52,7 +52,7 @@ class HeadStatistics:
         return [special_needs(self._places[k], keys) for k in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Reduce one layer from its sums."""
+        """Add one layer of long inputs from its sums."""
         batch = SumBatch(sums, [self._places[k] for k in inputs], self.causal)
         values = np.stack([score.of_sums(batch) for score in MAP_SCORES if score.of_sums], -1)
         self._add(layer, values.astype(np.float64), inputs)

@@ -37,7 +37,7 @@ FARTHEST = 8  # fixed distances that baselines try, both ways
 def word_maps(
     cells: Float[np.ndarray, "batch query key head"], inputs: Sequence[LinkedWords]
 ) -> Float[np.ndarray, "batch word word head"]:
-    """Return maps between words: sums over key tokens, means over query tokens, padded with 0 to the most words."""
+    """Convert attention maps from tokens to words: sums over key tokens, means over query tokens, padded with 0."""
     batch, length, _, heads = cells.shape
     weights = torch.from_numpy(np.ascontiguousarray(cells))
     member = torch.from_numpy(_member(inputs, length)).to(weights.dtype)
@@ -82,7 +82,8 @@ def _member(inputs: Sequence[LinkedWords], length: int) -> Float[np.ndarray, "ba
 
 
 class RelationAttention:
-    """Observer of weight, excess, contrast and accuracy of every relation in both directions, pooled over links.
+    """Observer of attention along the links of every relation in both directions: weight, excess, contrast and
+    accuracy.
 
     `across` says which relations link words of different sentences.
     """
@@ -97,7 +98,7 @@ class RelationAttention:
         self._blocks: list[LinkBlocks] = []
 
     def take(self, inputs: Sequence[LinkedWords], numbers: Sequence[int]) -> "RelationAttention":
-        """Set the linked words of the next inputs and their indices in the study."""
+        """Set the linked words of the next run's inputs and their indices in the study. Returns this observer."""
         self._inputs, self._numbers, self._batch = inputs, numbers, None
         for words in inputs:
             for counter, links in zip(self.distances, words.links, strict=True):
@@ -105,7 +106,7 @@ class RelationAttention:
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Reduce the maps of one layer."""
+        """Add the attention maps of one layer."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = self._batch_of(inputs, weights.shape[-1])
         if len(self._batch.query):
@@ -113,11 +114,12 @@ class RelationAttention:
             self._add(layer, self._batch.values(word_maps(cells, self._batch.some), cells), self._batch)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Reduce the maps of all layers at once."""
+        """Add the attention maps of all layers at once."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Return what long inputs need: blocks of queries for the argmax of each word, and the cells of contrasts."""
+        """Request the sums for long inputs: blocks of queries, for the word that gets most attention, and the
+        contrasts."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
         self._batch = batch = self._batch_of(inputs, keys)
@@ -128,7 +130,7 @@ class RelationAttention:
         return [Needs(blocks=blocks.take, cells=blocks.cells) for blocks in self._blocks]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Reduce one layer from its sums."""
+        """Add one layer of long inputs from its sums."""
         batch = self._batch
         if batch is not None and self._blocks:
             parts = [blocks.result(input_sums.cells) for blocks, input_sums in zip(self._blocks, sums, strict=True)]
@@ -155,7 +157,8 @@ class RelationAttention:
 
 
 def best_distance(distances: Counter[int], *, among: Sequence[int] | None = None) -> tuple[int, float]:
-    """Return the most frequent distance of links and its fraction: the accuracy of a fixed-distance baseline.
+    """Return the most frequent distance of links and its fraction, which is the accuracy of a fixed-distance
+    baseline.
 
     among: candidate distances; None: 1 to FARTHEST both ways. The nearest in a tie; (0, NaN) without links.
     """

@@ -21,18 +21,18 @@ Mask = Bool[np.ndarray, " word"]
 
 
 def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
-    """Return how many scored words have their gold governor; divided by the scored words this is UAS."""
+    """Return how many scored words have their gold governor; divided by the number of scored words, this is UAS."""
     return int(((np.asarray(gold) == np.asarray(predicted)) & scored).sum())
 
 
 def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
-    """Return which words are connected in the tree, symmetric."""
+    """Return which words are connected by an edge of a dependency tree, as a symmetric matrix."""
     tree = np.asarray(heads)[:, None] == np.arange(len(heads))
     return tree | tree.T
 
 
 def governed(gold: Heads, scored: Mask) -> int:
-    """Return the number of scored words with a governor: the denominator for `joined`."""
+    """Return the number of scored words that have a governor, which is the denominator for `joined`."""
     return int((scored & (np.asarray(gold) != np.arange(len(gold)))).sum())
 
 
@@ -40,7 +40,7 @@ def governed(gold: Heads, scored: Mask) -> int:
 
 
 def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarray, "map word word"]:
-    """Return the edges of the maximum spanning tree of w[i, j] + w[j, i] for each map (Htut et al. 2019).
+    """Return the maximum spanning tree of each map, where an edge has weight w[i, j] + w[j, i] (Htut et al. 2019).
 
     All maps form one graph, so that one call finds all trees.
     """
@@ -58,7 +58,7 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
 
 
 def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask) -> Int[np.ndarray, " tree"]:
-    """Return how many scored words each tree connects with their governor in either direction (undirected UAS).
+    """Return how many scored words each tree connects with their gold governor, ignoring direction (undirected UAS).
 
     trees: symmetric edges (`spanning_trees`, `neighbours`).
     """
@@ -98,7 +98,7 @@ def _leads_to(heads: Heads, root: int) -> bool:
 
 
 def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
-    """Return the best tree with one root, by a large penalty on roots.
+    """Return the dependency tree with the highest score and, if possible, only one root.
 
     scores: log weights of each word's governors. Candidate 0 is "no governor", candidate j + 1 is word j. Values that
     are not finite are avoided if possible.
@@ -116,17 +116,17 @@ def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
 
 
 def right_branching(words: int) -> Heads:
-    """Return the tree in which every word's governor is the next one; the last is the root."""
+    """Return the baseline tree in which every word's governor is the next word; the last word is the root."""
     return np.minimum(np.arange(words) + 1, words - 1)
 
 
 def left_branching(words: int) -> Heads:
-    """Return the tree in which every word's governor is the previous one; the first is the root."""
+    """Return the baseline tree in which every word's governor is the previous word; the first word is the root."""
     return np.maximum(np.arange(words) - 1, 0)
 
 
 def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
-    """Return the most frequent distance governor - word of scored words.
+    """Return the most frequent offset from a scored word to its governor.
 
     trees: governors and mask of each sentence (word,). Never 0: the nearest in a tie, then rightward; 1 without words.
     """
@@ -138,7 +138,8 @@ def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
 
 
 def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) -> dict[str, int]:
-    """Return `best_offset` by relation. trees: governors, mask and relations of each sentence (word,)."""
+    """Return the most frequent offset from word to governor for each relation. trees: governors, mask and relations
+    of each sentence (word,)."""
     by_relation: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for heads, scored, relations in trees:
         for relation in set(relations):
@@ -148,7 +149,8 @@ def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) 
 
 
 def at_offsets(offsets: Sequence[int]) -> Heads:
-    """Return each word's governor at its offset; a word that would leave the sentence is a root."""
+    """Return the tree in which each word's governor is at a given offset; a word whose governor would be outside the
+    sentence is a root."""
     places = np.arange(len(offsets))
     heads = places + np.asarray(offsets, dtype=int)
     return np.where((heads < 0) | (heads >= len(offsets)), places, heads)
