@@ -30,7 +30,8 @@ class CommonInput:
 
 
 def split_alike(first: Encoding, other: Encoding) -> bool:
-    """Return whether two checkpoints split a text into the same tokens, given the text's encoding by each checkpoint."""
+    """Return whether two checkpoints split a text into the same tokens, given the text's encoding by each
+    checkpoint."""
     return first.tokens == other.tokens and first.offsets == other.offsets
 
 

@@ -176,7 +176,8 @@ def generate(
 
 
 def translated(checkpoint: Checkpoint, text: str) -> str:
-    """Return the greedy translation of a text by an encoder-decoder. The decoder reads it if no target text is given."""
+    """Return the greedy translation of a text by an encoder-decoder. The decoder reads it if no target text is
+    given."""
     source = checkpoint.encode(text)
     given = torch.tensor([source.ids], device=checkpoint.device)
     room = min(MOST, checkpoint.max_length - 1)

@@ -36,7 +36,8 @@ class Given:
 
 @runtime_checkable
 class StandInSource(Protocol):
-    """A source of replacement outputs for heads, for the ablation methods "mean", "resample", "constant" and "patch"."""
+    """A source of replacement outputs for heads, for the ablation methods "mean", "resample", "constant" and
+    "patch"."""
 
     @property
     def operator(self) -> str:

@@ -197,7 +197,8 @@ def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: 
 
 
 def normalised(norms: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*heads query key"]:
-    """Divide every row of norms by its sum, so that rows compare with attention weights. A row of zeros remains zero."""
+    """Divide every row of norms by its sum, so that rows compare with attention weights. A row of zeros
+    remains zero."""
     sums = norms.sum(-1, keepdim=True)
     return norms / torch.where(sums > 0, sums, torch.ones_like(sums))
 

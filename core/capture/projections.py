@@ -22,7 +22,8 @@ _ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), 
 
 
 def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the output projection of every layer that has attention, in order; empty if projections cannot be found."""
+    """Return the output projection of every layer that has attention, in order; empty if projections cannot be
+    found."""
     if not is_interceptable(checkpoint) or len(checkpoint.sets) > 1:
         return []
     seen: list[nn.Module] = []

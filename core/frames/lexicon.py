@@ -59,7 +59,7 @@ def _irregular() -> dict[str, list[str]]:
 
 
 def lemmas(word: str) -> tuple[str, ...]:
-    """Return every possible lemma of a word, itself first. Some are not words, so look each up.
+    """Return every possible lemma of a word, the word itself first. Some results are not words, so look each one up.
 
     "stolen" gives steal; "running" gives run, runn and runne.
     """
@@ -80,7 +80,7 @@ _POS = {"VERB": "v", "AUX": "v", "NOUN": "n", "PROPN": "n", "ADJ": "a", "ADV": "
 
 @dataclass(frozen=True)
 class Roles:
-    """A frame's core elements, FEcoreSets, and the most frequently annotated element at each grammatical position.
+    """A frame's core elements and FEcoreSets, and the most frequently annotated element at each grammatical position.
 
     subject: FrameNet's external argument; object: direct object; prepositions: after "about", "with", ...
     """
@@ -93,13 +93,13 @@ class Roles:
     prepositions: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, place: str, preposition: str = "") -> str | None:
-        """Return the usual element at a position ("subject", "object", "oblique"), or None."""
+        """Return the most frequent element at a grammatical position ("subject", "object", "oblique"), or None."""
         if place == "oblique":
             return self.prepositions.get(preposition.lower())
         return {"subject": self.subject, "object": self.object}.get(place)
 
     def element(self, name: str, spans: Spans) -> Element:
-        """Return an element with its coreness in this frame; an unknown name has none."""
+        """Return a frame element with its coreness in this frame; an element with an unknown name has no coreness."""
         if name not in self.core:
             return Element(name, spans)
         return Element(name, spans, "Core", any(name in core_set for core_set in self.core_sets))
@@ -107,7 +107,8 @@ class Roles:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Lexical units and their frames, most frequent first. source: origin and licence of the data."""
+    """A lexicon of lexical units and the frames they evoke, most frequent first. source: origin and licence of the
+    data."""
 
     source: str
     units: Mapping[str, tuple[str, ...]]
@@ -116,7 +117,7 @@ class Lexicon:
 
     @cached_property
     def of_several_words(self) -> Mapping[str, tuple[str, ...]]:
-        """Multi-word units by their first word: "set" gives "set up.v"."""
+        """The multi-word lexical units by their first word, such as "set up.v" for "set"."""
         units = defaultdict[str, list[str]](list)
         for unit in self.units:
             first, *rest = unit.rpartition(".")[0].split()
@@ -125,14 +126,16 @@ class Lexicon:
         return {first: tuple(names) for first, names in units.items()}
 
     def frames(self, lemma: str, upos: str | None = None) -> tuple[tuple[str, str], ...]:
-        """Return (lexical unit, frame) of a lemma, matching parts of speech first. upos: Universal POS tag."""
+        """Return the (lexical unit, frame) pairs of a lemma; units with the given part of speech come first. upos:
+        Universal POS tag."""
         lemma = lemma.lower()
         asked = f"{lemma}.{_POS.get(upos or '', '')}"
         names = sorted((name for name in self._named(lemma)), key=lambda name: (name != asked, name))
         return tuple((name, frame) for name in names for frame in self.units[name])
 
     def of(self, frame: str) -> Roles:
-        """Return the data of a frame; a frame that is only in the release has no usual positions."""
+        """Return the core elements and usual positions of a frame; a frame that is only in the release has no usual
+        positions."""
         if frame in self.roles:
             return self.roles[frame]
         if self.release is None:
@@ -153,7 +156,7 @@ _ENDINGS = ("v", "n", "a", "adv", "prep", "num", "art", "c", "intj", "scon")
 
 @lru_cache(maxsize=1)
 def bundled_lexicon() -> Lexicon:
-    """Return the bundled lexicon: the lexical units that FrameNet 1.5 annotates most."""
+    """Return the lexicon bundled with the program: the lexical units that FrameNet 1.5 annotates most."""
     facts = json.loads(BUNDLED.read_text(encoding="utf-8"))
     roles = {
         name: Roles(
@@ -170,7 +173,7 @@ def bundled_lexicon() -> Lexicon:
 
 
 def release_lexicon(release: Release) -> Lexicon:
-    """Return the lexicon of a release; usual positions come from the bundled data."""
+    """Return the lexicon of a FrameNet release; the usual positions of elements come from the bundled data."""
     units = defaultdict(set)
     for unit in release.lexical_units:
         units[unit.name].add(unit.frame)
@@ -208,7 +211,7 @@ PLACES = ("subject", "object", "complement", "oblique", "noun", "modifier")
 
 
 class Proposal(NamedTuple):
-    """A proposed element: its name (None if unknown), its words, and its grammatical position."""
+    """A proposed frame element: its name (None if unknown), its words, and its grammatical position."""
 
     name: str | None
     words: tuple[int, ...]
@@ -216,7 +219,7 @@ class Proposal(NamedTuple):
 
 
 class Dependent(NamedTuple):
-    """Words that depend on a target. head: their syntactic head."""
+    """Words that depend on a target word. head: syntactic head of these words."""
 
     kind: str
     head: int
@@ -224,7 +227,8 @@ class Dependent(NamedTuple):
 
 
 def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
-    """Propose elements of a target word from its parse: subjects, objects, complements, obliques, nouns, modifiers.
+    """Propose frame elements of a target word from its parse: subjects, objects, complements, obliques, nouns,
+    modifiers.
 
     tagged: a TaggedSentence. Names are those most frequently annotated at the position.
     """
@@ -245,7 +249,7 @@ def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Prop
 
 
 def head_of(words: Sequence[Any], chosen: Sequence[int]) -> int:
-    """Return the word of a target that governs the others; -1 for no words."""
+    """Return the word of a target that governs the target's other words; -1 for no words."""
     return next((k for k in chosen if words[k].head not in chosen or words[k].head == k), next(iter(chosen), -1))
 
 
@@ -375,9 +379,8 @@ def _touch(first: Dependent, second: Dependent) -> bool:
 
 
 def subtree(words: Sequence[Any], root: int, *, without: int) -> tuple[int, ...]:
-    """Return the words below `root`, including it, but not below `without`; punctuation and "and" at the ends are
-    removed.
-    """
+    """Return the words below `root` in the parse tree, with `root` but not below `without`; punctuation and "and" at
+    the ends are removed."""
     inside = {root}
     for _ in words:
         more = {k for k, word in enumerate(words) if word.head in inside and k != without}

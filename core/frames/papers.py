@@ -14,12 +14,12 @@ from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Sp
 
 
 def read_list(file: str | Path) -> FrameReading:
-    """Read either list. Raises InputError for another format."""
+    """Read the sentence list of either paper. Raises InputError for another format."""
     return parse_list(_text(file), Path(file).name)
 
 
 def parse_list(text: str, source: str) -> FrameReading:
-    """Parse either list from uploaded JSON; like `read_list`."""
+    """Parse the sentence list of either paper from uploaded JSON, as `read_list` does from a file."""
     rows = _checked(text, source, {"sentence"})
     if all("fes" in row for row in rows):
         return _kovaleva(_checked(text, source, {"sentence", "target", "fes"}), source)

@@ -18,7 +18,7 @@ CORE_RULES: tuple[CoreRule, ...] = ("core_sets", "core_type", "any")
 
 @dataclass(frozen=True)
 class Element:
-    """A frame element that occurs in the sentence.
+    """A frame element that occurs in a sentence.
 
     Attributes:
         spans: several if it is discontinuous.
@@ -32,7 +32,7 @@ class Element:
     in_core_set: bool | None = None
 
     def is_core(self, rule: CoreRule) -> bool:
-        """Return whether it is core by a rule: "core_sets" (the paper's code), "core_type", or "any".
+        """Return whether the element is core by a rule: "core_sets" (the paper's code), "core_type", or "any".
 
         An element without this information counts as core, because its source has selected it already.
         """
@@ -43,9 +43,8 @@ class Element:
 
 @dataclass(frozen=True)
 class Link:
-    """Two places of a sentence between which attention is measured. name: of the element; element, target:
-    their spans.
-    """
+    """A link between a frame element and a target, along which attention is measured. name: name of the element;
+    element, target: spans."""
 
     name: str
     element: Spans
@@ -54,7 +53,7 @@ class Link:
 
 @dataclass(frozen=True)
 class AnnotatedSentence:
-    """A text with one target and the elements of its frame.
+    """A text with one target and the elements of the frame that the target evokes.
 
     Attributes:
         id: unique in its source.
@@ -80,7 +79,7 @@ class AnnotatedSentence:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Something that a reader skipped. where: row, document or lexical unit; why: reason."""
+    """Something that was skipped when a file was read. where: row, document or lexical unit; why: reason."""
 
     where: str
     why: str
@@ -88,7 +87,8 @@ class Skipped:
 
 @dataclass(frozen=True)
 class FrameReading:
-    """Result of a reader. notes: decisions such as the occurrence used for a repeated string."""
+    """The annotated sentences that were read from a file. notes: decisions such as the occurrence used for a repeated
+    string."""
 
     sentences: tuple[AnnotatedSentence, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -96,20 +96,19 @@ class FrameReading:
 
 
 def words(text: str, spans: Iterable[Span]) -> str:
-    """Return the texts of spans, joined by " … "."""
+    """Return the text inside some spans, joined by " … " between spans."""
     return " … ".join(text[start:end] for start, end in spans)
 
 
 def overlap(first: Iterable[Span], other: Iterable[Span]) -> bool:
-    """Return whether any two spans share a character."""
+    """Return whether any span in one list shares a character with a span in another list."""
     others = tuple(other)
     return any(a[0] < b[1] and b[0] < a[1] for a in first for b in others)
 
 
 def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:
-    """Return the links to measure: explicit ones, otherwise the target with each core element that does not
-    overlap it.
-    """
+    """Return the links of a sentence to measure: its explicit links, otherwise the target with each core element that
+    does not overlap the target."""
     if sentence.links is not None:
         return sentence.links
     return tuple(
@@ -120,7 +119,8 @@ def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tu
 
 
 def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
-    """Return the sentence if it has a text and a target, and all spans are valid. Raises InputError otherwise.
+    """Return an annotated sentence if it has a text and a target, and all spans are valid. Raises InputError
+    otherwise.
 
     An element may overlap the target (FrameNet marks "teacher" as both); `links_of` omits it.
     """
@@ -149,7 +149,8 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
 
 
 def check_apart(sentence: AnnotatedSentence) -> AnnotatedSentence:
-    """Like `check`, but elements must not overlap the target."""
+    """Return an annotated sentence if it passes `check` and no element overlaps the target. Raises InputError
+    otherwise."""
     check(sentence)
     for element in sentence.elements:
         if overlap(element.spans, sentence.target):
@@ -171,8 +172,8 @@ _UNSPACED = frozenset(
 
 
 def word_spans(text: str) -> list[Span]:
-    """Return the characters of each token by NLTK's word tokenizer (Penn Treebank rules), treating the text as one
-    sentence.
+    """Return the characters of each word token by NLTK's word tokenizer (Penn Treebank rules), treating the text as
+    one sentence.
 
     The paper's notebook uses `nltk.word_tokenize`, which first splits sentences with a model that is not bundled;
     FrameNet's texts are single sentences. Quotation marks, which the tokenizer rewrites, keep their place in the text.
@@ -194,7 +195,7 @@ def _written(token: str) -> tuple[str, ...]:
 
 
 def places(text: str, phrase: str) -> list[Span]:
-    """Return where a phrase occurs as whole words, or as characters in scripts without word separators.
+    """Return the spans where a phrase occurs as whole words, or as characters in scripts without word separators.
 
     Hangul counts as such a script, because Korean particles are attached to words.
     """
@@ -227,14 +228,13 @@ def _unspaced(letter: str) -> bool:
 
 
 def spaced_places(text: str, phrase: str) -> list[Span]:
-    """Return where a phrase occurs between white space, for texts with separated tokens."""
+    """Return the spans where a phrase occurs between white space, for texts whose tokens are separated by spaces."""
     return [match.span() for match in re.finditer(rf"(?<!\S){re.escape(phrase)}(?!\S)", text)] if phrase else []
 
 
 def place(text: str, phrase: str, name: str = "words") -> Span:
-    """Return the unique occurrence of a phrase; "walk#2" is its second one. Raises InputError if it is missing or
-    ambiguous.
-    """
+    """Return the span of a phrase that occurs once; "walk#2" means its second occurrence. Raises InputError if it is
+    missing or ambiguous."""
     wanted, _, number = phrase.rpartition("#")
     if not (wanted and number.isascii() and number.isdigit() and len(number) < 10):
         wanted, number = phrase, ""
@@ -257,10 +257,10 @@ def place(text: str, phrase: str, name: str = "words") -> Span:
 
 
 def covered(spans: Spans, tokens: list[Span]) -> list[int]:
-    """Return the indices of the tokens that share a character with the spans."""
+    """Return the indices of the tokens that share a character with some spans."""
     return [k for k, token in enumerate(tokens) if any(s < token[1] and token[0] < e for s, e in spans)]
 
 
 def distance(first: Spans, other: Spans, tokens: list[Span]) -> int:
-    """Return the smallest distance in tokens between two places; 0 if they share a token or have none."""
+    """Return the smallest distance in tokens between two sets of spans; 0 if they share a token or have none."""
     return min((abs(a - b) for a in covered(first, tokens) for b in covered(other, tokens)), default=0)

@@ -21,7 +21,7 @@ _REFUSED = (PermissionError, UnboundLocalError)  # NLTK raises the second while 
 
 
 class LexicalUnit(NamedTuple):
-    """An entry of the index: FrameNet's ID, its name ("agitated.a"), and its frame."""
+    """A lexical unit in the index of FrameNet: its ID, its name (such as "agitated.a"), and its frame."""
 
     number: int
     name: str
@@ -29,7 +29,7 @@ class LexicalUnit(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A full text: FrameNet's ID and its file name."""
+    """A full text of FrameNet: its ID and its file name."""
 
     number: int
     name: str
@@ -37,7 +37,7 @@ class Document(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame: coreness by element name, and its FEcoreSets."""
+    """A FrameNet frame: the coreness of each element by name, and the FEcoreSets."""
 
     name: str
     elements: dict[str, str]
@@ -49,7 +49,7 @@ class Frame:
 
 
 class Release:
-    """An opened release. Queries read single files; `sentences` reads everything."""
+    """An opened FrameNet release. Queries read single files; `sentences` reads all files."""
 
     def __init__(self, folder: Path, reader: Any) -> None:
         self.folder, self._reader = folder, reader
@@ -76,7 +76,7 @@ class Release:
         return tuple(sorted(entry["name"] for entry in self._reader._frame_idx.values()))
 
     def frame(self, name: str) -> Frame:
-        """Return a frame. Raises InputError if the release does not have it."""
+        """Return a frame by name. Raises InputError if the release does not have the frame."""
         if name not in self._frames:
             try:
                 facts = self._reader.frame_by_name(name)
@@ -106,7 +106,7 @@ class Release:
         return _reading(readings)
 
     def full_text(self, document: Document) -> FrameReading:
-        """Return the annotated targets of a full text; a document that NLTK rejects is skipped and listed."""
+        """Return the annotated targets of a full text; a document that NLTK cannot read is skipped and listed."""
         try:
             readings = [
                 self._annotated(sentence, aset, aset.get("luName"), aset.get("frameName"), document.name)
@@ -119,7 +119,8 @@ class Release:
         return _reading(readings)
 
     def sentences(self) -> Iterator[FrameReading]:
-        """Yield one reading for each lexical unit and document; a release without lu/ has only full texts."""
+        """Yield the annotated sentences of each lexical unit and full text; a release without a folder lu has only
+        full texts."""
         if (self.folder / "lu").is_dir():
             yield from (self.exemplars(unit) for unit in self.lexical_units)
         else:

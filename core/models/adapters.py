@@ -47,9 +47,8 @@ class Adapter:
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:
-        """The base on this machine: the path in the settings, or a folder of that name next to this one; None if
-        missing.
-        """
+        """Return the base model's folder on this machine: the path in the settings, or a folder of that name next to
+        the adapter; None if missing."""
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():
@@ -58,7 +57,7 @@ class Adapter:
 
 
 def adapter_in(folder: Path, name: str) -> Adapter | None:
-    """Return the LoRA adapter of a folder without a model's weights, or None.
+    """Return the LoRA adapter in a folder, or None if the folder holds no adapter.
 
     Raises CheckpointError for an adapter next to the weights of a model, an unsupported kind, or damaged settings.
     """
@@ -106,7 +105,7 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
 
 
 def classes_of(weights: "dict[str, Tensor]") -> int | None:
-    """Return the number of classes of a classification head saved with an adapter, or None."""
+    """Return the number of classes of a classification head that was saved with an adapter, or None without a head."""
     for key, value in weights.items():
         if value.ndim == 2 and key.endswith(("score.weight", "classifier.weight", "classifier.out_proj.weight")):
             return int(value.shape[0])
@@ -114,7 +113,7 @@ def classes_of(weights: "dict[str, Tensor]") -> int | None:
 
 
 def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
-    """Return the adapter's tensors by the name of the model's parameter."""
+    """Return the tensors of a LoRA adapter by the names of the model parameters they belong to."""
     from safetensors.torch import load_file  # with torch, which who only asks for the base need not wait for
 
     try:
@@ -125,7 +124,7 @@ def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
 
 
 def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", name: str) -> set[str]:
-    """Add an adapter to a model's weights in place.
+    """Add a LoRA adapter to the weights of a model in place.
 
     Returns the names of parameters that the adapter stores whole (a classification head). Raises CheckpointError for a
     tensor that fits no parameter.
@@ -136,7 +135,8 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
     own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
 
     def parameter(asked: str) -> str | None:
-        """Return its name in this model, which may have a different head than in training."""
+        """Return the name of a parameter in this model, which may have a different head than the model in training;
+        None if missing."""
         return next((one for one in (asked, asked.removeprefix(prefix), prefix + asked) if one in own), None)
 
     whole: set[str] = set()

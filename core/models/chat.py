@@ -24,7 +24,7 @@ class Message:
 
 
 def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
-    """Return the messages in the format of the checkpoint's template, followed by the beginning of an answer.
+    """Return a chat as text in the format of the checkpoint's chat template, followed by the beginning of an answer.
 
     Returns:
         At most LONGEST_TEXT characters, with the text of special tokens from the template.
@@ -69,7 +69,7 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
 
 
 def encode_chat(checkpoint: Checkpoint, messages: Sequence[Message]) -> Encoding:
-    """Return the prompt of a chat, encoded without truncation. Special tokens come from the template only.
+    """Encode a chat as a prompt without truncation. Special tokens come only from the chat template.
 
     Raises the errors of `chat_text`.
     """

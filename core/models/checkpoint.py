@@ -45,11 +45,12 @@ class Checkpoint:
 
     @cached_property
     def sets(self) -> tuple[HeadSet, ...]:
-        """The model's sets of heads: one, or three for an encoder-decoder."""
+        """The sets of heads of the model: one set, or three for an encoder-decoder."""
         return head_sets(self.model.config, self.family, attending_layers(self.model))
 
     def head_set(self, part: str = "") -> HeadSet:
-        """Return the set of a stack; "" is the first. Raises CheckpointError if there is none."""
+        """Return the set of heads of a stack such as "encoder"; "" is the first set. Raises CheckpointError if there
+        is none."""
         return set_named(self.sets, part)
 
     @cached_property
@@ -59,27 +60,28 @@ class Checkpoint:
 
     @property
     def layers(self) -> int:
-        """The number of layers of the first set of heads; for an encoder-decoder, of its encoder."""
+        """The number of layers; for an encoder-decoder, of its encoder."""
         return self.sets[0].layers
 
     @property
     def heads(self) -> int:
-        """The number of heads per layer of the first set."""
+        """The number of heads per layer; for an encoder-decoder, of its encoder."""
         return self.sets[0].heads
 
     @property
     def attending(self) -> tuple[int, ...]:
-        """The zero-based layers of a hybrid that have attention; () if all layers have it."""
+        """The zero-based layers of a hybrid model that have attention; () if all layers have it."""
         return self.sets[0].attending
 
     @property
     def all_heads(self) -> list[Head]:
-        """Return the heads of the first set, layer by layer, without layers that have no attention."""
+        """Return the heads of the model, layer by layer (for an encoder-decoder, those of its encoder). Layers without
+        attention are left out."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property
     def calls(self) -> int:
-        """The number of attention calls in one forward pass."""
+        """The number of attention calls in one forward pass of the model."""
         return sum(len(head_set.calls) for head_set in self.sets)
 
     @property
@@ -92,7 +94,7 @@ class Checkpoint:
 
     @property
     def size(self) -> int:
-        """The size of its weights in memory, in bytes."""
+        """The size of the model's weights in memory, in bytes."""
         return sum(weights.numel() * weights.element_size() for weights in self.model.parameters())
 
     @property
@@ -101,13 +103,13 @@ class Checkpoint:
 
     @property
     def labels(self) -> dict[int, str] | None:
-        """The names of the classes; None without a classifier."""
+        """The names of the classes by output index; None for a model without a classifier."""
         architectures = type(self.model).__name__
         return dict(self.model.config.id2label) if "SequenceClassification" in architectures else None
 
     @cached_property
     def max_length(self) -> int:
-        """The longest input in tokens, including special tokens."""
+        """The longest input that the model takes, in tokens including special tokens."""
         known = learned_positions(self.model)
         if not known:
             limits = [getattr(self.model.config, name, None) for name in self.family.positions]
@@ -126,11 +128,11 @@ class Checkpoint:
 
     @property
     def takes_token_types(self) -> bool:
-        """Whether the model gets token types: it has several, and its tokenizer returns them."""
+        """Whether token types are passed to the model: it has several types, and its tokenizer returns them."""
         return self.token_types > 1 and "token_type_ids" in self.tokenizer.model_input_names
 
     def encode(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> Encoding:
-        """Tokenize a sentence or pair, with [CLS]/[SEP], or BOS and an end-of-text token between sentences.
+        """Encode a sentence or pair as tokens, with [CLS]/[SEP], or BOS and an end-of-text token between sentences.
 
         Args:
             text: at most LONGEST_TEXT characters.
@@ -172,7 +174,8 @@ class Checkpoint:
         return encoding
 
     def inputs(self, encodings: Sequence[Encoding]) -> dict[str, Int[torch.Tensor, "batch _"]]:
-        """Return the arguments of the model's forward pass for inputs, and targets if any, of equal length."""
+        """Return the arguments of the model's forward pass for a batch of inputs (and targets, if any) of equal
+        length."""
         given = {"input_ids": [encoding.ids for encoding in encodings]}
         given["attention_mask"] = [(1,) * len(encoding) for encoding in encodings]
         if self.takes_token_types:
@@ -183,7 +186,7 @@ class Checkpoint:
         return {name: torch.tensor(rows, device=self.device) for name, rows in given.items()}
 
     def fitted(self, encoding: Encoding) -> Encoding:
-        """Return the encoding with token type 0 if the model has fewer types than its tokenizer returns.
+        """Return the encoding with all token types 0 if the model has fewer types than its tokenizer returns.
 
         Raises CheckpointError if the model has no embedding for a token.
         """
@@ -201,7 +204,8 @@ class Checkpoint:
         return replace(encoding, segments=(0,) * len(encoding))
 
     def target(self, text: str | None) -> Encoding:
-        """Return the input of an encoder-decoder's decoder: its start token, then the text without an end token.
+        """Encode a text as input for the decoder of an encoder-decoder: the start token, then the text without an end
+        token.
 
         Raises CheckpointError if the config has no start token.
         """
@@ -227,7 +231,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def started(tokenizer: Any, text: str, start: int, limit: int) -> Encoding:
-    """Return a start token and the tokens of a text, which may be empty, without other special tokens."""
+    """Encode a text after a start token, without other special tokens. The text may be empty."""
     part = split(tokenizer, text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     room = max(limit - 1, 0)
     own = part["input_ids"][:room]
@@ -327,7 +331,7 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
 
 
 def visible_span(span: tuple[int, int], text: str | None) -> tuple[int, int]:
-    """Return the span of a token without surrounding white space; for white space, its last character."""
+    """Return the span of a token without surrounding white space; for a token of white space, its last character."""
     start, end = span
     while start < end - 1 and text and text[start].isspace():
         start += 1
@@ -355,7 +359,7 @@ _NOT_TEXT = ("vision", "visual", "image", "audio", "video", "speech", "patch")
 
 
 def learned_positions(model: Any) -> list[int]:
-    """Return the longest text of each table of position embeddings; empty without such tables.
+    """Return the longest input, in tokens, that each table of position embeddings allows; empty without such tables.
 
     RoBERTa-like tables start after their padding index, BART-like ones at an offset.
     """
@@ -372,7 +376,7 @@ def learned_positions(model: Any) -> list[int]:
 
 
 def embedding_rows(model: Any) -> int | None:
-    """Return the number of token embeddings, or None without such a table."""
+    """Return the number of token embeddings of a model, or None if it has no embedding table."""
     transformer = model if hasattr(model, "get_input_embeddings") else getattr(model, "base", model)
     try:
         table = transformer.get_input_embeddings()

@@ -34,7 +34,7 @@ RANDOM = "random weights"
 
 
 def random_copy(checkpoint: Checkpoint, *, seed: int = 0, classifier: bool = False) -> Checkpoint:
-    """Return a checkpoint of the same family, sizes and tokenizer with newly initialised weights.
+    """Return a checkpoint of the same family, sizes and tokenizer with newly initialised random weights.
 
     Equal seeds give equal weights. classifier: also initialise a head, for a checkpoint that was opened with one.
     """
@@ -68,7 +68,7 @@ def pooled(
     mask: Int[Tensor, "batch position"],
     separator: int | None,
 ) -> Float[Tensor, "batch hidden"]:
-    """Return one vector per input from the positions that a head reads.
+    """Return one vector for each input, pooled from the positions that a classification head reads.
 
     Args:
         pooling: the first position ("cls"), the last separator ("sep"), the mean ("mean") or the last ("last") of the
@@ -90,7 +90,8 @@ def pooled(
 
 
 class PooledForSequenceClassification(nn.Module):
-    """A plain Transformer with a linear head and the pooling of `config.atlas_pooling`."""
+    """A Transformer with a linear classification head; `config.atlas_pooling` names the positions that the
+    head reads."""
 
     def __init__(self, base: "PreTrainedModel", outputs: int, separator: int | None) -> None:
         super().__init__()
@@ -113,7 +114,7 @@ class PooledForSequenceClassification(nn.Module):
         self.base.set_attn_implementation(name)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **options: Any) -> Any:
-        """Run the Transformer and its head on padded tokens (batch, position).
+        """Run the Transformer and its classification head on padded tokens (batch, position).
 
         attention_mask: 1 for real tokens, 0 for padding; None without padding. Returns transformers'
         SequenceClassifierOutput.
@@ -140,8 +141,7 @@ class PooledForSequenceClassification(nn.Module):
 def fresh_classifier(
     base: Checkpoint, labels: tuple[str, ...], *, pooling: str = "auto", random_weights: bool = False, seed: int = 0
 ) -> nn.Module:
-    """Return a float32 classifier with a new head over a copy of `base`'s weights, or over new N(0, initializer_range)
-    ones.
+    """Return a float32 classifier with a new head over a copy of a Transformer's weights, or over new random weights.
 
     Args:
         labels: names of the outputs; one output ("score") for a regression.
@@ -191,7 +191,7 @@ def fresh_classifier(
 
 
 def padding_id(base: Checkpoint) -> int:
-    """Return the ID for padding: the tokenizer's own, otherwise its end-of-text token."""
+    """Return the ID of the token for padding: the tokenizer's padding token, otherwise its end-of-text token."""
     tokenizer = base.tokenizer
     for token_id in (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id):
         if token_id is not None:
@@ -203,7 +203,7 @@ def padding_id(base: Checkpoint) -> int:
 
 
 def with_head(folder: Path, base: "PreTrainedModel", tokenizer: Any) -> nn.Module:
-    """Return the classifier that PooledForSequenceClassification saved in `folder`, around the opened Transformer."""
+    """Return a classifier: the head that was saved in a folder, on top of an opened Transformer."""
 
     weights = load_file(folder / HEAD_FILE)
     model = PooledForSequenceClassification(base, len(weights["bias"]), tokenizer.sep_token_id)

@@ -31,7 +31,7 @@ _AT_LEAST_ONE = frozenset(
 
 
 def read_config(folder: Path, name: str) -> dict[str, Any]:
-    """Return the config.json of a checkpoint's folder.
+    """Read the config.json of a checkpoint's folder and check its values.
 
     Raises CheckpointError if it cannot be read, is not an object, or has an impossible size, class or label.
     """
@@ -53,19 +53,19 @@ def read_config(folder: Path, name: str) -> dict[str, Any]:
 
 
 def layers_in(config: dict[str, Any]) -> int:
-    """Return the number of layers in a config, or 0. Nemotron-H lists the layers instead."""
+    """Return the number of layers that a config names, or 0. The config of Nemotron-H lists the layers instead."""
     listed = config.get("layers_block_type")
     named = (config[name] for name in (*_LAYERS, "encoder_layers") if isinstance(config.get(name), int))
     return next(named, min(len(listed), MOST_LAYERS) if isinstance(listed, list) else 0)
 
 
 def heads_in(config: dict[str, Any]) -> int:
-    """Return the number of heads per layer in a config, or 0."""
+    """Return the number of heads per layer that a config names, or 0."""
     return next((config[name] for name in (*_HEADS, "encoder_attention_heads") if isinstance(config.get(name), int)), 0)
 
 
 def all_heads_in(config: dict[str, Any]) -> list[Head]:
-    """The heads of a model by its config, layer by layer; of an encoder-decoder the encoder's.
+    """Return the heads of a model from its config, layer by layer (for an encoder-decoder, those of its encoder).
 
     [] where the config names no sizes. Counted as in `head_sets`: ALBERT's layers hold `inner_group_num` attention
     layers each, and ConvBERT has one of `head_ratio` heads.
@@ -110,7 +110,7 @@ def _attending_in(config: dict[str, Any]) -> tuple[int, ...]:
 
 
 def classifies(config: dict[str, Any]) -> bool:
-    """Return whether a checkpoint was saved as a sequence classifier."""
+    """Return whether the config is that of a sequence classifier."""
     return any("SequenceClassification" in kind for kind in config.get("architectures") or ())
 
 

@@ -48,7 +48,8 @@ class Encoding:
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """The numbers of positions of the input and its target (0 without one); equal inputs may share a batch."""
+        """The numbers of tokens of the input and of its target (0 without a target). Inputs with the same numbers may
+        share a batch."""
         return len(self), len(self.target) if self.target is not None else 0
 
     def __len__(self) -> int:
@@ -63,7 +64,8 @@ class Encoding:
         return replace(self, **parts, separators=tuple(k for k in self.separators if k < length))
 
     def pieces(self, start: int, end: int, sentence: int = 0) -> tuple[int, ...]:
-        """Return positions whose characters overlap [start, end) of sentence 0 or 1, without truncated ones.
+        """Return the positions of tokens that overlap the characters [start, end) of sentence 0 or 1; truncated tokens
+        are left out.
 
         Raises InputError if the span is outside the text.
         """
@@ -95,7 +97,7 @@ class Encoding:
 
     @property
     def unknown(self) -> float:
-        """The fraction of unknown tokens ([UNK]) in the text; above one half maps are hardly meaningful."""
+        """The fraction of unknown tokens ([UNK]) in the text; if it is above one half, attention maps mean little."""
         pieces = [self.tokens[k] for k in self.ordinary]
         return sum(piece in UNKNOWN for piece in pieces) / max(len(pieces), 1)
 

@@ -14,7 +14,7 @@ INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # the table of transformers that a model'
 
 @dataclass(frozen=True)
 class Family:
-    """Properties of a `model_type` of transformers.
+    """Properties of a model family, that is, of a `model_type` of transformers.
 
     Attributes:
         interceptable: attention uses transformers' AttentionInterface, so that layers can be observed and changed and
@@ -85,7 +85,7 @@ _ALSO_DECODERS = frozenset({
 
 
 def family_in(config: Any) -> Family:
-    """Return the record of a model's family, with the causality from its config if the config sets it."""
+    """Return the properties of a model's family. The config overrides whether the model is causal."""
     record = family_of(config.model_type)
     if record.translates:
         return record
@@ -104,7 +104,7 @@ def family_in(config: Any) -> Family:
 
 
 def family_of(model_type: str) -> Family:
-    """Return the record of a family; for an unknown one from transformers' own code (the self-check then decides)."""
+    """Return the properties of a model family; unknown families are read from transformers' own code."""
     if model_type in FAMILIES:
         return FAMILIES[model_type]
     from transformers.models.auto import modeling_auto  # 2.6 s of start-up

@@ -22,7 +22,7 @@ HUB_ID = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)(?:@(?P<revision>
 
 @dataclass(frozen=True)
 class RealModel:
-    """A published model. name: what it is called; hub: its hub ID; size: of the download in bytes."""
+    """A published model that can be downloaded. name: short name; hub: hub ID; size: download in bytes."""
 
     name: str
     hub: str
@@ -33,7 +33,8 @@ class RealModel:
 
     @property
     def chosen(self) -> str:
-        """The name that opens it: of a package, of an earlier download under its short name, otherwise the hub ID."""
+        """The name that opens the model: its short name if it is in a package or was downloaded under that name,
+        otherwise its hub ID."""
         return self.name if self.name in config.PACKAGED or is_here(self.name) else self.hub
 
 
@@ -47,12 +48,13 @@ REAL_MODELS = (
 
 
 def real_model(name: str) -> RealModel | None:
-    """Return the published model that a name means, short or as a hub ID."""
+    """Return the published model with a short name or hub ID; None for other names."""
     return next((model for model in REAL_MODELS if name in (model.name, model.hub)), None)
 
 
 def resolved(name: str) -> str:
-    """Return the name that opens what somebody typed: a short name of a published model becomes its hub ID."""
+    """Return the name that opens a checkpoint, given what a user typed: a short name of a published model becomes its
+    hub ID."""
     model = real_model(name)
     return model.chosen if model is not None and (model.name in config.PACKAGED or not is_here(name)) else name
 
@@ -65,7 +67,8 @@ BUNDLED, HERE, REAL = "bundled", "on this machine", "real model"
 
 @dataclass(frozen=True)
 class Choice:
-    """One entry of a list of checkpoints. detail: layers and heads, and for real models licence and download."""
+    """One entry in a list of checkpoints. detail: layers and heads, and for published models licence and download
+    size."""
 
     name: str
     kind: str
@@ -73,7 +76,7 @@ class Choice:
 
 
 def choices(own: tuple[str, ...] = ()) -> list[Choice]:
-    """Return the checkpoints to choose from: bundled ones, those on this machine, and published models.
+    """Return the checkpoints that a user can choose: bundled ones, those on this machine, and published models.
 
     own: folders of fine-tuned checkpoints.
     """
@@ -92,7 +95,7 @@ def _told(model: RealModel, name: str) -> str:
 
 
 def megabytes(size: int) -> str:
-    """Return a size to two digits as text: "440 MB"."""
+    """Return a number of bytes as text with two digits, such as "440 MB"."""
     return f"{round(size / 1e6, -1 if size >= 1e8 else 0):.0f} MB"
 
 
@@ -117,7 +120,8 @@ def _sizes_in(file: Path, modified: int) -> str:
 
 @dataclass
 class Fetch:
-    """A download of this process. share: fraction done; doing: how much has arrived; error: why it failed.
+    """The state of a download in this process. share: fraction done; doing: text about what has arrived; error: why it
+    failed.
 
     state: "running", "stopping", "stopped", "failed" or "done".
     """
@@ -140,17 +144,18 @@ _GUARD = threading.Lock()
 
 
 def can_download(name: str) -> bool:
-    """Return whether a name has the form of a hub ID and is not on this machine."""
+    """Return whether a name could be downloaded: it has the form of a hub ID and is not on this machine."""
     return HUB_ID.fullmatch(name) is not None and ".." not in name and not is_here(name)
 
 
 def fetch_of(name: str) -> Fetch | None:
-    """Return the newest download of a name in this process, or None."""
+    """Return the newest download of a checkpoint in this process, or None."""
     return _FETCHES.get(name)
 
 
 def start(name: str) -> Fetch:
-    """Download a hub ID (or the checkpoint of a package) in a thread; return its state, which the thread updates.
+    """Start to download a hub ID (or the checkpoint of a package) in a thread. Returns the state, which the thread
+    updates.
 
     A download that is running is returned; one that was stopped continues where it stopped.
     """
@@ -164,14 +169,14 @@ def start(name: str) -> Fetch:
 
 
 def stop(name: str) -> None:
-    """Stop a download; what has arrived is kept."""
+    """Stop a download; what has arrived is stored, so that a later download continues there."""
     state = _FETCHES.get(name)
     if state is not None and state.state == "running":
         state.state = "stopping"
 
 
 def forget(name: str) -> None:
-    """Forget a download that has ended, so that a page asks again."""
+    """Forget a download that has ended, so that a page offers it again."""
     state = _FETCHES.get(name)
     if state is not None and not state.active:
         _FETCHES.pop(name, None)

@@ -15,7 +15,7 @@ Windows = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class HeadSet:
-    """Heads of one kind of attention.
+    """The heads of one kind of attention in a model; an encoder-decoder has three such sets.
 
     Attributes:
         part: "" for a model with one set; otherwise encoder, decoder or cross.
@@ -34,26 +34,27 @@ class HeadSet:
     attending: tuple[int, ...] = ()
 
     def call(self, layer: int) -> int:
-        """Return the index of a layer's attention call within a forward pass; for a hybrid, the layer's number."""
+        """Return the index of a layer's attention call within a forward pass; for a hybrid model, the number of the
+        layer."""
         return self.first + layer * self.step
 
     def layer_of(self, call: int) -> int:
-        """Return the layer of an attention call of this set."""
+        """Return the layer that an attention call of this set of heads belongs to."""
         return (call - self.first) // self.step
 
     @property
     def numbers(self) -> Sequence[int]:
-        """The zero-based numbers of its layers that have attention."""
+        """The zero-based numbers of the layers in this set that have attention."""
         return self.attending or range(self.layers)
 
     @property
     def calls(self) -> Sequence[int]:
-        """The indices of its attention calls, in order."""
+        """The indices, in call order, of the attention calls that compute this set of heads."""
         return self.attending or range(self.first, self.first + self.layers * self.step, self.step)
 
 
 def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> tuple[HeadSet, ...]:
-    """Return the sets of a model in the order of pages. attending: as `attending_layers` returns it.
+    """Return the sets of heads of a model, in the order of pages. attending: as `attending_layers` returns it.
 
     ALBERT's layers may have several attention layers each (`inner_group_num`), which count separately. ConvBERT
     replaces some heads of the config by convolutions (`head_ratio`).
@@ -73,7 +74,8 @@ def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> t
 
 
 def attending_layers(model: Any) -> tuple[int, ...]:
-    """Return the zero-based layers of a hybrid (Jamba, Qwen3-Next) that have attention; () if all layers have it.
+    """Return the zero-based layers of a hybrid model (Jamba, Qwen3-Next) that have attention; () if all layers have
+    it.
 
     Found from the modules: layers without attention contain no module that calls transformers' attention interface.
     """
@@ -93,7 +95,8 @@ def _calls_interface(module: nn.Module) -> bool:
 
 
 def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
-    """Return the set of a stack; "" is the first. Raises CheckpointError if there is none."""
+    """Return the set of heads of a stack such as "encoder"; "" is the first set. Raises CheckpointError if there is
+    none."""
     for head_set in sets:
         if part in ("", head_set.part):
             return head_set
@@ -106,7 +109,8 @@ def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
 
 
 def windows_of(config: Any) -> Windows:
-    """Return how many keys, including itself, a query of each layer can see; None for all, () if all layers see all.
+    """Return how many keys, including itself, a query in each layer can see; None for all keys, () if all layers see
+    all.
 
     Read from the config as in transformers' masks: `layer_types` with `sliding_window`, ModernBERT's `local_attention`
     (half on each side), GPT-Neo's `attention_layers` with `window_size`, and configs with values by layer (NeoMME),
@@ -136,7 +140,7 @@ def windows_of(config: Any) -> Windows:
 
 
 def stretched(config: Any) -> bool:
-    """Return whether rotary positions were scaled beyond the length of the first training."""
+    """Return whether rotary positions were scaled beyond the input length of the first training."""
     scaling = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     first = getattr(config, "original_max_position_embeddings", None) or scaling.get("original_max_position_embeddings")
     positions = getattr(config, "max_position_embeddings", None)

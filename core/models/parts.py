@@ -11,7 +11,7 @@ from .family import FAMILIES
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """Return the sets of heads of a bundled or local checkpoint: ("",), or the three of an encoder-decoder.
+    """Return the names of a checkpoint's sets of heads: ("",), or the three names for an encoder-decoder.
 
     ("",) also if the config cannot be read or the family has no record; opening the checkpoint reports more.
     """

@@ -34,8 +34,8 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w./-]+)?")
 
 
 def present_weights(name: str) -> str | None:
-    """Return the SHA-256 of the weights that `name` opens now, as `Checkpoint.weights_hash`; None if they are not
-    local.
+    """Return the SHA-256 of the weights that a checkpoint's name opens now; None if the weights are not on this
+    machine.
 
     name: bundled, of a package, a folder, or a downloaded hub ID (with @revision).
     """
@@ -69,7 +69,7 @@ def stamp_of(name: str) -> int:
 
 
 def model_folder(folder: Path, name: str) -> Path | None:
-    """Return the folder with the config of a checkpoint: its own, or that of the base of a LoRA adapter.
+    """Return the folder that holds the config of a checkpoint; for a LoRA adapter, the folder of its base model.
 
     None if the base is not on this machine. Raises CheckpointError for an unreadable adapter.
     """
@@ -80,7 +80,7 @@ def model_folder(folder: Path, name: str) -> Path | None:
 
 
 def located(name: str) -> Path | None:
-    """Return the folder of a checkpoint on this machine: bundled, of a package, a folder or a download; or None."""
+    """Return the folder of a checkpoint on this machine (bundled, from a package, a folder or a download), or None."""
     return _local(name) or (_downloaded(name) if _HUB_ID.fullmatch(name) else None)
 
 
@@ -108,9 +108,8 @@ def _downloaded(name: str) -> Path | None:
 
 
 def is_here(name: str) -> bool:
-    """Return whether a checkpoint can be opened without a download: bundled, of a package, a folder, or a complete
-    download of a hub ID.
-    """
+    """Return whether a checkpoint can be opened without a download: bundled, from a package, a folder, or a complete
+    download."""
     try:
         if _local(name) is not None:
             return True
@@ -121,7 +120,7 @@ def is_here(name: str) -> bool:
 
 
 def downloaded_names() -> list[str]:
-    """Return the hub IDs whose weights are complete in the hub's cache, sorted."""
+    """Return the hub IDs whose weights are completely downloaded to the hub's cache, sorted."""
     try:
         stored = [folder.name for folder in config.hub_cache().glob("models--*") if folder.is_dir()]
     except OSError:

@@ -21,7 +21,7 @@ _LAYER = re.compile(r"\.(\d+)\.(?:\w+\.)*?(?:attention|attn|self_attn)\.")
 
 
 def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
-    """Return the zero-based heads of each layer whose weights were cut out.
+    """Return the zero-based heads of each layer whose weights were removed from the checkpoint by pruning.
 
     Raises CheckpointError if the config names a layer or head that the model does not have.
     """
@@ -42,7 +42,7 @@ def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
 
 
 def restored(files: list[Path], config: Any, cut: dict[int, list[int]], name: str) -> dict[str, Tensor]:
-    """Return all weights by name, with zeros for the heads in `cut`; the config then lists these heads under KEY.
+    """Return all weights by name, with zeros for pruned heads; the config then lists these heads under KEY.
 
     Raises CheckpointError if the weights of a layer in `cut` are complete, or not those of the other heads.
     """

@@ -33,7 +33,7 @@ _STUCK: "WeakSet[Any]" = WeakSet()  # those that did not answer in time; the thr
 
 
 def refuse_unbounded(folder: Path, name: str) -> None:
-    """Check a checkpoint's files before any is read.
+    """Check the size of a checkpoint's files, and its config.json, before any file is opened.
 
     Raises CheckpointError for a file beyond its size limit, or an impossible config.json.
     """
@@ -49,7 +49,7 @@ def refuse_unbounded(folder: Path, name: str) -> None:
 
 
 def refuse_wild_rules(folder: Path, name: str) -> None:
-    """Check the rules of a tokenizer before it is built.
+    """Check the rules in a tokenizer.json before a tokenizer is built from it.
 
     Raises CheckpointError for rules nested too deeply, or rules that lengthen texts without bound.
     """
@@ -116,8 +116,7 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cl
 
 
 def tokenizer_of(folder: Path, name: str, *, ours: bool) -> tuple[Any, tuple[str, ...]]:
-    """Return the tokenizer of a folder with the rules of its tokenizer.json, and a sentence if another class was
-    replaced.
+    """Return the tokenizer of a folder, and a sentence if tokenizer.json replaced the class that transformers chose.
 
     transformers rebuilds some tokenizers from their vocabulary, without the normalizer and pre-tokenizer in
     tokenizer.json. If the rebuilt tokenizer splits probe texts differently, tokenizer.json is used, unless
@@ -189,12 +188,12 @@ def _declare(backend: Tokenizer, told: dict[str, Any]) -> None:
 
 
 def distrust(tokenizer: Any) -> None:
-    """Limit the time of every later call of this tokenizer."""
+    """Apply a time limit to every later call of this tokenizer."""
     _FOREIGN.add(tokenizer)
 
 
 def split(tokenizer: Any, *texts: Any, **options: Any) -> Any:
-    """Call `tokenizer(*texts, **options)`. Raises CheckpointError if its library fails or takes too long."""
+    """Call a tokenizer with texts and options. Raises CheckpointError if the tokenizer fails or takes too long."""
     if tokenizer not in _FOREIGN:
         return tokenizer(*texts, **options)
     if tokenizer in _STUCK:
@@ -224,7 +223,7 @@ def _in_time(call: Callable[[], Any], stuck: Callable[[], None] = lambda: None) 
 
 
 def is_panic(error: BaseException | None) -> bool:
-    """Return whether the tokenizers library stopped with its own class, which is not an Exception."""
+    """Return whether an error is a panic of the tokenizers library, whose class is not an Exception."""
     return error is not None and type(error).__name__ == "PanicException"
 
 

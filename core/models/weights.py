@@ -21,8 +21,8 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
-    """Return the safetensors files that are loaded from a folder: one file, or the shards of the index; then those in
-    `beside`.
+    """Return the safetensors files of a folder (one file, or the shards of the index), then other files that exist in
+    it.
 
     Raises CheckpointError for pickles, missing weights, or an index with paths outside the folder.
     """
@@ -69,13 +69,13 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
 
 
 def variant_of(file: Path) -> str | None:
-    """Return the variant in a file name such as model.fp16.safetensors, or None."""
+    """Return the variant in a weight file's name, such as "fp16" in model.fp16.safetensors, or None."""
     match = _VARIANT.fullmatch(file.name)
     return match[1] if match else None
 
 
 def tensors_in(files: Sequence[Path]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return dtype and shape of each tensor by name, from the headers of readable safetensors files."""
+    """Return the dtype and shape of each tensor by name, from the headers of readable safetensors files."""
     found: dict[str, tuple[str, tuple[int, ...]]] = {}
     for file in files:
         try:
@@ -91,7 +91,7 @@ def tensors_in(files: Sequence[Path]) -> dict[str, tuple[str, tuple[int, ...]]]:
 
 
 def refuse_what_leads_out(folder: Path, name: str) -> None:
-    """Raise CheckpointError for a file of `folder` that is, with links resolved, outside the allowed folders."""
+    """Raise CheckpointError if a file of the folder is, after following links, outside the allowed folders."""
     for file in folder.rglob("*"):
         if file.is_file() and not config.within(file):
             raise CheckpointError(
@@ -101,7 +101,7 @@ def refuse_what_leads_out(folder: Path, name: str) -> None:
 
 
 def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
-    """Raise CheckpointError if config.json names other weights, or there is no vocabulary."""
+    """Raise CheckpointError if config.json names other weight files, or if the folder has no vocabulary."""
     if read_config(folder, name).get("transformers_weights"):
         raise CheckpointError(
             f"The weights must be in {WHOLE}; config.json of {name} names another file. Remove that entry."
@@ -114,12 +114,12 @@ def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
 
 
 def has_tokenizer(folder: Path) -> bool:
-    """Return whether a folder contains a vocabulary."""
+    """Return whether a folder contains the vocabulary of a tokenizer."""
     return any(file.is_file() for pattern in _VOCABULARIES for file in folder.glob(pattern))
 
 
 def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
-    """Return numbers of each file that change when it is written or replaced, even if its time is reset."""
+    """Return numbers for each file that change when the file is written or replaced, even if its time is reset."""
     statuses = [file.stat() for file in files]
     return tuple(
         (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for status in statuses
@@ -128,7 +128,8 @@ def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
 
 @lru_cache(maxsize=64)
 def hash_of_files(files: tuple[Path, ...], marks: tuple[tuple[int, ...], ...]) -> str:
-    """Return the SHA-256 of the contents of `files`, cached for equal `marks`."""
+    """Return the SHA-256 of the contents of several files, cached as long as their marks (from `marks_of`) are
+    equal."""
     digest = hashlib.sha256()
     for file in files:
         with open_in(file.parent, file.name) as stream:

@@ -95,7 +95,8 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"], claimed: float = CLAIMED) -> list[GateClass]:
-    """Return the class of each head: the class with the largest fraction of fits, or "undecided" below the threshold."""
+    """Return the class of each head: the class with the largest fraction of fits, or "undecided" below the
+    threshold."""
     return [CLASSES[int(row.argmax())] if row.max() >= claimed - 1e-12 else "undecided" for row in shares]
 
 

@@ -163,7 +163,7 @@ NAMED = 3  # number of example sentences for each reason
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Sentences of a split that cannot be used for the same reason."""
+    """Sentences of a treebank split that cannot be used for the same reason."""
 
     part: str
     reason: str
@@ -173,7 +173,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TreebankPart:
-    """The usable sentences of a split in order: one tree of at least two words each."""
+    """The usable sentences of a treebank split in order: each has one tree of at least two words."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -181,7 +181,7 @@ class TreebankPart:
 
 
 def file_of(folder: str | Path | None, part: str) -> Path:
-    """Return the CoNLL-U file of a split. Raises InputError unless there is exactly one."""
+    """Return the CoNLL-U file of a treebank split. Raises InputError unless the folder has exactly one."""
     files = sorted(config.inside(folder).glob(f"*-{part}.conllu")) if folder else []
     if len(files) != 1:
         raise InputError(
@@ -192,7 +192,8 @@ def file_of(folder: str | Path | None, part: str) -> Path:
 
 
 def read_part(folder: str | None, part: str, limit: int | None = None) -> TreebankPart:
-    """Return the usable ones of the first `limit` sentences of a split (None: all); folder None: the bundled treebank.
+    """Read the usable sentences of a treebank split. folder None: the bundled treebank; limit: sentences to read, None
+    for all.
 
     Raises:
         InputError: labels are not those of Universal Dependencies, or no sentence is usable.
@@ -218,7 +219,7 @@ def read_part(folder: str | None, part: str, limit: int | None = None) -> Treeba
 
 
 def check_labels(sentences: Sequence[GoldSentence], name: str) -> None:
-    """Raise InputError, naming the label, if a tag or relation is not in Universal Dependencies."""
+    """Raise InputError, naming the label, if a tag or relation is not one of Universal Dependencies."""
     for word in (word for sentence in sentences for word in sentence.words):
         if word.pos not in TAGS or plain_relation(word.dep) not in RELATIONS:
             raise InputError(
@@ -228,7 +229,7 @@ def check_labels(sentences: Sequence[GoldSentence], name: str) -> None:
 
 
 def unusable(words: Sequence[TaggedWord]) -> str | None:
-    """Return why the tree of a sentence cannot be used, or None."""
+    """Return why the dependency tree of a sentence cannot be used, or None if it can."""
     if len(words) < 2:
         return ONE_WORD
     roots = [k for k, word in enumerate(words) if word.head == k]
@@ -247,5 +248,5 @@ def unusable(words: Sequence[TaggedWord]) -> str | None:
 
 
 def plain_relation(label: str) -> str:
-    """Return a relation without its subtype: nsubj for nsubj:pass."""
+    """Return a dependency relation without its subtype, such as nsubj for nsubj:pass."""
     return label.partition(":")[0].lower()

@@ -31,7 +31,7 @@ _NEGATION = re.compile(
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature of words, or a position of an input.
+    """A linguistic feature of words (such as nouns), or a special position of an input.
 
     Attributes:
         special: whether it is a position of the encoding ([CLS], separator) instead of words.
@@ -63,7 +63,8 @@ _KINDS = {"tag": "the Penn tag", "pos": "the universal part of speech", "dep": "
 
 
 def feature_of(name: str) -> Feature:
-    """Return a feature by name: one of FEATURES, or "tag:JJ", "pos:ADJ", "dep:amod". Raises InputError for others."""
+    """Return a linguistic feature by name: one of FEATURES, or "tag:JJ", "pos:ADJ", "dep:amod". Raises InputError for
+    other names."""
     if name in FEATURES:
         return FEATURES[name]
     kind, _, value = name.partition(":")
@@ -76,7 +77,7 @@ def feature_of(name: str) -> Feature:
 
 
 def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
-    """Return the characters of the words with a feature; empty for special positions."""
+    """Return the characters of the words that have a feature; empty for features of special positions."""
     if feature.name == "negation":
         return [match.span() for match in _NEGATION.finditer(sentence.text)]
     name = feature.name
@@ -114,7 +115,7 @@ def _carries(name: str, tag: str, pos: str, dep: str) -> bool:
 
 @cache
 def is_dependency(label: str, wanted: str) -> bool:
-    """Return whether a label is the wanted one or a subtype of it (nsubj:pass is an nsubj)."""
+    """Return whether a dependency label is a given label or a subtype of it (nsubj:pass is a subtype of nsubj)."""
     label, wanted = label.lower(), wanted.lower()
     return label == wanted or label.partition(":")[0] == wanted
 

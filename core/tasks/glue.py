@@ -56,12 +56,12 @@ class Task:
 
     @property
     def is_score(self) -> bool:
-        """Whether the task predicts a number instead of a class."""
+        """Whether the task predicts a score instead of a class."""
         return not self.labels
 
     @property
     def outputs(self) -> int:
-        """Number of outputs of a classification head: one for each label, one for a score."""
+        """The number of outputs of a classification head for the task: one for each label, or one for a score."""
         return len(self.labels) or 1
 
     @property
@@ -138,12 +138,12 @@ TASKS = _Tasks({record.key: record for record in _RECORDS})
 
 
 def task_name(task: str | None) -> str:
-    """Return the name of a task as in papers; "" for None."""
+    """Return the name of a task as papers write it; "" for None."""
     return TASKS[task].name if task and task in TASKS else task or ""
 
 
 def task_of(task: str | Task) -> Task:
-    """Return a task by key or name in any spelling ("SST-2", "sst2", "MNLI-m"), or by the path of a custom file."""
+    """Return a task by its key or name in any spelling ("SST-2", "sst2", "MNLI-m"), or by the path of a custom file."""
     if isinstance(task, Task):
         return task
     if own.is_own(task):
@@ -158,15 +158,14 @@ def task_of(task: str | Task) -> Task:
 
 
 def sampled(text: str) -> str:
-    """Mark the names of tasks in a text about the bundled samples: "SST-2-like", because they only imitate the
-    tasks.
-    """
+    """Write task names in a text about the bundled samples as "SST-2-like", because the samples only imitate the
+    tasks."""
     names = "|".join(re.escape(record.name) for record in _RECORDS)
     return re.sub(rf"(?<![\w-])({names})(?![\w-])", r"\1-like", text)
 
 
 def must_have_labels(task: str | Task) -> None:
-    """Raise InputError for a list of sentences without labels."""
+    """Raise InputError if a task has no labels."""
     if not (known := task_of(task)).labelled:
         raise InputError(
             f'Training and evaluation need labels; {known.name} has no column "label" or "score". Add one, or '
@@ -182,7 +181,7 @@ def read_rows(
     limit: int | None = None,
     seed: int = 0,
 ) -> list[TaskRow]:
-    """Return the examples of a split, in the order of the file.
+    """Return the examples of a task's split, in the order of the file.
 
     Args:
         split: "train" or "dev".
@@ -205,14 +204,15 @@ def read_rows(
 
 
 def drawn(rows: Sequence[TaskRow], limit: int | None, seed: int) -> list[TaskRow]:
-    """Sample at most `limit` examples without replacement, in their order; None for all."""
+    """Sample at most `limit` examples without replacement and return them in their original order; None returns all."""
     if limit is None or limit >= len(rows):
         return list(rows)
     return [rows[k] for k in sorted(random.Random(seed).sample(range(len(rows)), limit))]  # noqa: S311
 
 
 def fingerprint(rows: Sequence[TaskRow]) -> str:
-    """Return a hash of IDs, texts and labels (16 hex digits), so that a state is not resumed with other data."""
+    """Return a hash of the examples' IDs, texts and labels (16 hex digits), so that a run is not resumed with other
+    data."""
     text = "\n".join(f"{row.id}\t{row.text}\t{row.pair}\t{row.label}" for row in rows)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -248,7 +248,7 @@ def _parsed(task: Task, split: str, file: Path, modified: int, size: int) -> tup
 
 
 def find_file(task: Task, split: str, folder: str | Path | None) -> Path:
-    """Return the TSV file of a split below `folder` (None: the bundled samples)."""
+    """Return the TSV file of a task's split in a folder (None: the bundled samples)."""
     root = config.SAMPLES if folder is None else config.inside(folder)
     names = ["train.tsv"] if split == "train" else [task.dev_file, "dev.tsv"]
     places = [place / name for name in names for place in (root / task.name, root)]
@@ -310,7 +310,7 @@ def _row(
 
 
 def parse_label(task: Task, value: str, place: str) -> int | float:
-    """Parse a label of the TSV files or the hub. Raises InputError naming `place`."""
+    """Parse a task's label from a TSV file or the hub. Raises InputError that names the row (`place`)."""
     value = value.strip()
     if value == "-1":
         raise InputError(
@@ -340,7 +340,7 @@ def parse_label(task: Task, value: str, place: str) -> int | float:
 
 
 def hub_rows(task: Task, split: str, table: Any) -> list[TaskRow]:
-    """Return the examples of a `datasets` table."""
+    """Return the examples in a table from the `datasets` library."""
     needed = [column for column in (task.hub_text, task.hub_pair, "label") if column]
     if missing := [column for column in needed if column not in table.column_names]:
         raise InputError(
@@ -372,7 +372,8 @@ WORDS = 4  # length of a shared word sequence
 
 
 def unseen(dev: Sequence[TaskRow], train: Sequence[TaskRow], learned: Sequence[TaskRow]) -> list[TaskRow]:
-    """Return the dev examples, then the train examples that share no sequence of WORDS words with a trained one.
+    """Return examples that a model was not trained on: the dev examples, then the train examples that share no
+    sequence of WORDS words with a trained one.
 
     Train examples with fewer than WORDS words in every sentence are omitted.
 
@@ -398,7 +399,7 @@ _GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
 
 
 def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
-    """Return the task's label index for each output of a checkpoint.
+    """Return the task's label index for each output of a checkpoint, so that logits can be put in the task's order.
 
     `logits[:, [order.index(l) for l in ...]]` is then in the task's order. Names are compared without case, spaces,
     hyphens

@@ -21,7 +21,7 @@ class TaggedWord:
 
 @dataclass(frozen=True)
 class TaggedSentence:
-    """A text and its words in order, without white space."""
+    """A text with its tagged words, in order. White space is not a word."""
 
     text: str
     words: tuple[TaggedWord, ...]

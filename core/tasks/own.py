@@ -44,12 +44,13 @@ A_TOKEN = 40  # upper bound for characters of a token, as long as there is white
 
 
 def is_text_file(task: str) -> bool:
-    """Return whether a task is a file of running text."""
+    """Return whether a task is the path of a .txt file with running text."""
     return task.strip().lower().endswith(ENDING)
 
 
 def stretches(path: str) -> list[str]:
-    """Return the text in parts of about STRETCH characters, split at white space. Raises InputError."""
+    """Return the text of a file in parts of about STRETCH characters, split at white space. Raises InputError if the
+    file cannot be read."""
     file = config.inside(path.strip())
     try:
         text = read_text(file, most=LARGEST, given=True)
@@ -69,8 +70,7 @@ def stretches(path: str) -> list[str]:
 
 
 def windows(text: str, tokens: int, fits: Callable[[str], int]) -> Iterator[str]:
-    """Yield the text in windows that fit into `tokens` tokens, split at white space if possible, stripped and not
-    empty.
+    """Yield a text in windows of at most `tokens` tokens, split at white space if possible, stripped and not empty.
 
     fits: returns how many characters at the start of a text fit into one input.
     """
@@ -109,7 +109,7 @@ NO_LABEL = float("nan")  # label of a row without labels
 
 @dataclass(frozen=True)
 class OwnRow:
-    """A row of a custom file.
+    """A row of a custom task file.
 
     Attributes:
         id: split, zero-based index and a hash of the text, so that an edited row gets another ID.
@@ -141,23 +141,23 @@ class OwnFile:
     labelled: bool = True
 
     def of(self, split: str) -> list[OwnRow]:
-        """Return the rows of "train" or "dev" in order; all rows of a list without labels and splits."""
+        """Return the rows of the "train" or "dev" split in order; all rows of a file without labels and splits."""
         return [row for row in self.rows if row.split in (split, "")]
 
     @property
     def majority(self) -> float | None:
-        """Share of the most frequent dev label; None for scores."""
+        """The accuracy of predicting the most frequent dev label for every row; None for scores."""
         dev = self.of("dev")
         return Counter(row.label for row in dev).most_common(1)[0][1] / len(dev) if self.labels else None
 
 
 def is_own(task: str) -> bool:
-    """Return whether a task is the path of a custom file."""
+    """Return whether a task is the path of a custom CSV, TSV or JSON Lines file."""
     return Path(task.strip()).suffix.lower() in ENDINGS
 
 
 def absolute(task: str) -> str:
-    """Return the absolute path of a custom file; other task names unchanged."""
+    """Return the absolute path of a custom task file; other task names are returned unchanged."""
     try:
         is_file = is_own(task) or is_text_file(task)
         return str(Path(task.strip()).expanduser().resolve()) if is_file else task
@@ -168,7 +168,7 @@ def absolute(task: str) -> str:
 
 
 def read_own(task: str) -> OwnFile:
-    """Read and check a custom file. Raises InputError, naming the file and the invalid column or row."""
+    """Read and check a custom task file. Raises InputError that names the file and the invalid column or row."""
     path = config.inside(absolute(task))
     if not os.path.exists(path):  # noqa: PTH110 - a Path would stop at a name that is too long
         raise InputError(
@@ -194,7 +194,7 @@ def _read(path: Path, modified: int) -> OwnFile:
 
 
 def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = False) -> OwnFile:
-    """Check the labels, scores and splits of a table.
+    """Check the labels, scores and splits of a table of sentences, and return its rows.
 
     all_dev: whether labelled rows without a split are all dev. Raises InputError, naming the file and the column or
     row.
@@ -251,7 +251,7 @@ def _labels(name: str, written: list[str]) -> tuple[str, ...]:
 
 
 def plain_label(label: str) -> str:
-    """Normalise a label for comparison: without case, and without spaces, dashes and underscores next to a letter.
+    """Return a label in a form for comparison: lower case, without spaces, dashes and underscores next to a letter.
 
     The sign of a number, a dash between digits and a single dash remain; 1.0, as pandas writes whole numbers, is 1.
     """
@@ -300,7 +300,7 @@ def _row(name: str, number: int, cells: dict[str, str], label: int | float, *, a
 def keep_rows(
     lines: str, folder: Path, name: str = "sentences", *, learned: bool = False, source: str = PASTED
 ) -> Path:
-    """Save a list or table as a task file and return its path; the same list gives the same file.
+    """Save pasted or uploaded sentences as a task file and return its path; the same list gives the same file.
 
     Args:
         learned: whether a model is trained on the list; otherwise labelled rows without a split are all dev.
@@ -325,5 +325,5 @@ def keep_rows(
 
 
 def kept_rows(folder: Path) -> list[Path]:
-    """Return the saved lists in `folder`, newest first."""
+    """Return the saved task files in a folder, newest first."""
     return sorted(folder.glob("*.csv"), key=lambda file: file.stat().st_mtime_ns, reverse=True)

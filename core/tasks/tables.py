@@ -35,7 +35,7 @@ _FORMS = {"\t": "TSV", ";": "CSV with semicolons", ",": "CSV"}
 
 @dataclass(frozen=True)
 class SentenceTable:
-    """Sentences as given, before labels and splits are checked.
+    """Sentences as read from a table, before labels and splits are checked.
 
     Attributes:
         read: names of the columns that are used, as in the table.
@@ -51,14 +51,13 @@ class SentenceTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Which of SENTENCE, PAIR, LABEL, SCORE and SPLIT the table has."""
+        """The columns of the table, among SENTENCE, PAIR, LABEL, SCORE and SPLIT."""
         return tuple(self.rows[0][1]) if self.rows else ()
 
 
 def read_table(text: str, name: str = PASTED) -> SentenceTable:
-    """Read sentences from the text of a file, an upload or a text field. Raises InputError, naming the column, row or
-    line.
-    """
+    """Read sentences from the text of a file, an upload or a text field. Raises InputError that names the column, row
+    or line."""
     if "\0" in text:
         raise InputError(f"{name} must be text; it has a NUL character. Remove it.")
     text = plain_ends(text.lstrip("\ufeff"))
@@ -267,14 +266,14 @@ MOST = 5000
 
 
 class Pasted(NamedTuple):
-    """One input: a sentence, with the second one of a pair or None."""
+    """One input that a user pasted: a sentence, and the second sentence of a pair or None."""
 
     text: str
     pair: str | None = None
 
 
 def read_given(text: str, name: str = PASTED) -> SentenceTable:
-    """Read at most MOST sentences from a text field or upload. Raises InputError."""
+    """Read at most MOST sentences from a text field or upload. Raises InputError for longer lists."""
     table = read_table(text, name)
     if len(table.rows) > MOST:
         raise InputError(
@@ -284,7 +283,8 @@ def read_given(text: str, name: str = PASTED) -> SentenceTable:
 
 
 def read_pasted(text: str, name: str = PASTED) -> list[Pasted]:
-    """Read the inputs of a text field or upload. Raises InputError if there are none, too many, or an invalid row."""
+    """Read the inputs of a text field or upload. Raises InputError if there are none or too many, or if a row is
+    invalid."""
     table = read_given(text, name)
     for number, cells in table.rows:
         if not cells[SENTENCE]:
