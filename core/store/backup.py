@@ -40,7 +40,7 @@ _FACTOR, _START = np.uint64(0xBF58476D1CE4E5B9), np.uint64(5381)
 
 
 def damaged_blocks(path: Path, free: int) -> list[int]:
-    """Return the indices of blocks in use that are damaged or missing in a closed DuckDB file, in ascending order.
+    """Return the indices of damaged or missing blocks that a closed DuckDB file uses, in ascending order.
 
     Empty if the list of free blocks has an unknown format. Raises OSError if the file cannot be read.
     """
@@ -96,7 +96,7 @@ _REQUEST, _ANSWER = "backup-*.json", ".answer"
 
 
 def back_up(db: Database, file: str | Path) -> int:
-    """Copy the database to a new file, read the copy completely, and return its size in bytes.
+    """Copy the database to a new file, read the copy completely to check it, and return its size in bytes.
 
     Nothing is written during the copy, so it contains every label acknowledged before and no partial write.
 
@@ -126,7 +126,7 @@ def back_up(db: Database, file: str | Path) -> int:
 
 
 def copy_held(source: Path, target: Path) -> None:
-    """Copy a file that this process has locked, in another process. Raises OSError.
+    """Copy a file that this process has locked, by means of another process. Raises OSError.
 
     Closing a file descriptor in this process would release the lock (POSIX, fcntl), and a second process could write to
     the database.
@@ -141,7 +141,8 @@ def copy_held(source: Path, target: Path) -> None:
 
 
 def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = lambda _: None) -> int:
-    """Restore a backup to a path without a database, open it once, and return the number of label events.
+    """Restore a backup to a path without a database, open the restored database once, and return its number of label
+    events.
 
     Args:
         file: a file written by `back_up`, or a database that was moved away; its log is read if it has one.
@@ -285,7 +286,7 @@ def _must_be_new(target: Path, what: str) -> None:
 
 
 def schema_of(file: str | Path) -> int:
-    """Return the schema version of a backup. Raises StoreError."""
+    """Return the schema version of a backup. Raises StoreError if the file is no readable database."""
     try:
         with duckdb.connect(str(Path(file).expanduser()), read_only=True, config=CONFIG) as connection:
             return max(migrations.applied(connection), default=0)
@@ -297,7 +298,7 @@ def schema_of(file: str | Path) -> int:
 
 
 def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> int:
-    """Ask the process that holds a database to copy it to a new file; return the size in bytes.
+    """Ask the process that has a database open to copy it to a new file; return the size of the copy in bytes.
 
     Raises:
         StoreError: the holder reports an error or does not answer in time.
@@ -327,7 +328,7 @@ def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> in
 
 
 def answer_requests(db: Database) -> None:
-    """Make the backups that other processes requested."""
+    """Make the database backups that other processes have requested."""
     for request in runs_folder(db.path).glob(_REQUEST):
         taken = request.with_suffix(".taken")
         try:
@@ -349,7 +350,7 @@ def _answer(db: Database, request: Path) -> dict[str, int | str]:
 
 
 def back_up_now(database: Path, file: str | Path) -> int:
-    """Copy a database to a new file, whether or not another process holds it; return the size in bytes.
+    """Copy a database to a new file, even if another process has it open; return the size of the copy in bytes.
 
     Raises:
         StoreError: the database does not exist, or the backup cannot be made.

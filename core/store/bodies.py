@@ -74,7 +74,7 @@ def _refuse_constant(text: str) -> Any:
 
 
 def parsed(text: Any) -> Any:
-    """Parse JSON text. Raises ValueError if it is not JSON, also for NaN and Infinity."""
+    """Parse JSON text strictly. Raises ValueError for text that is not JSON, and for NaN and Infinity."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (TypeError, RecursionError) as error:
@@ -82,7 +82,7 @@ def parsed(text: Any) -> Any:
 
 
 def misfit(table: str, column: str, text: Any) -> str:
-    """Return why the text of a JSON column does not have the column's type; "" if it has, or if it is None."""
+    """Return why the text in a JSON column does not have the type of the column; "" if it has, or if it is None."""
     if text is None:
         return ""
     subject = f"{table}.{column}"
@@ -135,7 +135,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 
 @contextmanager
 def collecting() -> Iterator[list[str]]:
-    """Collect what `leave_out` is called with inside `with`, each text once."""
+    """Collect the messages about left-out rows from `leave_out` within the context, each message once."""
     texts: list[str] = []
     token = _collected.set(texts)
     try:
@@ -145,7 +145,7 @@ def collecting() -> Iterator[list[str]]:
 
 
 def leave_out(text: str) -> None:
-    """Report that stored rows are left out: to whoever collects such texts, and to the log."""
+    """Report that stored rows are left out of a result, to the current `collecting` context and to the log."""
     texts = _collected.get()
     if texts is None or text not in texts:
         log.warning("%s", text)
@@ -154,12 +154,12 @@ def leave_out(text: str) -> None:
 
 
 def left_out() -> bool:
-    """Return whether `leave_out` was called inside the current `collecting`."""
+    """Return whether rows have been left out within the current `collecting` context."""
     return bool(_collected.get())
 
 
 def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
-    """Return whether every JSON column in `row` has its type; report a row that is left out because of one.
+    """Return whether every JSON column of a row has the right type; otherwise report that the row is left out.
 
     name: of the row, as people know it, such as "the job 1a2b".
     """
@@ -171,5 +171,5 @@ def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
 
 
 def known_keys(row: Mapping[str, Any], keys: Keys | Sequence[str]) -> Row:
-    """Return the entries of an object that this version knows."""
+    """Return the entries of a stored object whose names this version of the program knows."""
     return {name: value for name, value in row.items() if name in keys}

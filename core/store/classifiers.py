@@ -21,7 +21,8 @@ _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained classifier. weights: safetensors bytes; snapshot: [map_id, class, event] of its labels."""
+    """A trained classifier to be stored. weights: safetensors bytes; snapshot: [map_id, class, event] of its training
+    labels."""
 
     class_set: str
     weights: bytes
@@ -34,7 +35,7 @@ class Trained:
 
 
 def save_classifier(db: Database, trained: Trained, *, classifier: str | None = None) -> str:
-    """Store a classifier and return its ID. Storing an existing ID changes nothing."""
+    """Store a trained classifier and return its ID. If the ID is stored already, nothing changes."""
     name = classifier or uuid.uuid4().hex[:12]
     recipe, text = trained.recipe, to_json(list(trained.snapshot))
     values = [
@@ -64,7 +65,7 @@ def save_classifier(db: Database, trained: Trained, *, classifier: str | None = 
 
 
 def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
-    """Return stored classifiers, newest first, with `macro_f1` but without weights and snapshots."""
+    """Return the stored classifiers, newest first, with their `macro_f1` but without weights and label snapshots."""
     return db.read(
         f"""SELECT {_ABOUT}, TRY_CAST(scores->>'macro_f1' AS DOUBLE) AS macro_f1 FROM classifier
             WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal DESC""",  # noqa: S608 - our columns
@@ -73,7 +74,8 @@ def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
 
 
 def one_classifier(db: Database, classifier: str) -> Row:
-    """Return a stored classifier with weights (bytes), snapshot and scores. Raises StoreError if the ID is unknown."""
+    """Return a stored classifier with weights (bytes), label snapshot and scores. Raises StoreError if the ID is
+    unknown."""
     cursor = db.cursor().execute("SELECT * FROM classifier WHERE classifier = ?", [classifier])
     names = [column[0] for column in cursor.description]
     row = cursor.fetchone()
@@ -91,7 +93,8 @@ def one_classifier(db: Database, classifier: str) -> Row:
 
 @dataclass(frozen=True)
 class StoredClassifier:
-    """The fields of a classifier needed to classify. confusions: on held-out maps [input, true, predicted]."""
+    """The fields of a stored classifier that classification needs. confusions: on held-out maps [input, true,
+    predicted]."""
 
     class_set: str
     weights: bytes
@@ -99,7 +102,7 @@ class StoredClassifier:
 
 
 def stored_classifier(db: Database, classifier: str) -> StoredClassifier:
-    """Return the fields of a classifier needed to classify. Raises StoreError if the ID is unknown."""
+    """Return the fields of a stored classifier that classification needs. Raises StoreError if the ID is unknown."""
     about = one_classifier(db, classifier)
     return StoredClassifier(about["class_set"], about["weights"], about["scores"].get("confusions", []))
 
@@ -111,7 +114,7 @@ def class_set_of(db: Database, classifier: str) -> str | None:
 
 
 def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str) -> None:
-    """Use this classifier for suggestions in a class set (None: no suggestions).
+    """Select the classifier that suggests classes in a class set (None: no suggestions).
 
     Raises:
         InputError: the classifier was trained on another class set.
@@ -132,7 +135,7 @@ def choose(db: Database, class_set: str, classifier: str | None, *, annotator: s
 
 
 def suggesting(db: Database, class_set: str) -> str | None:
-    """Return the classifier used for suggestions in a class set, or None."""
+    """Return the classifier that has been selected for suggestions in a class set, or None."""
     row = (
         db.cursor()
         .execute(
@@ -144,7 +147,7 @@ def suggesting(db: Database, class_set: str) -> str | None:
 
 
 def is_turned_off(db: Database, class_set: str) -> bool:
-    """Return whether suggestions have been turned off for a class set, as opposed to never chosen."""
+    """Return whether suggestions have been turned off for a class set. False if no classifier was ever selected."""
     chosen = db.cursor().execute(
         "SELECT classifier FROM classifier_choice WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1", [class_set]
     )
@@ -153,7 +156,7 @@ def is_turned_off(db: Database, class_set: str) -> bool:
 
 
 def labels_since_newest(db: Database, class_set: str) -> int:
-    """Return the number of current labels that the newest classifier of a class set has not seen.
+    """Return the number of current labels that the newest classifier of a class set was not trained on.
 
     These are the labels stored after the newest one that it was trained on or that was tied; if none of those is in the
     database (bundled labels), after the classifier itself. All current labels if there is no classifier.

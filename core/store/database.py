@@ -38,7 +38,7 @@ BUSY = 10.0  # seconds to wait for statements of other threads before closing th
 
 
 def begin(path: Path, config: Mapping[str, Any]) -> None:
-    """Create a new database at a path without one, atomically.
+    """Create a new, empty database file atomically, unless the file exists.
 
     DuckDB creates a file in four steps and cannot open a file left by a kill between them. If this fails, opening
     `path`
@@ -72,7 +72,7 @@ def _place(part: Path, path: Path) -> None:
 
 
 class Opening:
-    """A file opened by one `connection`. stopped: the connection can no longer be used."""
+    """A database file that one DuckDB connection has opened. stopped: the connection can no longer be used."""
 
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection):
         self.path, self.connection = path, connection
@@ -80,7 +80,7 @@ class Opening:
         self._own = threading.local()
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
-        """Return the cursor of the calling thread. Raises StoreError."""
+        """Return the database cursor of the calling thread, created on first use. Raises StoreError."""
         if not hasattr(self._own, "cursor"):
             with self.explaining():
                 self._own.cursor = self.connection.cursor()
@@ -88,12 +88,12 @@ class Opening:
 
     @property
     def inside(self) -> bool:
-        """Whether the calling thread is in a transaction."""
+        """Whether the calling thread is inside a transaction on this database file."""
         return getattr(self._own, "inside", False)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Mark this thread as being in a transaction; starts none."""
+        """Mark the calling thread as being in a transaction within the context. No transaction is started."""
         before, self._own.inside = self.inside, True
         try:
             yield
@@ -102,7 +102,7 @@ class Opening:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Raise errors about the file or its disk as a StoreError with one message."""
+        """Convert DuckDB errors about the file or its disk to a StoreError with one message, within the context."""
         try:
             yield
         except duckdb.Error as error:
@@ -112,7 +112,7 @@ class Opening:
             raise explain(error, self.path) from error
 
     def heed(self, error: duckdb.Error) -> None:
-        """Detect from an error whether DuckDB has stopped."""
+        """Check whether an error means that DuckDB has stopped, and record it."""
         if isinstance(error, duckdb.FatalException) or STOPPED in str(error):
             self.stopped = True
 
@@ -120,7 +120,7 @@ class Opening:
         return is_of_file(error) or (self.stopped and bool(LET_GO.search(str(error))))
 
     def end(self) -> None:
-        """Close the file and all cursors once no other thread runs a statement.
+        """Close the database file and all cursors once no other thread runs a statement.
 
         Raises:
             StoreError: a statement still runs after BUSY seconds; the file is partly closed, so call again.
@@ -160,7 +160,7 @@ class DatabaseFileGuard:
         _GUARDS.add(self)
 
     def let_go(self) -> None:
-        """Forget the file after it was closed."""
+        """Stop guarding the file, after the database was closed."""
         _GUARDS.discard(self)
 
     def must_hold(self, cursor: Any) -> None:
@@ -230,7 +230,7 @@ _MOVES = re.compile(r"\b(nextval|setval)\s*\(", re.IGNORECASE)  # functions that
 
 
 class Reader:
-    """A thread's cursor for reading. Fetch all rows of a statement before the next.
+    """A thread's cursor that can only read. Fetch all rows of a statement before the next statement.
 
     current: returns the file as it is open now, so that a reader stays valid when the file is reopened. All methods
     raise StoreError for trouble with the file or its disk.
@@ -244,7 +244,7 @@ class Reader:
         self._cursor = self._opening.cursor()
 
     def execute(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "Reader":
-        """Run one statement. Raises StoreError unless it only reads."""
+        """Run one SQL statement. Raises StoreError if the statement could change the database."""
         if not _only_reads(sql):
             raise StoreError(
                 "A statement outside write() must only read; got one that changes the database. Use write() for it."
@@ -257,21 +257,21 @@ class Reader:
 
     @property
     def description(self) -> list[Any]:
-        """Name and type of each column of the last statement."""
+        """The name and type of each column in the result of the last statement."""
         return self._cursor.description
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Return all rows of the last statement."""
+        """Return all rows in the result of the last statement."""
         with self._opening.explaining():
             return self._cursor.fetchall()
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """Return the next row of the last statement, or None."""
+        """Return the next row in the result of the last statement, or None."""
         with self._opening.explaining():
             return self._cursor.fetchone()
 
     def df(self) -> "pd.DataFrame":
-        """Return all rows of the last statement as a data frame."""
+        """Return all rows in the result of the last statement as a data frame."""
         with self._opening.explaining():
             return self._cursor.df()
 
@@ -289,7 +289,8 @@ REST = 3.0  # seconds without a write
 
 
 class IdleCheckpointer:
-    """Calls `fold` in its own thread after each period of writing, once `seconds` have passed without a write."""
+    """A thread that merges the database log into the file (calls `fold`) when no write has occurred for
+    some seconds."""
 
     def __init__(self, fold: Callable[[], None], seconds: float = REST):
         self._fold, self._seconds = fold, seconds
@@ -304,7 +305,7 @@ class IdleCheckpointer:
             self._thread.start()
 
     def end(self) -> None:
-        """End the thread; `fold` is not called any more."""
+        """End the thread, so that the log is no longer merged."""
         self._over = True
         self._wrote.set()
 
@@ -335,7 +336,7 @@ def _lock_of(path: Path) -> threading.RLock:
 
 
 class Database:
-    """The database file at `path`, created with its folder if missing and migrated if older.
+    """The open database file at `path`, created with its folder if missing, and migrated if it has an older schema.
 
     `notice` is a message for users if the end of the log could not be recovered, otherwise None. `person` is the acting
     user: whoever opens the file may do everything, and `acting_as` returns handles with fewer rights.
@@ -360,14 +361,15 @@ class Database:
         _OPEN.add(self)
 
     def acting_as(self, person: Person) -> "Database":
-        """Return a handle on the same open file that acts as `person`; every write checks their role."""
+        """Return a handle on the same open database that acts as another person; every write checks the role of that
+        person."""
         handle = copy.copy(self)
         handle.person, handle._opened = person, self.shared
         return handle
 
     @property
     def shared(self) -> "Database":
-        """The handle that opened the file."""
+        """The first handle on this database, which opened the file."""
         return self._opened or self
 
     @property
@@ -380,12 +382,12 @@ class Database:
 
     @property
     def writes(self) -> int:
-        """Number of transactions committed by this process; data read at the same number are the same."""
+        """The number of transactions that this process has committed; reads at the same number return the same data."""
         return self.shared._writes
 
     @property
     def closed(self) -> bool:
-        """Whether the file has been closed."""
+        """Whether the database file has been closed."""
         return self.shared._closed
 
     def __enter__(self) -> "Database":
@@ -419,7 +421,7 @@ class Database:
         return connection
 
     def cursor(self) -> Reader:
-        """Return this thread's cursor for reading; writes go through `write()`.
+        """Return the calling thread's cursor for reading; use `write()` for changes.
 
         Fetch all rows of a statement before the next (`fetchall`, `df`): an unread result blocks the cursor.
         """
@@ -450,7 +452,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Return a cursor in one transaction under the write lock: everything is stored, or nothing.
+        """Open a transaction under the write lock and yield its cursor: all changes are stored, or none.
 
         A nested call in the same thread joins the outer transaction.
 
@@ -481,12 +483,12 @@ class Database:
             raise
 
     def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pd.DataFrame":
-        """Return the rows of one statement as a data frame. Pass values as parameters, never in the text."""
+        """Run one SQL query and return its rows as a data frame. Pass values as parameters, never in the text."""
         return self.cursor().execute(sql, parameters).df()
 
     @contextmanager
     def one_moment(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Return a cursor on a snapshot of the database; changes in it are rolled back."""
+        """Yield a cursor in a read-only transaction, so that all its queries see the same state of the database."""
         opening = self._current()
         with opening.transaction(), opening.explaining():
             cursor = opening.cursor()
@@ -498,12 +500,13 @@ class Database:
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Prevent writes and checkpoints while the block runs."""
+        """Prevent writes and checkpoints of the database within the context."""
         with self._lock:
             yield
 
     def fold(self) -> None:
-        """Merge the log into the file so that a copy of the file is complete; retried later if it fails."""
+        """Merge the log into the database file so that a copy of the file is complete; if merging fails, it is retried
+        later."""
         with self._lock:
             opening = self.shared._opening
             if opening.stopped:
@@ -514,7 +517,7 @@ class Database:
                 opening.heed(error)  # DuckDB stops here on a full disk
 
     def close(self) -> None:
-        """Merge the log and close the file with the cursors of all threads."""
+        """Merge the log, then close the database file with the cursors of all threads."""
         with self._lock:
             self.fold()
             self.shared._rest.end()

@@ -17,7 +17,8 @@ from .rows import quoted
 
 @dataclass(frozen=True)
 class Erasure:
-    """One erasure. kind: name or events; pseudonym: replaces the name; events: number of affected rows."""
+    """Record of one erased person. kind: name or events; pseudonym: replaces the name; events: number of affected
+    rows."""
 
     kind: str
     pseudonym: str
@@ -27,14 +28,13 @@ class Erasure:
 
 
 def erase_name(db: Database, name: str, *, annotator: str) -> Erasure:
-    """Replace a name by a pseudonym everywhere; labels and results stay as they are."""
+    """Replace the name of a person by a pseudonym everywhere in the database; labels and results stay unchanged."""
     return _erase(db, name, "name", annotator)
 
 
 def erase_events(db: Database, name: str, *, annotator: str) -> Erasure:
-    """Delete a person's label events, undos of them and reservations; replace the name by a pseudonym
-    everywhere else.
-    """
+    """Delete a person's label events, undos of these events and reservations, and replace the name by a pseudonym
+    elsewhere."""
     return _erase(db, name, "events", annotator)
 
 
@@ -45,7 +45,7 @@ def erasures(db: Database) -> list[Erasure]:
 
 
 def known_people(db: Database) -> list[str]:
-    """Return the annotator names of all label events."""
+    """Return the names of all annotators who have label events."""
     cursor = db.cursor().execute("SELECT DISTINCT annotator FROM label_event ORDER BY annotator")
     return [name for (name,) in cursor.fetchall()]
 

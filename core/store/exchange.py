@@ -60,7 +60,7 @@ _BELONGS = (
 
 
 def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
-    """Raise InputError unless every column of `rows` is one of the table's `columns`, without duplicates."""
+    """Raise InputError unless the columns of imported rows are distinct columns of the database table."""
     names = rows.schema.names
     strange = [name for name in names if name not in columns] or [name for name in names if names.count(name) > 1]
     if strange:
@@ -71,7 +71,7 @@ def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
 
 
 def check_rows(table: str, rows: pa.Table) -> None:
-    """Raise InputError, naming table and reason, if this program cannot have written a row."""
+    """Raise InputError, naming table and reason, if imported rows contain one that this program cannot have written."""
     check_event = _ROWS.get(table)
     for name in rows.schema.names:
         column = rows.column(name)
@@ -90,7 +90,7 @@ def check_rows(table: str, rows: pa.Table) -> None:
 
 
 def check_scores(rows: list[Row]) -> None:
-    """Raise InputError if a row has an impossible layer or head."""
+    """Raise InputError if a row of an imported run has an impossible layer or head."""
     for row in rows:
         check_fields(row, "a row of the run")
         for name in ("layer", "head"):
@@ -100,7 +100,7 @@ def check_scores(rows: list[Row]) -> None:
 
 
 def check_whole(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Raise InputError if imported rows are inconsistent, for example a label of a missing map."""
+    """Raise InputError if imported tables contradict each other, for example if a label belongs to a missing map."""
     for table, column, home in _BELONGS:
         lost = cursor.execute(
             f"SELECT {quoted(column)} FROM {quoted(table)} "  # noqa: S608 - quoted
@@ -190,7 +190,7 @@ TEXTS = frozenset({"kind", "statistic", "feature", "checkpoint", "task", "name",
 
 
 def check_fields(row: Any, subject: str) -> None:
-    """Raise InputError unless the fields of a study row, or of a number in a finding, have the expected types."""
+    """Raise InputError unless the fields of an imported row, or of a number in a finding, have the expected types."""
     if not isinstance(row, dict):
         raise InputError(f"A row must be a JSON object; got {str(row)[:40]!r} in {subject}. Export again.")
     if not {"statistic", "layer", "head", "value"} <= row.keys() and "what" not in row:
@@ -227,13 +227,14 @@ IMPORTED = " · imported, not measured here"  # appended to the description of a
 
 
 def tables(db: Database) -> list[str]:
-    """Return the names of the tables to export: all but the record of migrations and the file's ID."""
+    """Return the names of the database tables to export: all except the record of migrations and the ID of the file."""
     listed = db.read("SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name")
     return [name for name in listed["name"] if name not in ("migration", "store_id")]
 
 
 def export_all(db: Database, folder: str | Path) -> dict[str, int]:
-    """Write a snapshot of every table to `folder`/<table>.parquet; return rows by table.
+    """Export every table of the database to a folder, as one Parquet file per table; return the number of rows by
+    table.
 
     Raises:
         InputError: the folder is not empty.
@@ -277,13 +278,14 @@ def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> in
 
 
 class CheckRun(Protocol):
-    """Raises InputError unless options and rows fit their study; whole: whether this version wrote them."""
+    """Function that raises InputError unless the options and rows of a run fit its study. whole: whether this version
+    wrote them."""
 
     def __call__(self, study: str, options: Row, rows: list[Row], *, whole: bool = True) -> None: ...
 
 
 def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None = None) -> dict[str, int]:
-    """Import an export into an empty database, all or nothing; return rows by table.
+    """Import an exported database into an empty one, all or nothing; return the number of rows by table.
 
     Runs, findings and classifiers are marked as imported. Partial results of jobs with work left are left out, so that
     a resumed job measures everything here.
@@ -364,7 +366,7 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
 
 
 def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> int:
-    """Append an Arrow table by column name; return the number of rows.
+    """Append an Arrow table to a database table by column name; return the number of rows.
 
     Raises:
         InputError: a column is unknown, or a row is invalid.
@@ -405,7 +407,7 @@ def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
 def write_run(
     file: Path, study: str, title: str, provenance: Row, rows: Sequence[Row], *, database: Path | None = None
 ) -> Path:
-    """Write a run as JSON Lines with its heading first, for `import_run`; return the file.
+    """Write a run as a JSON Lines file that `import_run` reads, and return the file.
 
     database: owned by this program; the run is signed with its key, so that the database imports it as measured here.
     """
@@ -439,14 +441,14 @@ def _seal(heading: Row, rows: Sequence[Row], key: bytes) -> str:
 
 
 def export_run(db: Database, run: str, file: Path, *, database: Path | None = None) -> Path:
-    """Write a stored run to `file`. database: as in `write_run`."""
+    """Write a stored run to a JSON Lines file. database: as in `write_run`."""
     known = one_run(db, run)
     heading = {name: value for name, value in known.items() if name not in {"study", "title"}}
     return write_run(file, known["study"], known["title"], heading, run_rows(db, run), database=database)
 
 
 def read_run(file: Path) -> tuple[Row, list[Row]]:
-    """Return the heading and rows of a run file. Raises InputError if it is not complete."""
+    """Return the heading and the rows of a run file. Raises InputError if the file is not complete."""
     try:
         if file.stat().st_size > LONGEST_RUN:
             raise InputError(
@@ -471,7 +473,7 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
 
 
 def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -> str:
-    """Store the run in `file` unless it is stored already; return its ID.
+    """Import a run from a file unless the run is stored already; return its ID.
 
     A run that is not signed with this database's key is marked as imported. check_run: as in `import_all`.
     """
@@ -502,14 +504,13 @@ def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -
 
 
 def runs_folder(db_path: Path) -> Path:
-    """Return the folder where commands leave runs for the app that holds the database at `db_path`."""
+    """Return the folder in which commands leave runs for an app that has the database open."""
     return db_path.parent / "runs"
 
 
 def waiting_runs(db: Database) -> "pd.DataFrame":
-    """Return run files next to the database that are not stored yet, oldest first: file, study, title, rows, error or
-    "".
-    """
+    """Return the run files next to the database that are not stored yet, oldest first: file, study, title, rows, error
+    or ""."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     waiting = []

@@ -30,7 +30,8 @@ _PACKED = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 def checked_picture(picture: Any) -> dict[str, Any]:
-    """Return the chart if this program can have written it. Raises InputError with the reason otherwise."""
+    """Return the chart of an imported finding if this program can have drawn it. Raises InputError with the reason
+    otherwise."""
     fault = _fault(picture)
     if fault:
         raise InputError(
@@ -41,7 +42,7 @@ def checked_picture(picture: Any) -> dict[str, Any]:
 
 
 def checked_maps(text: Any) -> str:
-    """Return the packed maps of a finding. Raises InputError unless they are base64."""
+    """Return the packed attention maps of an imported finding. Raises InputError unless they are base64."""
     if not packed(text):
         raise InputError(
             f"The maps of a finding must be base64 as packed by Attention Atlas; got {str(text)[:60]!r}. Pin them "
@@ -51,12 +52,12 @@ def checked_maps(text: Any) -> str:
 
 
 def packed(text: Any) -> bool:
-    """Return whether a text can be packed maps: only base64."""
+    """Return whether a value is base64 text, as packed attention maps are."""
     return isinstance(text, str) and bool(_PACKED.fullmatch(text))
 
 
 def drawable(picture: Any) -> bool:
-    """Return whether a stored chart can be drawn."""
+    """Return whether the stored chart of a finding can be drawn."""
     return not _fault(picture)
 
 
@@ -166,7 +167,7 @@ class Finding:
 
 
 def pin(db: Database, finding: Finding) -> str:
-    """Store a finding and return its ID.
+    """Store a finding that a user has pinned, and return its ID.
 
     Raises:
         InputError: the note is too long.
@@ -189,7 +190,7 @@ def pin(db: Database, finding: Finding) -> str:
 
 
 def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]:
-    """Return findings, newest first; only those with the IDs `chosen` if given."""
+    """Return the stored findings, newest first, or only those with given IDs."""
     rows = (
         db.cursor()
         .execute(
@@ -205,7 +206,8 @@ def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]
 
 
 def unpin(db: Database, finding: str) -> None:
-    """Delete a finding: your own, or any as an admin. Raises RightsError; StoreError if it does not exist."""
+    """Delete a finding. Users may delete their own findings, admins all. Raises RightsError; StoreError if it does not
+    exist."""
     stored = findings(db, [finding])
     if not stored:
         raise StoreError("The finding must exist; it has been deleted. Reload the page.")

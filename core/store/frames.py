@@ -22,7 +22,7 @@ _ANNOTATION = pa.schema(
 def replace_release(
     db: Database, release: str, rows: Iterable[Row], *, folder: str, run: str, skipped: list[Row]
 ) -> int:
-    """Replace the stored annotations of a release; return how many are stored.
+    """Replace the stored annotations of a FrameNet release; return how many annotations are stored.
 
     rows: sentences in the format of `core.frames.rows`.
     """
@@ -51,7 +51,8 @@ def _annotation(release: str, row: Row) -> Row:
 
 
 def indexed_releases(db: Database) -> pd.DataFrame:
-    """Return the indexed releases, newest first: release, folder, run, annotations, skipped (JSON), indexed."""
+    """Return the indexed FrameNet releases, newest first: release, folder, run, annotations, skipped
+    (JSON), indexed."""
     return db.read("SELECT * FROM frame_release ORDER BY indexed DESC")
 
 
@@ -69,7 +70,7 @@ class Search:
 
 
 def find_annotations(db: Database, search: Search, *, release: str | None = None, limit: int = MOST) -> pd.DataFrame:
-    """Return annotated sentences that match a search, shortest first: id, frame, unit, elements, text.
+    """Return the annotated sentences that match a search, shortest first: id, frame, unit, elements, text.
 
     limit: at most MOST. Raises InputError if all criteria are empty.
     """
@@ -100,7 +101,7 @@ def find_annotations(db: Database, search: Search, *, release: str | None = None
 
 
 def skipped_of(db: Database, release: str) -> list[Row]:
-    """Return what the reader rejected in a release: where and why."""
+    """Return the parts of a FrameNet release that could not be read: where and why."""
     releases = db.read("SELECT skipped FROM frame_release WHERE release = ?", [release])
     texts = [
         text for text in releases["skipped"] if sound("frame_release", f"{release}'s skipped parts", {"skipped": text})

@@ -39,13 +39,14 @@ class StoredBatch:
 
     @property
     def seen(self) -> int:
-        """Number of runs on evaluation inputs with these weights stored before registration."""
+        """The number of stored runs that used the evaluation inputs with the same weights before the batch was
+        registered."""
         return sum(run["inputs"] > 0 for run in self.runs)
 
 
 @dataclass(frozen=True)
 class StoredHypothesis:
-    """A registered hypothesis of a batch.
+    """A hypothesis about a head that was registered in a batch.
 
     Attributes:
         layer, head: zero-based.
@@ -88,14 +89,15 @@ _BATCH = ("batch", "checkpoint", "weights_hash", "thought", "judged", "thought_r
 
 
 def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
-    """Return how many batches about these weights share an evaluation input with these."""
+    """Return how many batches of hypotheses about the same weights share at least one evaluation input with the given
+    inputs."""
     marks = {mark for _, *known in judged_rows for mark in known}
     same = (batch for batch in batches(db) if batch.weights_hash == weights_hash)
     return sum(any(mark in marks for _, *known in batch.judged_rows for mark in known) for batch in same)
 
 
 def ever_registered(db: Database, weights_hash: str) -> int:
-    """Return how many hypotheses about these weights have been registered, including withdrawn ones."""
+    """Return how many hypotheses about these model weights have ever been registered, including withdrawn ones."""
     rows = (
         db.cursor()
         .execute(
@@ -109,9 +111,8 @@ def ever_registered(db: Database, weights_hash: str) -> int:
 def add_batch(
     db: Database, batch: StoredBatch, hypotheses: Sequence[tuple[int, int, str, tuple[tuple[str, str], ...]]]
 ) -> tuple[str, list[str]]:
-    """Store a batch with its hypotheses (layer, head, predicate, parameters); return the IDs of batch and
-    hypotheses.
-    """
+    """Store a batch with its hypotheses (layer, head, predicate, parameters); return the IDs of the batch and of the
+    hypotheses."""
     db.person.must("annotator", "register a hypothesis")
     name, ids = uuid.uuid4().hex[:12], [uuid.uuid4().hex[:12] for _ in hypotheses]
     values = [
@@ -134,7 +135,7 @@ def add_batch(
 
 
 def hypotheses(db: Database) -> list[StoredHypothesis]:
-    """Return every hypothesis, oldest first, with its withdrawal and last test."""
+    """Return every registered hypothesis, oldest first, with its withdrawal and last test."""
     cursor = db.cursor()
     rows = cursor.execute(
         "SELECT hypothesis, batch, layer, head, predicate, parameters FROM hypothesis ORDER BY ordinal"
@@ -170,7 +171,7 @@ def hypotheses(db: Database) -> list[StoredHypothesis]:
 
 
 def withdraw(db: Database, hypothesis: str, note: str = "", *, annotator: str = "") -> None:
-    """Withdraw a hypothesis; it remains stored and counted.
+    """Withdraw a registered hypothesis; it remains stored and still counts.
 
     Raises:
         StoreError: the ID is unknown, or the hypothesis has been withdrawn already.
@@ -193,7 +194,7 @@ def add_event(
     cursor: duckdb.DuckDBPyConnection, hypothesis: str, kind: str, *, run: str | None = None,
     criteria: Sequence[Mapping[str, Any]] | None = None, note: str = "", annotator: str = "",
 ) -> None:  # fmt: skip
-    """Append an event of a hypothesis in the caller's transaction."""
+    """Append an event, such as a test or withdrawal, to a hypothesis within the caller's transaction."""
     values = [hypothesis, kind, run, None if criteria is None else to_json(list(criteria)), note, annotator, _now()]
     cursor.execute(
         "INSERT INTO hypothesis_event (hypothesis, kind, run, criteria, note, annotator, stored) "

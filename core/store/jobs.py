@@ -39,7 +39,7 @@ def _now() -> datetime:
 
 
 def add_job(db: Database, study: str, title: str, options: Mapping[str, Any]) -> str:
-    """Queue a job that is not divided into units yet; return its ID."""
+    """Queue a job that has not been divided into units yet; return its ID."""
     job = uuid.uuid4().hex[:12]
     with db.write() as cursor:
         cursor.execute(
@@ -50,7 +50,7 @@ def add_job(db: Database, study: str, title: str, options: Mapping[str, Any]) ->
 
 
 def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequence[Row]) -> None:
-    """Append units (key, size, arguments) to a job, and set its options completed by defaults."""
+    """Add units of work (key, size, arguments) to a job, and store its options completed by defaults."""
     there = db.cursor().execute("SELECT key FROM job_unit WHERE job = ?", [job]).fetchall()
     keys = [*(key for (key,) in there), *(unit["key"] for unit in units)]
     if len(set(keys)) != len(keys):
@@ -66,7 +66,7 @@ def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequenc
 
 
 def one_job(db: Database, job: str) -> Row:
-    """Return a job: study, title, options, state, error, run, created, started, finished.
+    """Return a stored job: study, title, options, state, error, run, created, started, finished.
 
     asked: options as given; options: completed by defaults once the job is divided into units.
     """
@@ -82,7 +82,7 @@ def one_job(db: Database, job: str) -> Row:
 
 
 def set_state(db: Database, job: str, state: str, *, error: str | None = None, run: str | None = None) -> None:
-    """Set the state of a job; running sets its start, a final state its end."""
+    """Set the state of a job. The state "running" sets the start time, a final state the end time."""
     started = _now() if state == "running" else None
     finished = _now() if state not in {"queued", "running"} else None
     with db.write() as cursor:
@@ -94,7 +94,8 @@ def set_state(db: Database, job: str, state: str, *, error: str | None = None, r
 
 
 def interrupt_running(db: Database) -> int:
-    """Mark running and queued jobs of an earlier process as interrupted; return how many. Their stored units remain."""
+    """Mark running and queued jobs of an earlier process as interrupted; return their number. Finished units stay
+    stored."""
     with db.write() as cursor:
         rows = cursor.execute(
             "UPDATE job SET state = 'interrupted', finished = ? WHERE state IN ('running', 'queued') RETURNING job",
@@ -121,7 +122,8 @@ def open_units(db: Database, job: str) -> list[Row]:
 
 @dataclass(frozen=True)
 class UnitEnd:
-    """Outcome of a unit: its rows or its error. deaths: number of workers that died in it before."""
+    """The outcome of one unit of a job: its rows or its error. deaths: number of worker processes that died while
+    running it."""
 
     rows: Sequence[Row] = ()
     error: str | None = None
@@ -132,7 +134,8 @@ class UnitEnd:
 
 
 def store_outcome(db: Database, job: str, position: int, outcome: UnitEnd) -> None:
-    """Store the outcome of a unit, with each death as an attempt. Units that are done stay unchanged."""
+    """Store the outcome of a unit of a job, counting each worker death as an attempt. A unit that is done stays
+    unchanged."""
     error, state = outcome.error, "failed" if outcome.error else "done"
     with db.write() as cursor:
         done = cursor.execute(
@@ -158,7 +161,7 @@ def store_outcome(db: Database, job: str, position: int, outcome: UnitEnd) -> No
 
 
 def ask_again(db: Database, job: str) -> int:
-    """Reopen the failed units of a job; return how many."""
+    """Schedule the failed units of a job to run again; return their number."""
     with db.write() as cursor:
         rows = cursor.execute(
             f"""INSERT INTO job_outcome (job, position, state, finished)
@@ -170,20 +173,20 @@ def ask_again(db: Database, job: str) -> int:
 
 
 def job_rows(db: Database, job: str) -> list[Row]:
-    """Return the rows of the finished units, in the order of the units."""
+    """Return the result rows of the finished units of a job, in the order of the units."""
     bodies = db.cursor().execute("SELECT body FROM job_row WHERE job = ? ORDER BY position, place", [job]).fetchall()
     name = f"a row of the job {job}"
     return [from_json(body) for (body,) in bodies if sound("job_row", name, {"body": body})]
 
 
 def count_rows(db: Database, job: str) -> int:
-    """Return the number of rows of the finished units."""
+    """Return the number of result rows of the finished units of a job."""
     ((rows,),) = db.cursor().execute("SELECT count(*) FROM job_row WHERE job = ?", [job]).fetchall()
     return int(rows)
 
 
 def job_provenance(db: Database, job: str) -> list[Row]:
-    """Return the provenance of the finished units, in order."""
+    """Return the provenance of the finished units of a job, in order."""
     cursor = db.cursor().execute(
         "SELECT provenance FROM job_outcome WHERE job = ? AND state = 'done' ORDER BY position", [job]
     )
@@ -198,7 +201,7 @@ def count_active(db: Database) -> int:
 
 
 def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
-    """Return the state of each unit: position, key, size, state, error, seconds, worker, attempts.
+    """Return the state of each unit of a job: position, key, size, state, error, seconds, worker, attempts.
 
     state: None before the first outcome; worker: host and process of the last attempt.
     """
@@ -210,7 +213,7 @@ def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
 
 
 def by_worker(db: Database, job: str) -> "pd.DataFrame":
-    """Return the work by worker: worker (host and process), units, failed, retries, seconds.
+    """Return the units of a job by worker: worker (host and process), units, failed, retries, seconds.
 
     retries: attempts at these units before the final one.
     """
@@ -259,14 +262,14 @@ def jobs(db: Database) -> "pd.DataFrame":
 
 
 def delete_job(db: Database, job: str) -> None:
-    """Delete a job and its units; its run remains."""
+    """Delete a job and its units; the run with its results remains."""
     with db.write() as cursor:
         for table in ("job_row", "job_outcome", "job_unit", "job"):
             cursor.execute(f"DELETE FROM {quoted(table)} WHERE job = ?", [job])  # noqa: S608 - quoted
 
 
 def jobs_of(db: Database, study: str) -> list[Row]:
-    """Return the jobs of a study, newest first: job, state, options, run (None if it was deleted)."""
+    """Return the jobs of a study, newest first: job, state, options, run (None if the run was deleted)."""
     cursor = db.cursor().execute(
         """SELECT job.job, job.state, job.options, run.run FROM job LEFT JOIN run ON run.run = job.run
            WHERE job.study = ? ORDER BY job.ordinal DESC""",
@@ -278,7 +281,7 @@ def jobs_of(db: Database, study: str) -> list[Row]:
 
 
 def seconds_of(db: Database, run: str) -> float | None:
-    """Return the total seconds of the units behind a run; None if its job was deleted."""
+    """Return the total computing time, in seconds, of the units behind a run; None if the job was deleted."""
     cursor = db.cursor().execute(
         """SELECT sum(seconds) FROM job_outcome
            WHERE state = 'done' AND job IN (SELECT job FROM job WHERE run = ?)""",

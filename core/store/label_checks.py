@@ -56,12 +56,12 @@ _UNSEEN = {"Cc", "Cf", "Zl", "Zp"}  # categories of control and invisible charac
 
 
 def now() -> datetime:
-    """Return the current time as naive UTC, as the database has it."""
+    """Return the current time in UTC without a time zone, the form in which the database stores times."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
 def checked_event(event: Mapping[str, Any]) -> Row:
-    """Return an event with every column filled. Raises InputError, naming the event, if it is invalid."""
+    """Return a label event with every column filled in. Raises InputError, naming the event, if it is invalid."""
     subject = f"event {str(event.get('sequence', '?'))[:20]}"
     kind = event.get("kind")
     if not isinstance(kind, str) or kind not in EVENT_KINDS:
@@ -102,9 +102,8 @@ def checked_event(event: Mapping[str, Any]) -> Row:
 
 
 def whole_numbers(row: Mapping[str, Any]) -> Row:
-    """Convert 7.0 to 7 in columns of whole numbers, and NaN to None in all: pandas makes floats of columns with
-    missing values.
-    """
+    """Convert floats such as 7.0 to 7 in integer columns, and NaN to None in all columns, because pandas makes floats
+    of missing values."""
     floats = {name: value for name, value in row.items() if isinstance(value, float)}
     return {
         **row,
@@ -114,15 +113,15 @@ def whole_numbers(row: Mapping[str, Any]) -> Row:
 
 
 def check_annotator(name: str) -> None:
-    """Raise InputError unless the name is visible."""
+    """Raise InputError unless the name of an annotator has visible letters."""
     _fitting(pa.field("annotator", pa.string()), name, "a label", least=0)
     if not looks_like(name):
         raise InputError("The name of an annotator must have visible letters; got none. Enter your name.")
 
 
 def likely_time(time: Any, moment: datetime) -> Any:
-    """Return the time that a browser reports, or `moment` (the arrival) if its clock is ten years behind or a day
-    ahead.
+    """Return the label time that a browser reports, or the time of arrival if the browser's clock is ten years behind
+    or a day ahead.
 
     A value that is not a time is returned unchanged and refused with its event.
     """
@@ -136,7 +135,8 @@ def likely_time(time: Any, moment: datetime) -> Any:
 
 
 def checked_map(fields: Mapping[str, Any]) -> Row:
-    """Return the metadata and weights of a map. Raises InputError, naming the map, if they are invalid.
+    """Return the checked metadata and weights of an attention map. Raises InputError, naming the map, if they are
+    invalid.
 
     weights: float16 bytes [query, key], each in [0, 1]; tokens: one text for each position; separators: positions.
     """
@@ -182,7 +182,8 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
 
 
 def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
-    """Return why `row` contradicts the stored map with the same ID, or None; missing metadata is not compared."""
+    """Return why the metadata of a map contradicts the stored map with the same ID, or None; missing metadata is not
+    compared."""
     for name in SAME:
         value = row.get(name)
         if value is not None and value != stored[name]:
@@ -201,16 +202,16 @@ _LATIN = str.maketrans(
 
 
 def looks_like(name: str) -> str:
-    """Return a name as people see it: without case, outer spaces and invisible characters, in one Unicode normal form,
-    and in Latin letters where those of another alphabet look the same.
-    """
+    """Return a name as it looks to people: without case, outer spaces and invisible characters, with look-alike
+    letters of other alphabets as Latin letters."""
     visible = "".join(letter for letter in unicodedata.normalize("NFKD", name) if unicodedata.category(letter) != "Cf")
     latin = unicodedata.normalize("NFKD", visible.casefold()).translate(_LATIN)
     return " ".join(unicodedata.normalize("NFC", latin).split())
 
 
 def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return groups of names that differ only in case, spaces, invisible characters or letters that look the same."""
+    """Return groups of names that look the same: they differ only in case, spaces, invisible characters or look-alike
+    letters."""
     groups: dict[str, set[str]] = {}
     for name in names:
         groups.setdefault(looks_like(name), set()).add(name)
@@ -218,7 +219,7 @@ def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def say_alike(names: Iterable[str]) -> str:
-    """Return a message about names that look alike; "" if there are none."""
+    """Return a warning about annotator names that look alike; "" if there are none."""
     groups = "; ".join(" and ".join(map(repr, group)) for group in alike(names))
     return (
         f"These names look alike and count as different people: {groups}. If one person has labelled under both, "
@@ -229,16 +230,14 @@ def say_alike(names: Iterable[str]) -> str:
 
 
 def check_name(what: str, value: Any, subject: str) -> None:
-    """Raise InputError unless `value` is None or a bounded text of visible letters. what: column; subject:
-    where it is.
-    """
+    """Raise InputError unless a value is None or a text of visible letters and limited length. what: column; subject:
+    where it is."""
     _fitting(pa.field(what, pa.string()), value, subject, least=0)
 
 
 def check_class(class_set: str, name: str, **shown: str | None) -> None:
-    """Raise InputError unless name, title, description, colour and key of a class are bounded texts; colours are
-    #rrggbb.
-    """
+    """Raise InputError unless the name, title, description, colour and key of a class have limited length; colours are
+    #rrggbb."""
     for what, value in {"class set": class_set, "name": name, **shown}.items():
         _fitting(pa.field(what, pa.string()), value, f"the class {name[:40]!r}", least=0)
     colour, key = shown.get("colour"), shown.get("key")
@@ -305,7 +304,8 @@ def _shown(value: Any) -> str:
 
 
 def time_of(value: Any, subject: str, *, latest: datetime | None = None) -> datetime:
-    """Return a time as naive UTC; the current time for None. Raises InputError for an invalid or future time.
+    """Return a time in UTC without a time zone; the current time for None. Raises InputError for an invalid or future
+    time.
 
     latest: latest time allowed, instead of a day from now.
     """

@@ -60,7 +60,7 @@ _BAD = (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.Arr
 
 @dataclass(frozen=True)
 class Imported:
-    """Result of an import. refused: (row number from 1, reason); notes: messages for the user."""
+    """The result of importing a label file. refused: (row number from 1, reason); notes: messages for the user."""
 
     rows: int
     new: int
@@ -74,7 +74,7 @@ class Imported:
 
 
 def exported(db: Database, class_set: str | None = None, *, weights: bool = True) -> Iterator[Row]:
-    """Yield every event with the metadata of its map, oldest first, in the columns COLUMNS.
+    """Yield every label event with the metadata of its map, oldest first, in the columns COLUMNS.
 
     The first event of each map has its weights (bytes, if requested) and time of storing; the first event of each class
     set has the history of its classes. Other values are None.
@@ -93,7 +93,7 @@ def exported(db: Database, class_set: str | None = None, *, weights: bool = True
 
 
 def export_labels(db: Database, file: Path, class_set: str | None = None, *, weights: bool = True) -> int:
-    """Write labels to a file atomically; return the number of events.
+    """Export labels to a file atomically; return the number of label events.
 
     Args:
         class_set: only its events; None for all.
@@ -111,14 +111,14 @@ def export_labels(db: Database, file: Path, class_set: str | None = None, *, wei
 
 
 def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows of `exported` as Parquet, atomically."""
+    """Write the rows of `exported` to a Parquet file, atomically."""
     texts = [{**row, **{name: json.dumps(row[name]) for name in ("tokens", "separators")}} for row in rows]
     with replacing(file) as part:
         pq.write_table(pa.Table.from_pylist(texts, schema=COLUMNS), part)
 
 
 def as_line(row: Mapping[str, Any]) -> str:
-    """Return one row as a line of JSONL, without missing values."""
+    """Return one exported row as a line of JSONL, without missing values."""
 
     def text(value: Any) -> str:
         return value.isoformat() if isinstance(value, datetime) else base64.b64encode(value).decode()
@@ -146,7 +146,7 @@ class _Incoming:
 
 
 def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Imported:
-    """Import the labels of a file; importing it twice changes nothing.
+    """Import the labels of a file. Importing the same file twice changes nothing.
 
     Args:
         keep_rest: import the other rows if one cannot be used; otherwise one bad row prevents the import.
@@ -167,7 +167,7 @@ def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Import
 
 
 def batch_of(data: bytes) -> str:
-    """Return the batch of rows without one: a hash of the file."""
+    """Return the batch ID of label rows that have none: a hash of the file."""
     return "file-" + hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -179,7 +179,7 @@ def import_rows(
     keep_rest: bool = True,
     defaults: Mapping[str, Any] | None = None,
 ) -> Imported:
-    """Import rows of labels: JSON text, objects, or the error of a row that could not be read."""
+    """Import label rows, each given as JSON text, as an object, or as the error of a row that could not be read."""
     db.person.must("admin", "import labels")
     rows, refused, number = [], [], 0
     for number, given in enumerate(incoming, start=1):
@@ -220,7 +220,7 @@ def _short(error: BaseException) -> str:
 
 
 def read_bytes(file: Path) -> bytes:
-    """Return the bytes of a file. Raises InputError if it cannot be read or is larger than LARGEST."""
+    """Return the bytes of a label file. Raises InputError if the file cannot be read or is larger than LARGEST."""
     try:
         with open_file(file) as stream:
             data = stream.read(LARGEST + 1)
@@ -391,7 +391,8 @@ def _store_their_maps(cursor: Any, rows: list[_Incoming], refused: list[tuple[in
 
 
 def read_maps(folder: Path) -> list[Row]:
-    """Return the maps of a folder written by `data.recipes.sheets` (maps.jsonl, maps.npz), ready for `store_maps`.
+    """Return the attention maps in a folder that `data.recipes.sheets` wrote (maps.jsonl, maps.npz), ready for
+    `store_maps`.
 
     Maps without texts get [CLS], [SEP] and numbers as tokens.
     """
@@ -409,7 +410,7 @@ def _places(row: Row) -> list[str]:
 
 
 def import_folder(db: Database, folder: Path) -> list[Imported]:
-    """Import the maps of a folder and every labels-*.jsonl in it; repeating the import changes nothing."""
+    """Import the maps of a folder and the labels in every labels-*.jsonl file; repeating the import changes nothing."""
     db.person.must("admin", "import labels")
     if not (folder / "maps.npz").is_file():
         return []
@@ -418,5 +419,5 @@ def import_folder(db: Database, folder: Path) -> list[Imported]:
 
 
 def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as JSONL atomically. Raises InputError if the file cannot be written."""
+    """Write rows to a JSONL file atomically. Raises InputError if the file cannot be written."""
     write_whole(file, "".join(as_line(row) for row in rows))

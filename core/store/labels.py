@@ -42,7 +42,7 @@ _HISTORY = ("kind", "class", "into_class", "title", "eye", "colour", "key", "ann
 
 
 def known_names(cursor: Any, class_sets: Collection[str]) -> dict[str, frozenset[str]]:
-    """Return all present and former class names by class set; unknown class sets are omitted."""
+    """Return all present and former class names of each class set; unknown class sets are omitted."""
     theirs, values = among("class_set", list(class_sets))
     added = cursor.execute(
         f"SELECT class_set, class FROM class_event WHERE kind = 'add' AND {theirs}",  # noqa: S608 - our columns
@@ -55,7 +55,7 @@ def known_names(cursor: Any, class_sets: Collection[str]) -> dict[str, frozenset
 
 
 def class_history(db: Database) -> dict[str, list[Row]]:
-    """Return the changes of classes by class set, oldest first, for `add_history`."""
+    """Return the stored changes of classes by class set, oldest first, in the form that `add_history` reads."""
     rows = (
         db.cursor()
         .execute(f"SELECT class_set, {quoted(*_HISTORY)} FROM class_event ORDER BY ordinal")  # noqa: S608 - our names
@@ -68,7 +68,7 @@ def class_history(db: Database) -> dict[str, list[Row]]:
 
 
 def add_history(cursor: Any, class_set: str, history: Any) -> int:
-    """Add changes of a class set from elsewhere if they continue the stored ones; return how many were new.
+    """Add imported changes of classes if they continue the stored changes of the class set; return how many were new.
 
     Args:
         history: changes of its classes, oldest first, from `class_history`.
@@ -126,9 +126,8 @@ _SAID = (
 
 
 def owner_of(person: Person, secret: str | None) -> str | None:
-    """Return the sender: the signed-in person, otherwise the browser by a hash of its secret; None for the owner of the
-    file.
-    """
+    """Return an ID of who sends labels: the signed-in person, otherwise the browser by a hash of its secret; None for
+    the owner of the database."""
     if person.name:
         return f"name:{person.name}"
     return None if secret is None else f"browser:{hashlib.sha256(secret.encode('utf-8', 'replace')).hexdigest()}"
@@ -144,7 +143,7 @@ class _Known:
 
 
 def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
-    """Return why rows cannot be stored, by index; a row may refer to valid rows before it."""
+    """Return why label events cannot be stored, by index; an event may refer to valid events before it."""
     facts, refused = _stored_content(cursor, rows), {}
     for index, row in enumerate(rows):
         target = facts.events.get(row["undoes"]) if row["kind"] == "undo" else None
@@ -158,15 +157,14 @@ def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
 
 
 def batch_owner(cursor: Any, batch: str) -> str | None:
-    """Return the first sender of a batch; None for a new batch and for one without a recorded owner."""
+    """Return who first sent a batch of labels; None for a new batch, and for a batch without a recorded sender."""
     owners = cursor.execute("SELECT owner FROM label_batch WHERE batch = ?", [batch]).fetchall()
     return owners[0][0] if owners else None
 
 
 def foreign_batch(cursor: Any, batch: str, owner: str, stored_owner: str | None, annotators: set[str]) -> str | None:
-    """Return why `owner` may not send events of `batch`, or None. stored_owner: first sender; None compares the
-    annotators.
-    """
+    """Return why a sender may not add events to a batch of labels, or None. stored_owner: first sender; if None,
+    annotators are compared."""
     if stored_owner is not None:
         mine = stored_owner == owner
     else:
@@ -264,7 +262,7 @@ _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, ca
 
 
 def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
-    """Store new maps (fields as in `MAP`, weights as float16 bytes); return how many were new."""
+    """Store attention maps that are new (fields as in `MAP`, weights as float16 bytes); return their number."""
     rows = {row["map_id"]: row for row in map(checked_map, maps)}
     with db.write() as cursor:
         facts = stored_facts(cursor, list(rows))
@@ -275,7 +273,7 @@ def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
 
 
 def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
-    """Insert maps returned by `checked_map` that are not stored yet; return how many."""
+    """Insert checked attention maps (from `checked_map`) that are not stored yet; return their number."""
     texts = [
         row
         | {"tokens": to_json(row["tokens"]), "separators": to_json(row["separators"]), "stored": row["stored"] or now()}
@@ -285,7 +283,7 @@ def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
 
 
 def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
-    """Return the stored metadata of these maps by ID."""
+    """Return the stored metadata of attention maps, by map ID."""
     stored = cursor.execute(
         f"SELECT map_id, {quoted(*SAME)} FROM attention_map "  # noqa: S608 - our columns
         "WHERE map_id IN (SELECT unnest(?))",
@@ -296,7 +294,8 @@ def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
 
 
 def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
-    """Return these maps with metadata and weights, in the given order; unknown IDs are omitted."""
+    """Return stored attention maps with metadata and weights, in the order of the given IDs; unknown IDs
+    are omitted."""
     if not len(map_ids):
         return []
     cursor = db.cursor().execute(
@@ -310,17 +309,17 @@ def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
 
 
 def stored_at(db: Database) -> dict[str, datetime]:
-    """Return when each map was first stored, by ID."""
+    """Return the time at which each attention map was first stored, by map ID."""
     return dict(db.cursor().execute("SELECT map_id, stored FROM attention_map").fetchall())
 
 
 def map_facts(db: Database) -> "pd.DataFrame":
-    """Return the metadata of every stored map, oldest first."""
+    """Return the metadata of every stored attention map, oldest first."""
     return db.read(f"SELECT map_id, {_FACTS} FROM attention_map ORDER BY stored, map_id")  # noqa: S608 - our columns
 
 
 def map_kinds(db: Database) -> "pd.DataFrame":
-    """Return the number of maps by checkpoint, task, layer and causal."""
+    """Return the number of stored attention maps by checkpoint, task, layer and causal."""
     return db.read("SELECT checkpoint, task, layer, causal, count(*) AS maps FROM attention_map GROUP BY ALL")
 
 
@@ -329,16 +328,15 @@ def map_kinds(db: Database) -> "pd.DataFrame":
 
 @dataclass(frozen=True)
 class Saved:
-    """Result of storing events. new: how many were new; acknowledged: highest sequence number of the batch in the
-    store.
-    """
+    """The result of storing label events. new: how many were new; acknowledged: highest stored sequence number of the
+    batch."""
 
     new: int
     acknowledged: int
 
 
 def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None) -> Saved:
-    """Store label events of one batch, all or none; events that are stored already are skipped.
+    """Store the label events of one batch, all or none; events that are stored already are skipped.
 
     Args:
         events: each with batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo,
@@ -365,14 +363,14 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: 
 
 
 def stored_events(cursor: Any, events: Sequence[str]) -> set[str]:
-    """Return the events that are stored."""
+    """Return which of the given label events are stored."""
     these, values = among("event", list(events))
     stored = cursor.execute(f"SELECT event FROM label_event WHERE {these}", values)  # noqa: S608 - our column
     return {event for (event,) in stored.fetchall()}
 
 
 def add_events(cursor: Any, rows: Sequence[Row]) -> int:
-    """Insert events that `refusals` accepts; return how many were new."""
+    """Insert label events that `refusals` accepts; return how many were new."""
     stored = _of_their_maps(cursor, rows)
     there = {row["event"] for row in stored}
     new = list({row["event"]: row for row in rows if row["event"] not in there}.values())
@@ -438,7 +436,8 @@ def _of_their_maps(cursor: Any, rows: Sequence[Row]) -> list[Row]:
 def labels(
     db: Database, class_set: str, *, annotator: str | None = None, map_id: str | None = None, last: int | None = None
 ) -> "pd.DataFrame":
-    """Return the current labels (not skips), oldest first, with map metadata and class names as given.
+    """Return the current labels of a class set (without skips), oldest first, with map metadata and the class names
+    given.
 
     annotator, map_id: filters. last: ordinal of the last event that counts, for the state at an earlier time.
     """
@@ -462,7 +461,7 @@ def labels(
 
 
 def annotators(db: Database, class_set: str | None = None) -> list[str]:
-    """Return the annotators of label events, of one class set or all."""
+    """Return the names of all annotators with label events in one class set, or in all."""
     cursor = db.cursor().execute(
         "SELECT DISTINCT annotator FROM label_event WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ALL",
         {"class_set": class_set},
@@ -471,7 +470,7 @@ def annotators(db: Database, class_set: str | None = None) -> list[str]:
 
 
 def classes_given(db: Database, class_set: str) -> list[str]:
-    """Return the classes of all labels in a class set, including retracted ones, as named when given."""
+    """Return the class names of all labels in a class set, including retracted labels, as they were given."""
     cursor = db.cursor().execute(
         "SELECT DISTINCT class FROM label_event WHERE class_set = ? AND kind = 'label' ORDER BY class", [class_set]
     )
@@ -479,7 +478,7 @@ def classes_given(db: Database, class_set: str) -> list[str]:
 
 
 def class_counts(db: Database, class_set: str) -> dict[str, int]:
-    """Return the number of current labels by class as named when given, sorted by name."""
+    """Return the number of current labels for each class name as given, sorted by name."""
     cursor = db.cursor().execute(
         """SELECT class, count(*) FROM standing SEMI JOIN attention_map USING (map_id)
            WHERE kind = 'label' AND class_set = ? GROUP BY class ORDER BY class""",
@@ -489,7 +488,7 @@ def class_counts(db: Database, class_set: str) -> dict[str, int]:
 
 
 def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -> dict[str, str | None]:
-    """Return class (None: skipped) by map for everything this annotator decided in a pass."""
+    """Return the decision of an annotator on each map in one pass: the class, or None for a skip."""
     pairs = (
         db.cursor()
         .execute(
@@ -503,7 +502,7 @@ def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -
 
 
 def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, most: int = 500) -> list[Row]:
-    """Return the newest events that can be undone, oldest first: event, kind, map_id, class."""
+    """Return the newest label events that an annotator can undo, oldest first: event, kind, map_id, class."""
     events = db.read(
         """SELECT event, kind, map_id, class, ordinal FROM label_event
            WHERE class_set = ? AND annotator = ? AND pass = ? AND kind NOT IN ('undo', 'retire')
@@ -516,7 +515,7 @@ def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, 
 
 
 def flagged(db: Database, class_set: str, *, map_id: str | None = None) -> "pd.DataFrame":
-    """Return current flags and notes, newest first, with map metadata."""
+    """Return the current flags and notes on maps, newest first, with map metadata."""
     return db.read(
         f"""SELECT ordinal, batch, map_id, kind, annotator, note, suggestion, probability, happened, {_FACTS}
             FROM label_event JOIN attention_map USING (map_id)
@@ -528,7 +527,8 @@ def flagged(db: Database, class_set: str, *, map_id: str | None = None) -> "pd.D
 
 
 def pace(db: Database, class_set: str) -> "pd.DataFrame":
-    """Return the pace by annotator and pass: n, median seconds, labels an hour (gaps are cut at a minute)."""
+    """Return the labelling speed of each annotator in each pass: n, median seconds, labels an hour (gaps count at most
+    a minute)."""
     return db.read(
         """SELECT annotator, pass, count(*) AS n, median(seconds) AS median_seconds,
                   3600 / nullif(avg(least(seconds, 60)) FILTER (seconds IS NOT NULL), 0) AS per_hour,
@@ -539,7 +539,7 @@ def pace(db: Database, class_set: str) -> "pd.DataFrame":
 
 
 def all_events(db: Database, class_set: str | None = None) -> list[Row]:
-    """Return every stored event, oldest first, of one class set or all."""
+    """Return every stored label event, oldest first, in one class set or in all."""
     cursor = db.cursor().execute(
         f"SELECT {quoted(*EVENT.names)} FROM label_event "  # noqa: S608 - our columns
         "WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal",
@@ -569,7 +569,8 @@ class ClassChange:
 def change_class(
     db: Database, class_set: str, change: ClassChange, *, annotator: str, taken: Collection[str] = ()
 ) -> None:
-    """Add, rename, merge or delete a class as an event; labels keep the name they were given.
+    """Store one change of a class (add, rename, merge or delete) as an event; labels keep the class name they were
+    given.
 
     taken: current class names of the class set.
 
@@ -582,7 +583,7 @@ def change_class(
 def change_classes(
     db: Database, class_set: str, changes: Sequence[ClassChange], *, annotator: str, taken: Collection[str] = ()
 ) -> None:
-    """Apply several changes of classes, all or none, like `change_class`."""
+    """Store several changes of classes, all or none, as `change_class` does."""
     db.person.must("admin", "change classes")
     for change in changes:
         _check_change(class_set, change, taken)
@@ -616,7 +617,7 @@ def _check_change(class_set: str, change: ClassChange, taken: Collection[str]) -
 
 
 def class_events(db: Database) -> list[Row]:
-    """Return the changes of classes, oldest first, for `core.codebook.classes`."""
+    """Return the stored changes of classes, oldest first, in the form that `core.codebook.classes` reads."""
     names = ("class_set", "kind", "class", "into", "title", "eye", "colour", "key")
     events = (
         db.cursor()
@@ -633,7 +634,8 @@ _ABOUT = "class_set, map_id, pass"
 
 
 def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> Saved:
-    """Retract labels, skips, flags or notes by anybody; the event before each becomes current again.
+    """Retract labels, skips, flags or notes of any annotator; the event before each retracted one becomes current
+    again.
 
     Args:
         events: IDs; duplicates count once.
@@ -665,7 +667,7 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
 
 
 def of_classes(db: Database, class_set: str, classes: Sequence[str]) -> list[str]:
-    """Return the events of current labels with one of these classes, oldest first."""
+    """Return the event IDs of the current labels that have one of the given classes, oldest first."""
     cursor = db.cursor().execute(
         "SELECT event FROM standing WHERE kind = 'label' AND class_set = ? AND class IN (SELECT unnest(?)) "
         "ORDER BY ordinal",

@@ -13,12 +13,12 @@ _SUBJECT = re.compile(r"[\x21-\x7e]{1,190}")  # OIDC: ASCII, compared with case
 
 
 class RightsError(AtlasError):
-    """The person's role does not allow the action."""
+    """Error: the role of the person does not allow an action."""
 
 
 @dataclass(frozen=True)
 class Person:
-    """The acting user. name: annotator name; "" without sign-in.
+    """The person who acts on the database. name: annotator name; "" without sign-in.
 
     Roles: viewer reads everything stored; annotator also labels under their own name and trains classifiers; admin also
     starts other jobs, changes classes, chooses classifiers, imports and deletes; none has no rights.
@@ -35,11 +35,12 @@ class Person:
             )
 
     def may(self, role: str) -> bool:
-        """Return whether this person has `role` or a higher one."""
+        """Return whether the role of this person is the given role or a higher one."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
     def must(self, role: str, doing: str) -> None:
-        """Raise RightsError unless this person has `role`. doing: the action, such as "change classes"."""
+        """Raise RightsError unless this person has a role. doing: the action in the message, such as
+        "change classes"."""
         if not self.may(role):
             who = f"{self.name} has" if self.name else "visitors have"
             raise RightsError(
@@ -48,7 +49,8 @@ class Person:
             )
 
     def signs(self, annotator: str) -> None:
-        """Raise RightsError unless this person may label as `annotator`: only under their own name, except admins."""
+        """Raise RightsError unless this person may label under a name: admins under any name, others only under their
+        own."""
         self.must("annotator", "label")
         if self.name and self.role != "admin" and person_name(annotator) != person_name(self.name):
             raise RightsError(
@@ -61,7 +63,8 @@ OWNER = Person()  # whoever opens the file itself: a terminal, a worker, or the 
 
 
 def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
-    """Return the name of a signed-in user: the e-mail address, otherwise `sub:` and the `sub` claim; "" for nobody.
+    """Return the annotator name of a signed-in user: the e-mail address, otherwise `sub:` and the `sub` claim; "" for
+    nobody.
 
     An address that the provider calls unverified does not count. Only ASCII letters are compared without case, and a
     `sub`
@@ -82,7 +85,7 @@ def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
 
 
 def role_of(name: str, roles: Mapping[str, object]) -> str:
-    """Return the role of a signed-in user: the highest role that lists the name, otherwise the default, otherwise
+    """Return the role of a signed-in user: the highest role that lists the name, otherwise the default role, otherwise
     "none".
 
     Args:
@@ -108,8 +111,7 @@ def role_of(name: str, roles: Mapping[str, object]) -> str:
 
 
 def person_name(name: str) -> str:
-    """Return a name in the form of labels: an e-mail address in lower case without outer spaces, other names
-    unchanged.
-    """
+    """Return an annotator's name as labels store it: an e-mail address in lower case without outer spaces, other names
+    unchanged."""
     stripped = name.strip()
     return stripped.lower() if _ADDRESS.fullmatch(stripped) else name

@@ -31,7 +31,7 @@ class ProjectCounts:
 
 
 def project_counts(db: Database) -> dict[str, ProjectCounts]:
-    """Return the progress of every project, in one query."""
+    """Return the progress of every labelling project, in one query."""
     rows = db.cursor().execute(
         f"""{ANSWERS}, label_maps AS (SELECT project, count(*) AS n FROM project_map WHERE kind = 'label' GROUP BY ALL),
                 labels AS (SELECT project, count(*) AS n FROM newest_answers
@@ -101,7 +101,8 @@ _CLAIM = pa.schema([
 
 @dataclass(frozen=True)
 class Project:
-    """A project with its current state. state: open, paused, closed or archived, with who changed it and when."""
+    """A labelling project with its current state. state: open, paused, closed or archived, with who changed it and
+    when."""
 
     project: str
     title: str
@@ -118,7 +119,7 @@ class Project:
 
 @dataclass(frozen=True)
 class ProjectMap:
-    """A map of a project. kind: label, gold or exemplar; given: known class of gold and exemplars."""
+    """A map in a labelling project. kind: label, gold or exemplar; given: known class of gold and exemplar maps."""
 
     map_id: str
     kind: str
@@ -127,7 +128,7 @@ class ProjectMap:
 
 @dataclass(frozen=True)
 class Heading:
-    """Title, class set and codebook of a project. annotator: its author."""
+    """The title, class set and codebook of a labelling project. annotator: author of the project."""
 
     title: str
     class_set: str
@@ -143,7 +144,8 @@ def add_project(
     rules: Mapping[str, Any],
     maps: Sequence[ProjectMap],
 ) -> str:
-    """Store a new project with its maps in order; return its ID. Raises InputError without a title or maps."""
+    """Store a new labelling project with its maps in order; return its ID. Raises InputError without a
+    title or maps."""
     db.person.must("admin", "make a project")
     title, codebook = heading.title, heading.codebook
     if not title.strip() or len(title) > LONGEST_NAME or len(codebook) > LONGEST_NOTE:
@@ -183,7 +185,7 @@ def projects(db: Database) -> list[Project]:
 
 
 def one_project(db: Database, project: str) -> Project:
-    """Return a project. Raises InputError if the ID is unknown."""
+    """Return a labelling project. Raises InputError if the ID is unknown."""
     for project_row in _read_projects(
         db, project.encode(errors="replace").decode()
     ):  # an unpaired surrogate is in no ID
@@ -216,7 +218,7 @@ def _read_projects(db: Database, project: str | None) -> list[Project]:
 
 
 def project_maps(db: Database, project: str) -> list[ProjectMap]:
-    """Return the maps of a project in the order of assignment."""
+    """Return the maps of a labelling project in the order of assignment."""
     cursor = db.cursor().execute(
         "SELECT map_id, kind, class FROM project_map WHERE project = ? ORDER BY place", [project]
     )
@@ -239,7 +241,7 @@ def project_maps(db: Database, project: str) -> list[ProjectMap]:
 
 
 def change_project(db: Database, project: str, kind: str, *, annotator: str) -> None:
-    """Pause, open, close or archive a project. Raises InputError if its state does not allow it."""
+    """Pause, open, close or archive a labelling project. Raises InputError if its state does not allow the change."""
     db.person.must("admin", f"{kind} a project")
     with db.write() as cursor:  # read under the lock, so that only one of two closings succeeds
         current = one_project(db, project)
@@ -255,7 +257,7 @@ def change_project(db: Database, project: str, kind: str, *, annotator: str) -> 
 
 
 def judge_person(db: Database, project: str, person: str, *, admitted: bool, annotator: str) -> None:
-    """Admit a person to a project, or exclude them."""
+    """Admit a person to a labelling project, or exclude the person."""
     db.person.must("admin", "pause people")
     one_project(db, project)
     with db.write() as cursor:
@@ -263,7 +265,7 @@ def judge_person(db: Database, project: str, person: str, *, admitted: bool, ann
 
 
 def order_maps(db: Database, project: str, map_ids: Sequence[str], *, annotator: str) -> None:
-    """Assign a project's maps in this order from now on."""
+    """Change the order in which the maps of a labelling project are assigned."""
     db.person.must("admin", "order the maps of a project")
     with db.write() as cursor:
         _event(cursor, project, "order", annotator, body=to_json(list(map_ids)))
@@ -283,7 +285,7 @@ def _event(
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A reservation of a map for a person."""
+    """A reservation of a map for one annotator in a labelling project."""
 
     map_id: str
     annotator: str
@@ -295,7 +297,7 @@ class ClaimRow:
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """Which project a label event belongs to, and whether it counts."""
+    """The labelling project that a label event belongs to, and whether the label counts there."""
 
     event: str
     project: str
@@ -315,7 +317,7 @@ def add_claims(cursor: Any, project: str, claims: Sequence[ClaimRow]) -> None:
 
 
 def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
-    """Store which events belong to a project; a later row for an event replaces the earlier one."""
+    """Record which label events belong to a project; a later record of an event replaces the earlier one."""
     for answer in answers:
         cursor.execute(
             "INSERT INTO project_label (event, project, purpose, counted) VALUES (?, ?, ?, ?)",
@@ -324,7 +326,7 @@ def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
 
 
 def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
-    """Return the project of each event; events without a project are omitted."""
+    """Return the labelling project of each label event; events without a project are omitted."""
     if not events:
         return {}
     these, values = among("event", list(events))
@@ -336,7 +338,7 @@ def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
 
 
 def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int) -> str | None:
-    """Return the purpose for which a map was assigned to a person; None if it never was."""
+    """Return the purpose for which a map was assigned to a person in a project; None if the map was never assigned."""
     rows = cursor.execute(
         "SELECT purpose FROM claim WHERE project = ? AND map_id = ? AND annotator = ? AND pass = ? LIMIT 1",
         [project, map_id, annotator, passing],
@@ -360,7 +362,7 @@ class Marks:
 
 
 def marks(cursor: Any, since: Marks) -> Marks:
-    """Return the current marks, given the marks of the last read."""
+    """Return how far the project tables can be read now, given how far they were read last time."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),
@@ -373,7 +375,8 @@ def marks(cursor: Any, since: Marks) -> Marks:
 
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
-    """Return the marks after this transaction, if it only added reservations and answers to what was read before."""
+    """Return how far the project tables have been read after this transaction, which only added reservations and
+    answers."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),
@@ -385,7 +388,8 @@ def marks_after_own(cursor: Any, since: Marks) -> Marks:
 
 
 def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None = None) -> list[tuple[Any, ...]]:
-    """Return reservations (ordinal, annotator, map, pass, purpose, expiry in seconds since 1970), oldest first.
+    """Return new reservations of maps (ordinal, annotator, map, pass, purpose, expiry in seconds since 1970), oldest
+    first.
 
     lapse: seconds until a reservation expires. If given, reservations are omitted that expired before the project's
     newest entry and whose holder has labelled or skipped the map.
@@ -414,15 +418,15 @@ def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None
 
 
 def handed(cursor: Any, project: str) -> dict[str, int]:
-    """Return the number of maps assigned to each person."""
+    """Return the number of maps that a project has assigned to each person."""
     return dict(
         cursor.execute("SELECT annotator, count(*) FROM claim WHERE project = ? GROUP BY ALL", [project]).fetchall()
     )
 
 
 def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[Any, ...]]:
-    """Return answers, oldest first: (ordinal, ordinal of the label event, event, annotator, map, pass, purpose, class
-    or None for a skip, counted, seconds since 1970).
+    """Return new answers in a project, oldest first: (ordinal, ordinal of the label event, event, annotator, map,
+    pass, purpose, class or None for a skip, counted, seconds since 1970).
 
     last: the last label event that counts; None for all.
     """
@@ -438,9 +442,8 @@ def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None =
 
 
 def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[int, str]]:
-    """Return (ordinal of the undo, event) for answers undone since, and for answers added since that were undone
-    before; oldest undo first. last: as in `answers_since`.
-    """
+    """Return new undos as (ordinal of the undo, event), oldest first: of answers undone since the last read, and of
+    new answers that were undone before. last: as in `answers_since`."""
     return cursor.execute(
         """SELECT undo.ordinal, undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
            JOIN (SELECT event, max(ordinal) AS entry FROM project_label WHERE project = $project GROUP BY ALL) AS answer
@@ -453,7 +456,7 @@ def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = 
 
 
 def changed_since(cursor: Any, project: str, since: Marks) -> bool:
-    """Return whether the project was reordered, opened, closed or archived since."""
+    """Return whether a project was reordered, opened, closed or archived since the last read."""
     rows = cursor.execute(
         "SELECT count(*) FROM project_event WHERE project = ? AND ordinal > ? "
         "AND kind IN ('order', 'open', 'close', 'archive')",
@@ -463,7 +466,7 @@ def changed_since(cursor: Any, project: str, since: Marks) -> bool:
 
 
 def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int, str, bool]]:
-    """Return admissions (ordinal, person, admitted) since, oldest first."""
+    """Return new admissions and exclusions of people in a project as (ordinal, person, admitted), oldest first."""
     return cursor.execute(
         """SELECT ordinal, person, kind = 'admit' FROM project_event
            WHERE project = ? AND ordinal > ? AND kind IN ('admit', 'exclude') ORDER BY ordinal""",
@@ -476,19 +479,19 @@ def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int,
 
 def frozen_at(cursor: Any, project: str) -> int | None:
     """Return the ordinal of the last label event that counts in a closed or archived project; None for an open or
-    paused one.
-    """
+    paused project."""
     rows = cursor.execute(f"WITH {FROZEN} SELECT label FROM frozen WHERE project = ?", [project]).fetchall()  # noqa: S608 - ours
     return rows[0][0] if rows else None
 
 
 def frozen_now(db: Database, project: str) -> int | None:
-    """Like `frozen_at`, with a new cursor."""
+    """Return the last label event that counts in a closed or archived project, as `frozen_at` does, with a
+    new cursor."""
     return frozen_at(db.cursor(), project)
 
 
 def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:
-    """Return the open or paused projects of a class set in which this map is to be labelled."""
+    """Return the open or paused projects of a class set in which a map is to be labelled."""
     rows = cursor.execute(
         f"""WITH {FROZEN} SELECT project FROM project_map JOIN project USING (project)
             WHERE map_id = ? AND kind = 'label' AND class_set = ? AND project NOT IN (SELECT project FROM frozen)
@@ -509,9 +512,8 @@ def is_excluded(cursor: Any, project: str, person: str) -> bool:
 
 
 def history(db: Database, project: str) -> pd.DataFrame:
-    """Return admin actions and current decisions in a project, newest first: stored, annotator, what, person, map_id,
-    class.
-    """
+    """Return the actions of admins and the current decisions in a project, newest first: stored, annotator, what,
+    person, map_id, class."""
     return db.read(
         """SELECT stored, annotator, kind AS what, person, NULL AS map_id, NULL AS class FROM project_event
            WHERE project = $project
@@ -527,8 +529,8 @@ def history(db: Database, project: str) -> pd.DataFrame:
 
 
 def project_labels(db: Database, project: str, *, purpose: str | None = "label") -> pd.DataFrame:
-    """Return the current labels and skips of a project, oldest first, with counted (not surplus) and map metadata; for
-    a closed or archived project, as of its closing.
+    """Return the current labels and skips of a project, oldest first, with map metadata; for a closed or archived
+    project, as of its closing. counted: False for surplus labels.
 
     purpose: label, gold, repeat or training; None for all.
     """
@@ -543,8 +545,7 @@ def project_labels(db: Database, project: str, *, purpose: str | None = "label")
 
 def label_times(db: Database, project: str) -> pd.DataFrame:
     """Return the labels of a project that have not been undone, oldest first: map_id, annotator, class, counted,
-    stored.
-    """
+    stored."""
     return db.read(
         f"""{ANSWERS} SELECT map_id, annotator, class, counted, stored FROM standing_answers
             WHERE project = ? AND purpose = 'label' AND kind = 'label' ORDER BY ordinal""",  # noqa: S608 - ours

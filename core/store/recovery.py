@@ -33,7 +33,7 @@ _HEADERS = (4096, 8192)  # positions of the two headers of a database file; the 
 
 @dataclass(frozen=True)
 class LogContent:
-    """What can be read of a log.
+    """The readable part of a database log.
 
     Attributes:
         size: bytes.
@@ -51,7 +51,7 @@ class LogContent:
 
 
 def read_log(log: Path) -> LogContent:
-    """Parse a log that is not empty. Raises OSError."""
+    """Parse a database log that is not empty. Raises OSError."""
     with log.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         ends = [_ends(data, start) for start in range(8, min(_LONGEST_HEADING, len(data)))]
         whole, end, root = max(ends, key=lambda each: each[1] or 0, default=(None, None, None))
@@ -89,9 +89,8 @@ def _block_of(content: bytes) -> int:
 
 
 def root_block(path: Path) -> int | None:
-    """Return the root block of the database file at `path` from the newer of its two headers; None if the file is too
-    short. Raises OSError.
-    """
+    """Return the root block of a database file from the newer of its two headers; None if the file is too short.
+    Raises OSError."""
     with path.open("rb") as stream:
         data = stream.read(_HEADERS[-1] + 24)
     if len(data) < _HEADERS[-1] + 24:
@@ -123,7 +122,7 @@ _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
 
 class LockedError(StoreError):
-    """Another process holds the file. holder: a description of that process."""
+    """Error: another process has the database file open. holder: a description of that process."""
 
     def __init__(self, message: str, holder: str):
         super().__init__(message)
@@ -131,12 +130,12 @@ class LockedError(StoreError):
 
 
 def backups(path: Path) -> Path:
-    """Return the folder next to the database for its backups."""
+    """Return the folder next to the database that holds its backups."""
     return path.parent / "backups"
 
 
 def explain(error: BaseException, path: Path) -> StoreError:
-    """Return a StoreError that explains what DuckDB or the system reported about the file at `path`."""
+    """Return a StoreError that explains what DuckDB or the system reported about a database file."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if _NO_LOCKS.search(text):
         return StoreError(
@@ -205,7 +204,7 @@ def explain(error: BaseException, path: Path) -> StoreError:
 
 
 def is_of_file(error: duckdb.Error) -> bool:
-    """Return whether an error of DuckDB concerns the file or its disk, not the statement."""
+    """Return whether a DuckDB error concerns the file or its disk, and not the SQL statement."""
     if isinstance(error, (duckdb.IOException, duckdb.FatalException)):
         return True
     if type(error) in {duckdb.Error, duckdb.TransactionException}:  # a damaged block; a failed commit
@@ -214,7 +213,8 @@ def is_of_file(error: duckdb.Error) -> bool:
 
 
 class LogCopy:
-    """A copy of the log of `path`, kept only if DuckDB could not read the log completely; one copy for each log.
+    """A copy of a database log, which is stored only if DuckDB could not read the log completely. There is one copy
+    for each log.
 
     If one connection commits during another one's checkpoint, DuckDB writes a second log (`.wal.checkpoint`), whose
     incomplete end it skips silently; a copy of such a log is kept.
@@ -261,12 +261,13 @@ class LogCopy:
             )
 
     def discard_unless(self, *, damaged: bool) -> None:
-        """Remove the copy unless the log was `damaged`."""
+        """Remove the copy of the log unless the log was damaged."""
         if self.copy and not damaged:
             self.copy.unlink(missing_ok=True)
 
     def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
-        """Return a message if a log was only read in part, otherwise None; the copy is then kept.
+        """Return a message if a database log was read only in part, otherwise None. In that case the copy of the log
+        is stored.
 
         Raises:
             StoreError: nothing was read of a log with content; `connection` is closed.
@@ -314,7 +315,7 @@ class LogCopy:
 
 
 def stamp() -> str:
-    """Return the time in UTC as a unique part of a file name."""
+    """Return the current time in UTC as a unique part of a file name."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
 
 
@@ -326,7 +327,8 @@ def _named_by_content(log: Path, folder: Path) -> Path:
 
 
 def copied(source: Path, copy: Path) -> Path:
-    """Copy a file, creating the folder; return the copy. If the copy fails, nothing remains. Raises OSError."""
+    """Copy a file to a folder, which is created if missing; return the copy. A failed copy leaves no file. Raises
+    OSError."""
     try:
         copy.parent.mkdir(exist_ok=True)
         shutil.copy2(source, copy)

@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 
 def plain(value: Any) -> Any:
-    """Convert to JSON types: numpy scalars to numbers, arrays and tuples to lists, paths and dates to text.
+    """Convert a value to JSON types: numpy scalars to numbers, arrays and tuples to lists, paths and dates to text.
 
     Non-finite numbers become None. Finite floats are preserved exactly.
     """
@@ -33,12 +33,12 @@ def plain(value: Any) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """Return the JSON text of `value` (see `plain`), with keys in the given order."""
+    """Return a value as JSON text, after conversion by `plain`, with keys in the given order."""
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
 
 
 def from_json(text: str | None) -> Any:
-    """Parse JSON text; None for None."""
+    """Parse JSON text from the database; None for None."""
     return None if text is None else json.loads(text)
 
 
@@ -55,12 +55,12 @@ def quoted(*names: str) -> str:
 
 
 def marks(count: int) -> str:
-    """Return the SQL of `count` parameters."""
+    """Return SQL placeholders for `count` parameters, such as "?, ?"."""
     return ", ".join("?" * count)
 
 
 def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Return the SQL condition that `column` is one of `values`, and its parameters.
+    """Return an SQL condition that a column has one of several values, and the parameters of the condition.
 
     Up to FEW values are written out, which DuckDB plans in half the time.
     """
@@ -70,7 +70,7 @@ def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def insert(cursor: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema, rows: Iterable[Row]) -> int:
-    """Append `rows` to `table` by column name through Arrow; return how many."""
+    """Append rows to a database table by column name, through Arrow; return the number of rows."""
     incoming = pa.Table.from_pylist(list(rows), schema=schema)
     columns = quoted(*schema.names)
     cursor.register("incoming", incoming)

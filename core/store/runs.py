@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def atlas_rows(
     db: Database, *, checkpoint: str, weights: str | None, task: str | None = None, imported: bool = False
 ) -> "pd.DataFrame":
-    """Return the newest score for each head, score and task, sorted by task, score, layer and head.
+    """Return the newest value of each score for each head and task, sorted by task, score, layer and head.
 
     Args:
         weights: hash of the checkpoint's current weights; None if they are not available, which selects the weights of
@@ -49,7 +49,7 @@ def atlas_rows(
 
 
 def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
-    """Return how many stored head scores under this checkpoint name have other or unknown weights."""
+    """Return how many head scores stored under a checkpoint's name belong to other or unknown weights."""
     rows = db.read(
         """SELECT count(*) AS scores FROM atlas
            WHERE checkpoint = $checkpoint AND $weights IS NOT NULL AND weights_hash IS DISTINCT FROM $weights""",
@@ -59,7 +59,7 @@ def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
 
 
 def atlas_stamp(db: Database) -> tuple[int, ...]:
-    """Return a tuple that changes when scores are stored or deleted."""
+    """Return a tuple that changes whenever head scores are stored or deleted, for caches."""
     counts = db.read("SELECT count(*), coalesce(max(ordinal), 0), (SELECT count(*) FROM head_score) FROM run")
     return tuple(int(value) for value in counts.iloc[0])
 
@@ -72,21 +72,23 @@ RUN_TABLES = ("run", "study_row", "head_score", "part_score")
 
 @dataclass(frozen=True)
 class Removed:
-    """Deleted rows that can be restored."""
+    """Deleted database rows that can be restored."""
 
     title: str
     tables: dict[str, pa.Table] = field(default_factory=dict)
 
 
 def remove_run(db: Database, run: str) -> Removed:
-    """Delete a run with all its rows. Raises StoreError if it is unknown; RightsError."""
+    """Delete a run with all its rows; return the rows for a restore. Raises StoreError if the run is unknown;
+    RightsError."""
     removed = Removed(str(one_run(db, run)["title"]), {name: _rows(db, name, "run", run) for name in RUN_TABLES})
     delete_runs(db, [run])
     return removed
 
 
 def remove_finding(db: Database, finding: str) -> Removed:
-    """Delete a finding. Raises StoreError if it does not exist; RightsError if another person pinned it."""
+    """Delete a finding; return its row for a restore. Raises StoreError if it does not exist; RightsError if another
+    person pinned it."""
     title = "".join(finding_row.title for finding_row in findings(db, [finding]))
     removed = Removed(title, {"finding": _rows(db, "finding", "finding", finding)})
     unpin(db, finding)
@@ -94,7 +96,7 @@ def remove_finding(db: Database, finding: str) -> Removed:
 
 
 def put_back(db: Database, removed: Removed) -> None:
-    """Restore deleted rows. Raises RightsError for a viewer."""
+    """Restore deleted rows of a run or finding. Raises RightsError for a viewer."""
     db.person.must("annotator", "restore a result")
     with db.write() as cursor:
         for name, rows in removed.tables.items():
@@ -125,7 +127,8 @@ _RUN = """run, study, title, checkpoint, weights_hash, task, split, row_ids, see
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where the numbers of a run come from. row_ids: IDs of the examples in the order of use, or None."""
+    """The origin of a run's numbers: checkpoint, data and code. row_ids: IDs of the examples in the order of use, or
+    None."""
 
     checkpoint: str | None = None
     weights_hash: str | None = None
@@ -143,14 +146,14 @@ class Provenance:
             object.__setattr__(self, "code_version", code_version())
 
     def with_changes(self, changes: Mapping[str, Any]) -> "Provenance":
-        """Return a copy with the named fields set; unknown names are ignored."""
+        """Return a copy of the provenance with some fields set by name; unknown names are ignored."""
         provenance = {name: value for name, value in changes.items() if name in self.__dataclass_fields__}
         if isinstance(provenance.get("row_ids"), list):
             provenance["row_ids"] = tuple(provenance["row_ids"])
         return replace(self, **provenance)
 
     def as_row(self) -> Row:
-        """Return the fields as one row in JSON types."""
+        """Return the fields of the provenance as one row in JSON types."""
         row = asdict(self)
         row["row_ids"] = None if self.row_ids is None else list(self.row_ids)
         return row
@@ -160,7 +163,7 @@ def record_run(
     db: Database, study: str, options: Mapping[str, Any], provenance: Provenance, *, title: str = "", run: str = "",
     imported: bool = False,
 ) -> str:  # fmt: skip
-    """Store a run of `study` and return its ID (`run` if given). imported: whether it comes from a file."""
+    """Store a run of a study and return its ID. run: ID to use; imported: whether the run comes from a file."""
     run = run or uuid.uuid4().hex
     fields = provenance.as_row()
     values: list[Any] = [run, current_name(study), title or study]
@@ -175,9 +178,8 @@ def record_run(
 
 
 def store_rows(db: Database, run: str, rows: Iterable[Row], *, scores: bool = True) -> None:
-    """Append `rows` to a run. Rows with statistic, layer, head and value are also head scores, unless `scores` is
-    False.
-    """
+    """Append result rows to a stored run. Rows with statistic, layer, head and value are also stored as head scores,
+    unless `scores` is False."""
     rows = list(rows)
     with db.write() as cursor:
         first = cursor.execute("SELECT coalesce(max(position) + 1, 0) FROM study_row WHERE run = ?", [run]).fetchall()
@@ -199,7 +201,8 @@ def _score(run: str, row: Row) -> Row:
 
 
 def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
-    """Return the stored runs, newest first: provenance, options as JSON text, and `rows`, the number of rows."""
+    """Return the stored runs of a study (None: all), newest first: provenance, options as JSON text, and the number of
+    rows."""
     listed = db.read(
         f"""SELECT {_RUN}, coalesce(rows, 0) AS rows,
                    json_type(options) = 'OBJECT' AND coalesce(json_type(row_ids), 'ARRAY') = 'ARRAY' AS fits FROM run
@@ -213,12 +216,13 @@ def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
 
 
 def any_rows(db: Database) -> bool:
-    """Return whether any stored run has rows. Needs no data frame, because start pages use it."""
+    """Return whether any stored run has result rows, without building a data frame."""
     return bool(db.cursor().execute("SELECT 1 FROM study_row LIMIT 1").fetchall())
 
 
 def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
-    """Return the runs of a study (None: all): those measured here, then the bundled record, then imported ones.
+    """Return the runs of a study (None: all): first those measured here, then those of the bundled record, then
+    imported ones.
 
     `source` is "yours", "shipped" or "imported".
     """
@@ -232,9 +236,8 @@ def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
 
 
 def one_run(db: Database, run: str) -> Row:
-    """Return a run of the database or of the bundled record: study, title, options and provenance. Raises StoreError if
-    it is unknown.
-    """
+    """Return a run from the database or the bundled record: study, title, options, provenance. Raises StoreError if it
+    is unknown."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     stored = db.read(f"SELECT {_RUN} FROM run WHERE run = ?", [run])  # noqa: S608 - our own column names
@@ -255,39 +258,39 @@ def is_imported(db: Database, run: str) -> bool:
 
 
 def run_rows(db: Database, run: str) -> list[Row]:
-    """Return the rows of a run of the database or of the bundled record, in order."""
+    """Return the result rows of a run from the database or the bundled record, in order."""
     return [from_json(text) for text in row_texts(db, run)] or shipped_record.run_rows(run)
 
 
 def study_and_title(db: Database, run: str) -> tuple[str, str] | None:
-    """Return the study and the title of a run of the database; None if it has no such run."""
+    """Return the study and the title of a run in the database; None if the database has no such run."""
     about = db.cursor().execute("SELECT study, title FROM run WHERE run = ?", [run]).fetchall()
     return about[0] if about else None
 
 
 def row_texts(db: Database, run: str) -> list[str]:
-    """Return the rows of a run of the database as JSON text, in order."""
+    """Return the result rows of a run in the database as JSON text, in order."""
     bodies = db.cursor().execute("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run]).fetchall()
     return [body for (body,) in bodies]
 
 
 def holder(db: Database, run: str) -> str:
-    """Return an ID of the run's source, the database or the bundled record, that changes when its rows may change."""
+    """Return an ID of the source of a run (the database or the bundled record) that changes when the run's rows may
+    change."""
     own = db.cursor().execute("SELECT 1 FROM run WHERE run = ?", [run]).fetchall()
     return db.id if own else shipped_record.version()
 
 
 def study_rows(db: Database, run: str) -> "pd.DataFrame":
-    """Return the rows of a run in order as a data frame."""
+    """Return the result rows of a run as a data frame, in order."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     return pd.DataFrame(run_rows(db, run))
 
 
 def latest_run(db: Database, study: str, **where: str | None) -> str | None:
-    """Return the newest run of `study` measured here with these provenance values (checkpoint=, task=, operator= ...),
-    or None.
-    """
+    """Return the newest run of a study measured here with given provenance values (checkpoint=, task=, operator= ...),
+    or None."""
     listed = runs(db, study)
     listed = listed[listed["imported"].isna()]
     for name, value in where.items():
@@ -304,7 +307,7 @@ def head_scores(
     study: str | None = None,
     run: str | None = None,
 ) -> "pd.DataFrame":
-    """Return stored head scores, newest run first. None selects everything.
+    """Return stored head scores, newest run first. Arguments that are None select everything.
 
     Columns: run study checkpoint task created statistic feature layer head value low high n baseline p q part (encoder,
     decoder or cross for an encoder-decoder, otherwise None).
@@ -327,7 +330,7 @@ def head_scores(
 
 
 def delete_runs(db: Database, chosen: Sequence[str]) -> None:
-    """Delete runs and all their rows."""
+    """Delete stored runs and all their rows."""
     db.person.must("admin", "delete runs")
     with db.write() as cursor:
         for table in ("study_row", "head_score", "part_score", "run"):

@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS migration (
 
 @dataclass(frozen=True)
 class Migration:
-    """A migration with its number, name and SQL statements."""
+    """A migration of the database schema, with its number, name and SQL statements."""
 
     number: int
     name: str
@@ -30,7 +30,7 @@ class Migration:
 
 @cache
 def known() -> tuple[Migration, ...]:
-    """Return the migrations of this version, in order."""
+    """Return all schema migrations that this version of the program has, in order."""
     steps = []
     for file in sorted(FOLDER.glob("*.sql")):
         match = re.fullmatch(r"(\d{3})_(\w+)", file.stem)
@@ -41,7 +41,7 @@ def known() -> tuple[Migration, ...]:
 
 
 def applied(connection: duckdb.DuckDBPyConnection) -> set[int]:
-    """Return the numbers of the migrations applied to a file; empty for a new file."""
+    """Return the numbers of the schema migrations that were applied to a database; empty for a new file."""
     table = connection.execute(
         "SELECT 1 FROM duckdb_tables() WHERE table_name = 'migration' AND schema_name = 'main'"
     ).fetchall()
@@ -49,7 +49,8 @@ def applied(connection: duckdb.DuckDBPyConnection) -> set[int]:
 
 
 def missing(connection: duckdb.DuckDBPyConnection, path: Path) -> list[Migration]:
-    """Return the migrations that the file lacks. Raises StoreError if it has unknown ones."""
+    """Return the schema migrations that a database still needs. Raises StoreError if it has migrations unknown to this
+    version."""
     steps, done = known(), applied(connection)
     unknown = done - {step.number for step in steps}
     if unknown:
@@ -62,7 +63,7 @@ def missing(connection: duckdb.DuckDBPyConnection, path: Path) -> list[Migration
 
 
 def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None:
-    """Run each migration in its own transaction and record it."""
+    """Apply schema migrations, each in a separate transaction, and record them."""
     if steps:
         connection.execute(_RECORD)
     for step in steps:
@@ -78,7 +79,7 @@ def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None
 
 
 def back_up(path: Path, step: Migration) -> Path:
-    """Copy a closed database file and its log before a migration changes it.
+    """Copy a closed database file and its log before a schema migration changes the file.
 
     Raises:
         StoreError: the copy failed; no copy remains, and the file is unchanged.
