@@ -38,7 +38,7 @@ class Suspect:
 
 
 def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect]:
-    """Find likely label errors by confident learning; widest margin first.
+    """Find maps with likely label errors by confident learning, those with the widest margin first.
 
     The threshold of a class is its mean probability over the maps with that label. A map is a suspect if another class
     reaches its threshold and has a higher probability than the given class. A class that no map has is never suggested.
@@ -126,7 +126,7 @@ def disputes(
     map_id: str | None = None,
     without_decisions_of: str | None = None,
 ) -> list[Dispute]:
-    """Return the maps that need adjudication: most different classes first, then likely label errors.
+    """Return the maps that need adjudication: those with the most different classes first, then likely label errors.
 
     Args:
         project: restrict to the labels of this project; None for all labels.
@@ -179,7 +179,7 @@ def _doubts_and_notes(
 
 
 def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse decisions on maps that need none. Decisions that are already stored are not checked.
+    """Refuse adjudications of maps that need none. Adjudications that are stored already are not checked.
 
     A map of an open or paused project is adjudicated by the people of that project (everybody if no people are named)
     and by admins, and only if labels differ in such a project or a classifier doubts one. People may replace their own
@@ -231,7 +231,8 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
 
 
 def doubted(snapshot: Snapshot) -> list[Suspect]:
-    """Find likely label errors with tree classifiers that were not trained on the same input; widest margin first.
+    """Find likely label errors with tree classifiers that were trained on other inputs, those with the widest margin
+    first.
 
     Raises:
         InputError: there are too few labels to train on.
@@ -256,7 +257,7 @@ def doubted(snapshot: Snapshot) -> list[Suspect]:
 
 
 def queue_doubts(db: Database, class_set: str, suspects: Sequence[Suspect], *, annotator: str) -> int:
-    """Queue likely label errors for adjudication, as flags with the suggested class; return how many were new.
+    """Queue likely label errors for adjudication, as flags with the suggested class; return how many flags were new.
 
     Queueing the same suspects again changes nothing.
 

@@ -54,7 +54,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A map for an annotator, with its purpose and the pass of the label."""
+    """A map to be labelled by an annotator, with the purpose and the pass of the label."""
 
     map_id: str
     purpose: Purpose = "label"
@@ -63,7 +63,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A map was reserved for a person. until: seconds since 1970."""
+    """Event: a map was reserved for a person. until: seconds since 1970."""
 
     person: str
     choice: Choice
@@ -72,9 +72,8 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A person labelled a map (given: the class) or skipped it (None). counted: the label filled a slot; at: seconds
-    since 1970.
-    """
+    """Event: a person labelled a map (given: the class) or skipped it (None). counted: whether the label filled a
+    slot; at: seconds since 1970."""
 
     event: str
     person: str
@@ -86,7 +85,8 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """An answer was retracted. at: seconds since 1970; None if the store already records the effect on the slot."""
+    """Event: an answer was retracted. at: seconds since 1970; None if the store already records the effect on the
+    slot."""
 
     event: str
     at: float | None = None
@@ -94,7 +94,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """An admin admitted or excluded a person."""
+    """Event: an admin admitted a person to the project or excluded the person."""
 
     person: str
     admitted: bool
@@ -105,7 +105,7 @@ Happening = Claimed | Answered | Undone | Judged
 
 @dataclass(frozen=True)
 class AnnotatorStatus:
-    """Status of an annotator in a project.
+    """The status of an annotator in a labelling project.
 
     Attributes:
         golds, right: recent gold answers, and how many are right.
@@ -131,7 +131,7 @@ RECENT = 200  # answers of a person that can be undone
 
 @dataclass(slots=True)
 class Slot:
-    """A map with its reservations and answers.
+    """A map of a labelling project with its reservations and answers.
 
     Attributes:
         place: index in the order of assignment.
@@ -144,25 +144,25 @@ class Slot:
     answers: dict[str, list[tuple[str, str | None, bool]]] = field(default_factory=dict)
 
     def votes(self) -> dict[str, str]:
-        """Return the counted class by person."""
+        """Return the class that each person gave to this map, for labels that count."""
         last = ((person, stack[-1]) for person, stack in self.answers.items())
         return {person: class_name for person, (_, class_name, counted) in last if counted and class_name is not None}
 
     def live(self, now: float, latest: float) -> list[str]:
-        """Return the people with a valid reservation and no answer, in the order of assignment. latest: as in
-        `holds`.
-        """
+        """Return the people who have a valid reservation of this map and have not answered, in the order of
+        assignment. latest: as in `holds`."""
         return [
             person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
         ]
 
     def taken(self, now: float, latest: float) -> set[str]:
-        """Return the people who fill a slot or may still fill one: counted labels and valid reservations."""
+        """Return the people whose label of this map counts or may still count, because they have labelled it or hold a
+        valid reservation."""
         return {*self.votes(), *self.live(now, latest)}
 
 
 def holds(until: float, now: float, latest: float) -> bool:
-    """Return whether a reservation is valid now.
+    """Return whether a reservation of a map is valid now.
 
     latest: expiry of a reservation that starts now. A later `until` comes from a clock that was ahead, and is not
     valid.
@@ -238,7 +238,7 @@ class Board:
     # ------------------------------------------------------------ applying events
 
     def apply(self, happening: Happening) -> None:
-        """Apply one event; call in the order of the events."""
+        """Update the state of the project by one event. Events must be applied in their order."""
         if isinstance(happening, Claimed):
             self._claimed(happening)
         elif isinstance(happening, Answered):
@@ -252,12 +252,14 @@ class Board:
                 person.gold.clear()
 
     def set_handed(self, person: str, count: int) -> None:
-        """Set how many maps were assigned to a person, for a state rebuilt without the answered reservations."""
+        """Set how many maps were assigned to a person, if the state is rebuilt without the reservations that were
+        answered."""
         self._person(person).handed = count
 
     @contextmanager
     def counting_after(self) -> Iterator[None]:
-        """Count maps once at the end, for bulk updates; do not query the board inside."""
+        """Postpone the counting of labels to the end of the context, for bulk updates. Do not query the
+        board inside."""
         self._bulk = True
         yield
         self._bulk = False
@@ -383,7 +385,7 @@ class Board:
     # ------------------------------------------------------------ choosing maps
 
     def counts(self, person: str, map_id: str, now: float) -> bool:
-        """Return whether a label by this person would fill a slot of this map now; otherwise it is surplus.
+        """Return whether a label by this person would fill a slot of this map now; otherwise the label is surplus.
 
         Free slots go to the earliest valid reservations of people who have labelled in this project before.
         """
@@ -405,7 +407,7 @@ class Board:
         return holds(until, now, self._latest(now))
 
     def given(self, person: str, map_id: str, passing: int) -> Choice | None:
-        """Return the purpose for which this map was assigned to this person; None if it never was."""
+        """Return the map with the purpose for which it was assigned to this person; None if it was never assigned."""
         participant = self._people.get(person)
         if participant is None:
             return None
@@ -415,7 +417,7 @@ class Board:
         return next((c for c in participant.special if c.map_id == map_id and c.passing == passing), None)
 
     def claimed(self, person: str, now: float) -> list[Choice]:
-        """Return a person's valid unanswered reservations, oldest first."""
+        """Return the maps that are validly reserved for a person and not answered yet, oldest reservation first."""
         participant = self._people.get(person)
         if participant is None:
             return []
@@ -425,12 +427,12 @@ class Board:
         return special + [Choice(map_id) for map_id, until in participant.open.items() if self._holds(until, now)]
 
     def undoable(self, person: str, most: int) -> list[tuple[str, Choice, str | None]]:
-        """Return the newest answers that this person can undo, oldest first: event, assignment, class."""
+        """Return the newest answers that a person can undo, oldest first, as (event, assignment, class)."""
         participant = self._people.get(person)
         return list(participant.recent)[-most:] if participant else []
 
     def choose(self, person: str, now: float, count: int) -> list[Choice]:
-        """Return up to `count` new maps to assign to this person."""
+        """Return up to `count` new maps to assign to a person."""
         participant, status = self._people.get(person) or Participant(), self.status(person)
         if status.phase == "paused" or count < 1:
             return []
@@ -497,7 +499,7 @@ class Board:
     # ------------------------------------------------------------ status of annotators and of the project
 
     def right(self, known: str, given: str | None) -> bool:
-        """Return whether two class names are the same class today."""
+        """Return whether a given class name and the known one are the same class today, after renames and merges."""
         return given is not None and self.present.get(given, given) == self.present.get(known, known)
 
     def _passed(self, person: Participant) -> bool:
@@ -506,7 +508,7 @@ class Board:
         return len(answers) == len(self.exemplars) and right >= self.rules.pass_mark * len(self.exemplars)
 
     def status(self, person: str) -> AnnotatorStatus:
-        """Return whether this person is training, labelling or paused, and why."""
+        """Return whether a person is training, labelling or paused in this project, and why."""
         participant = self._people.get(person) or Participant()
         training, recent = participant.training, participant.gold[-RECENT_GOLD:]
         right = sum(self.right(self.gold[name], answer) for name, answer in recent)
@@ -541,44 +543,44 @@ class Board:
 
     @property
     def people(self) -> list[str]:
-        """Everybody who has been assigned a map of this project."""
+        """The people who have been assigned at least one map of this project."""
         return sorted(self._people)
 
     @property
     def open_maps(self) -> list[str]:
-        """Maps with fewer than k labels, in the order of assignment."""
+        """The maps of the project with fewer than k labels, in the order of assignment."""
         return [self._names[position] for position in self._open]
 
     @property
     def needed(self) -> int:
-        """Number of labels that complete the project: k for each map."""
+        """The number of labels that complete the project, which is k for each map."""
         return self.rules.k * len(self._names)
 
     @property
     def complete(self) -> bool:
-        """Whether every map has its k labels."""
+        """Whether every map of the project has its k labels."""
         return not self._open
 
     def labels_by_map(self) -> dict[str, dict[str, str]]:
-        """Return the counted class by person for each map."""
+        """Return, for each map, the class that each person gave to it, for labels that count."""
         return {name: slot.votes() for name, slot in self._slots.items()}
 
     def histogram(self) -> tuple[int, ...]:
-        """Return how many maps have 0, 1, ..., k counted labels."""
+        """Return how many maps of the project have 0, 1, ..., k labels that count."""
         counts = [0] * (self.rules.k + 1)
         for slot in self._slots.values():
             counts[min(self.rules.k, len(slot.votes()))] += 1
         return tuple(counts)
 
     def repeats(self, person: str) -> tuple[int, int]:
-        """Return how many repeated maps got the same class twice from this person, and how many were repeated."""
+        """Return how many repeated maps a person gave the same class twice, and how many maps were repeated."""
         participant = self._people.get(person) or Participant()
         first = {name: self._slots[name].answers.get(person) for name in participant.again}
         judged = [(stack[-1][1], participant.again[name]) for name, stack in first.items() if stack]
         return sum(before is not None and self.right(before, after) for before, after in judged), len(judged)
 
     def waiting(self, now: float) -> int:
-        """Return the number of slots with a valid reservation."""
+        """Return the number of slots of the project that are filled by a valid reservation."""
         return sum(self._holds(until, now) for person in self._people.values() for until in person.open.values())
 
 

@@ -47,9 +47,8 @@ class _Kept:
 
 @dataclass(frozen=True)
 class Feedback:
-    """Feedback on a labelled exemplar: titles of the given and the known class, and the description of the
-    known class.
-    """
+    """Feedback on a labelled exemplar map: titles of the given and the known class, and the description of the known
+    class."""
 
     map_id: str
     given: str | None
@@ -60,9 +59,8 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Result of storing a batch. acknowledged: its highest sequence number in the store; statuses: status
-    by project.
-    """
+    """The result of storing a batch of label events. acknowledged: highest stored sequence number of the batch;
+    statuses: annotator status by project."""
 
     acknowledged: int
     feedback: list[Feedback] = field(default_factory=list)
@@ -71,7 +69,8 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Handed:
-    """Maps for an annotator (existing reservations first), the annotator's status, and the answers they can undo."""
+    """The maps assigned to an annotator (existing reservations first), with the annotator's status and the answers
+    that can be undone."""
 
     choices: list[Choice]
     status: AnnotatorStatus
@@ -80,18 +79,18 @@ class Handed:
 
 
 def rules_of(project: projects.Project) -> Rules:
-    """Return the rules of a stored project."""
+    """Return the rules of a stored labelling project."""
     return Rules(**project.rules | {"people": tuple(map(person_name, project.rules.get("people", ())))})
 
 
 def board_of(db: Database, project: str) -> Board:
-    """Return the current state of a project; do not change it."""
+    """Return the current state of a labelling project; callers must not change it."""
     with db.still(), db.one_moment() as moment:
         return _followed(db, moment, project).board
 
 
 def next_maps(db: Database, project: str, person: str, *, now: datetime | None = None) -> Handed:
-    """Reserve maps for a person up to the project's `ahead`.
+    """Reserve the next maps for a person, up to the project's limit `ahead`.
 
     Raises:
         InputError: the project is not open.
@@ -126,7 +125,7 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
 def record(
     db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None, now: datetime | None = None
 ) -> Recorded:
-    """Store label events of one batch like `core.store.labels.record_events`, and count those with a "project" in it.
+    """Store the label events of one batch, and count the labels that belong to a labelling project.
 
     A label fills a free slot; otherwise it is surplus, as are labels in a closed project and by a paused person. All
     events are stored or none.
@@ -184,7 +183,7 @@ def record(
 
 
 def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> labels.Saved:
-    """Retract labels of others like `core.store.labels.retire`, and update the slots of their projects."""
+    """Retract labels of any annotator, as `core.store.labels.retire` does, and update the slots of their projects."""
     with _changing(db), db.write() as cursor:
         saved = labels.retire(db, events, annotator=annotator, why=why)
         for project in set(projects.projects_answered(cursor, list(events)).values()):
@@ -237,7 +236,7 @@ class _Acted:
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> "_Acted":
-        """Convert an event that the store has checked."""
+        """Convert a label event, after the store has checked it, to the form that projects use."""
         batch, sequence, kind, person = (event.get(name) for name in ("batch", "sequence", "kind", "annotator"))
         project, map_id, undoes = (str(event.get(name) or "") for name in ("project", "map_id", "undoes"))
         class_name = event.get("class") if kind == "label" else None
@@ -325,7 +324,7 @@ class _changing:  # noqa: N801 - read as a word at its use
 
 
 def forget(db: Database) -> None:
-    """Discard the boards of a database; they are rebuilt on next use."""
+    """Discard the cached project states of a database; they are rebuilt on next use."""
     with _GUARD:
         _KEPT.pop(db.shared, None)
 
@@ -420,5 +419,5 @@ def _follow(cursor: Any, project: str, followed: _Kept, *, lapse: float | None =
 
 
 def seconds(moment: datetime) -> float:
-    """Convert naive UTC, as the store has it, to seconds since 1970."""
+    """Convert a UTC time without a time zone, as the store has it, to seconds since 1970."""
     return moment.replace(tzinfo=UTC).timestamp()

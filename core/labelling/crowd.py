@@ -26,7 +26,8 @@ NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
 def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
-    """Standard deviation between annotators, beyond chance, of how often others agree with them, 0 to 1.
+    """Return how much annotators differ in how often others agree with them: the standard deviation beyond chance, 0
+    to 1.
 
     Agreement is compared between labels of the same class. NaN if no map has two labels, or if fewer than two
     annotators can be compared.
@@ -45,7 +46,7 @@ def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
 
 
 def class_rate_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
-    """Standard deviation between annotators, beyond chance, of how often they use each class.
+    """Return how much annotators differ in how often they use each class: the standard deviation beyond chance.
 
     It is a distance between vectors of class rates. NaN for fewer than two annotators.
     """
@@ -84,7 +85,7 @@ ALIKE = "No aggregation method can detect annotators who make the same mistakes.
 
 
 def checked_method(name: str | None) -> Method | None:
-    """Check the name of an aggregation method."""
+    """Return the name of an aggregation method after checking it. Raises InputError if the method is unknown."""
     if name is not None and name not in get_args(Method):
         raise InputError(
             f"An aggregation method must be one of {', '.join(get_args(Method))}; got {name[:40]!r}. Choose one "
@@ -94,7 +95,8 @@ def checked_method(name: str | None) -> Method | None:
 
 
 def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id: str | None = None) -> pd.DataFrame:
-    """Return the labels that `core.patterns.truth` and `agreement` read, with current class names, oldest first.
+    """Return the labels of a project or class set for `core.patterns.truth` and `agreement`, with current class names,
+    oldest first.
 
     Args:
         project: only its labels, including surplus, with repeats as a second pass and with adjudications of its maps,
@@ -114,13 +116,14 @@ def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id
 
 
 def truth_of(db: Database, class_set: str, method: Method, project: str | None = None) -> Truth:
-    """Aggregate the labels of a project or class set. Raises InputError if there are none."""
+    """Aggregate the labels of several annotators in a project or class set. Raises InputError if there are
+    no labels."""
     return truth(votes_of(db, class_set, project), known_class_set(db, class_set).names, method)
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Whether a learned aggregation is better than a majority vote for these labels.
+    """Advice on whether a learned aggregation of these labels is better than a majority vote.
 
     Attributes:
         labels: median number of labels of an annotator.
@@ -166,9 +169,8 @@ def _with_interval(spread: Interval) -> str:
 
 
 def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
-    """Advise whether a learned aggregation is worth it, by the results of tests/simulations/many_people.py. labels:
-    from `votes_of`.
-    """
+    """Advise whether a learned aggregation of labels is worth it, by the results of tests/simulations/many_people.py.
+    labels: from `votes_of`."""
     vote_table = votes(labels, names)
     counts = vote_table["worker"].value_counts()
     skill, rates = skill_spread(vote_table), class_rate_spread(vote_table)
@@ -178,7 +180,7 @@ def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
 
 
 def people_table(judged: Truth, pace: pd.DataFrame) -> pd.DataFrame:
-    """Return one row for each annotator, least skilled first.
+    """Return a table with one row for each annotator, least skilled first.
 
     pace: from `core.store.labels.pace`.
     """

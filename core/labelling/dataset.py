@@ -16,7 +16,8 @@ LABELS = Path("data") / "labels.parquet"
 
 
 def export_dataset(db: Database, folder: Path, class_set: str) -> int:
-    """Write the label events of a class set with their maps, and a dataset card.
+    """Write the label events of a class set with their maps as a Hugging Face dataset with a dataset card; return the
+    number of events.
 
     Raises:
         InputError: the folder is not empty, or the class set has no labels.
@@ -35,12 +36,13 @@ def export_dataset(db: Database, folder: Path, class_set: str) -> int:
 
 
 def import_dataset(db: Database, folder: Path, *, keep_rest: bool = True) -> Imported:
-    """Import a dataset that `export_dataset` wrote."""
+    """Import the labels of a dataset folder that `export_dataset` wrote."""
     return import_labels(db, folder / LABELS, keep_rest=keep_rest)
 
 
 def card(db: Database, class_set: str, events: int) -> str:
-    """Return the dataset card: what its rows are, labels by class and by annotator. It names no licence."""
+    """Return the dataset card for exported labels: its columns, and the labels by class and by annotator. It names no
+    licence."""
     labels, classes = current_labels(db, class_set), known_class_set(db, class_set)
     label_counts, people = Counter(labels["class"]), Counter(labels.annotator)
     head = {

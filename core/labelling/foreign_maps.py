@@ -26,7 +26,8 @@ MOST_BYTES = 200 * 2**20
 
 
 def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
-    """Store the maps of an .npz file with their metadata, all or none; return the number of maps and of new maps.
+    """Import the attention maps of an .npz file with their metadata, all or none; return the number of maps and of new
+    maps.
 
     Args:
         maps: .npz file with one square array of weights for each key.

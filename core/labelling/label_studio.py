@@ -35,9 +35,8 @@ EVENT_KEYS = ("event", "batch", "sequence", "kind", "class_set", "map_id", "anno
 
 
 def export_studio(db: Database, file: Path, class_set: str) -> int:
-    """Write the labels of a class set as Label Studio JSON with a labelling config (.xml) next to it; return the number
-    of tasks.
-    """
+    """Export the labels of a class set as Label Studio JSON, with a labelling config (.xml) next to it; return the
+    number of tasks."""
     classes = known_class_set(db, class_set)
     tasks: dict[str, _Task] = {}
     for position, row in enumerate(exported(db, class_set)):
@@ -68,7 +67,7 @@ class _MapShown:
     length: int
 
     def as_json(self) -> Row:
-        """Return the image and title as task data."""
+        """Return the image and title of a map as the data of a Label Studio task."""
         title = f"{self.checkpoint} L{self.layer + 1}H{self.head + 1}, {self.task}"
         picture = base64.b64encode(png(from_float16(self.weights, self.length))).decode()
         return {
@@ -97,11 +96,11 @@ class _Event:
 
     @classmethod
     def of(cls, event: Row) -> "_Event":
-        """Read a row of this program's export."""
+        """Convert a row of this program's export to a label event."""
         return cls(*(event.get(name) for name in _ANNOTATED))
 
     def as_json(self, number: int, classes: ClassSet) -> Row:
-        """Return the event as a Label Studio annotation."""
+        """Return a label event as a Label Studio annotation."""
         chosen = [classes.named(str(self.given)).title] if self.kind == "label" else []
         return {
             "id": number,
@@ -123,12 +122,13 @@ class _Task:
         self._atlas: Row = {"map": facts, "events": self._events}
 
     def add(self, row: Row, position: int) -> None:
-        """Add an event of the map."""
+        """Add a label event of the map to its Label Studio task."""
         self._events.append({name: value for name, value in row.items() if name in EVENT_KEYS} | {"place": position})
         self._atlas |= {name: value for name, value in row.items() if name == "class_events"}
 
     def as_json(self, number: int, classes: ClassSet) -> Row:
-        """Return the task with each annotator's newest label or skip in each pass as an annotation."""
+        """Return the Label Studio task of a map, with each annotator's newest label or skip in each pass as an
+        annotation."""
         events = [_Event.of(event) for event in self._events]
         undone = {event.undoes for event in events if event.kind == "undo"}
         standing = {
@@ -148,7 +148,7 @@ def _choice(titles: list[str]) -> dict[str, Any]:
 
 
 def studio_config(classes: ClassSet) -> str:
-    """Return the labelling config: the image of a task and the classes as single choices."""
+    """Return the Label Studio labelling config: the image of a task, and the classes as single choices."""
     shown = [
         [html.escape(text or "") for text in (pattern.title, pattern.eye, pattern.key)] for pattern in classes.classes
     ]
@@ -163,8 +163,8 @@ def studio_config(classes: ClassSet) -> str:
 
 
 def png(weights: np.ndarray) -> bytes:
-    """Return a map as a grey PNG, darker for larger weights, enlarged without smoothing to at least PIXELS wide and
-    high.
+    """Return an attention map as a grey PNG, darker for larger weights, enlarged without smoothing to at least PIXELS
+    wide and high.
 
     weights: [query, key]; values outside [0, 1] are clipped.
     """
@@ -179,7 +179,7 @@ def png(weights: np.ndarray) -> bytes:
 def import_studio(
     db: Database, file: Path, class_set: str, *, people: Mapping[str, str] | None = None, keep_rest: bool = True
 ) -> Imported:
-    """Import a Label Studio export: its JSON (including older versions and storage files), or JSON-MIN.
+    """Import labels from a Label Studio export: its JSON (including older versions and storage files), or JSON-MIN.
 
     Also reads a list of records with map_id, class and annotator, as pandas writes it. Annotations from this program
     are recognised by map, annotator, class and time, so a project without changes adds nothing. If a person has several
@@ -347,7 +347,7 @@ class _Annotation:
     passing: int = 1
 
     def as_row(self, classes: ClassSet, batch: str) -> Row:
-        """Return the annotation as a row of labels."""
+        """Return a Label Studio annotation as a row for the import of labels."""
         row = {"map_id": self.map_id, "class_set": classes.name, "annotator": self.person, "pass": self.passing}
         row |= {"happened": self.created, "seconds": self.seconds}
         row |= {"kind": "skip"} if self.given is None else {"kind": "label", "class": self.given}
@@ -457,13 +457,14 @@ class _Stored:
                     self.standing[row["map_id"], person, row["pass"]] = said
 
     def same_time(self, annotation: _Annotation) -> _Said | None:
-        """Return this person's event on this map in the second in which the annotation was created."""
+        """Return the stored event by the annotator on the same map in the second in which the annotation was created,
+        or None."""
         if annotation.created is None:
             return None
         return self._by_time.get((annotation.map_id, annotation.person, _second(annotation.created)))
 
     def add(self, annotation: _Annotation) -> None:
-        """Remember a new annotation, so that it is recognised if it comes again."""
+        """Remember a new annotation, so that a repeated one in the same file is recognised."""
         said = _Said("", annotation.given, annotation.passing, annotation.created or now())
         self.standing[annotation.map_id, annotation.person, annotation.passing] = said
         if annotation.created is not None:
@@ -483,7 +484,7 @@ class _Exported:
         self._said = {(name, person_name(person), given) for (name, person, _), given in standing.items()}
 
     def has(self, annotation: _Annotation) -> bool:
-        """Return whether the file's own events contain this label."""
+        """Return whether the label events that this program wrote into the file contain this label."""
         return (annotation.map_id, annotation.person, annotation.given) in self._said
 
 

@@ -39,7 +39,7 @@ class ProjectProgress:
 
 
 def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
-    """Return the data of a project's dashboard. now: naive UTC."""
+    """Return the data for the dashboard of a labelling project. now: UTC time without a time zone."""
     board = assignment_service.board_of(db, project)
     label_times = projects.label_times(db, project)
     counted = label_times[label_times.counted]
@@ -80,7 +80,7 @@ def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
 
 
 def pace(stored: pd.Series, now: datetime) -> float:
-    """Return labels an hour in the last hour; if there are none, in the hours in which somebody labelled."""
+    """Return labels per hour in the last hour; if there are none, in the hours in which somebody labelled."""
     if stored.empty:
         return 0.0
     recent = int((stored > now - RECENT).sum())
@@ -90,7 +90,7 @@ def pace(stored: pd.Series, now: datetime) -> float:
 
 
 def agreement_curve(labels: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
-    """Return Krippendorff's alpha of the first n labels for growing n. labels: map_id, class, stored, in order."""
+    """Return Krippendorff's alpha over the first n labels for growing n. labels: map_id, class, stored, in order."""
     if labels.empty:
         return pd.DataFrame(columns=["labels", "alpha", "time"])
     maps, classes = (pd.factorize(labels[name])[0] for name in ("map_id", "class"))

@@ -19,7 +19,7 @@ MOST_K = 25  # annotators of a map
 
 @dataclass(frozen=True)
 class ProjectRecipe:
-    """Which stored maps a project has, balanced over checkpoints and heads.
+    """Which stored maps a labelling project has, balanced over checkpoints and heads.
 
     Attributes:
         checkpoints, tasks, layers: filters; empty for all. Layers are zero-based.
@@ -47,7 +47,7 @@ def make_project(
     people_there: Collection[str] | None = None,
     hints: Hints | None = None,
 ) -> str:
-    """Draw the maps of a project and store it; return its ID.
+    """Create a labelling project: draw its maps and store it; return its ID.
 
     Args:
         people_there: who could label; None if unknown.
@@ -93,7 +93,7 @@ def make_project(
 
 
 def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> None:
-    """Check that the rules can be met. Raises InputError."""
+    """Raise InputError if the rules of a labelling project cannot be met."""
     people = set(rules.people) or (set(people_there) if people_there is not None else None)
     if not 1 <= rules.k <= MOST_K:
         raise InputError(f"The number of annotators of a map must be from 1 to {MOST_K}; got {rules.k}. Change it.")
@@ -127,7 +127,7 @@ def _fitting(facts: pd.DataFrame, recipe: ProjectRecipe) -> pd.DataFrame:
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
-    """Return class by map, from one person's first pass or from adjudication (source "")."""
+    """Return the known class of each map, from one person's first pass or from adjudication (source "")."""
     labels = current_labels(db, class_set)
     if source:
         labels = labels[(labels.annotator == source) & (labels["pass"] == 1)]
@@ -137,18 +137,18 @@ def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
 
 
 def shuffled(seed: int, map_id: str) -> bytes:
-    """Return a sort key for a random order that depends only on seed and map."""
+    """Return a sort key that puts maps in a random order, which depends only on the seed and the map."""
     return hashlib.sha256(f"{seed}:{map_id}".encode()).digest()
 
 
 def sampled(facts: pd.DataFrame, recipe: ProjectRecipe) -> list[str]:
-    """Return `count` maps at random, balanced over checkpoints and heads."""
+    """Return a random sample of maps, balanced over checkpoints and heads."""
     keys = pd.Series({name: shuffled(recipe.seed, name) for name in facts.map_id}, dtype=object)
     return spread(facts, keys)[: max(0, recipe.count)]
 
 
 def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
-    """Return map IDs such that any first part of the list is balanced over heads and checkpoints.
+    """Order maps so that any first part of the list is balanced over heads and checkpoints; return the map IDs.
 
     Args:
         facts: columns map_id, checkpoint, layer, head.
@@ -164,7 +164,7 @@ def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
 
 
 def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: str = "") -> int:
-    """Order the maps that need labels by the classifier's uncertainty; return their number.
+    """Reorder the maps of a project that still need labels by the classifier's uncertainty; return their number.
 
     Raises:
         InputError: there is no classifier, or every map has all its labels.
@@ -183,7 +183,7 @@ def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: st
 
 
 def by_uncertainty(facts: pd.DataFrame, names: list[str], hints: Hints | None) -> list[str]:
-    """Order maps by smallest margin of the classifier, balanced over heads and checkpoints."""
+    """Order maps by the classifier's uncertainty (smallest margin first), balanced over heads and checkpoints."""
     if hints is None:
         raise InputError(
             'The order "uncertain" needs a classifier that suggests classes; none is chosen. Choose one on the '

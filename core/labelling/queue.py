@@ -25,7 +25,7 @@ Hints = Callable[[Sequence[str]], dict[str, Hint]]
 
 @dataclass(frozen=True)
 class QueueOptions:
-    """Which maps a person labels, and in what order. None selects all.
+    """Which maps a person labels outside a project, and in what order. None selects all.
 
     Attributes:
         passing: 1 for the first pass, 2 to label the maps of the first pass again.
@@ -46,7 +46,7 @@ class QueueOptions:
 
 
 def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> list[str]:
-    """Return map IDs in the order in which they are shown.
+    """Return map IDs in the order in which a person labels them.
 
     Orders: "random" by a hash of seed and map, stable when maps are added; "uncertain" by smallest classifier margin,
     maps without a suggestion last; "disagreement" maps with differing labels first; "adjudication" only those;
@@ -84,7 +84,7 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
 
 
 def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, str]:
-    """Return the reason, by map, why the codebook contradicts a label; maps without a contradiction are omitted."""
+    """Return why the codebook contradicts a label, by map; maps without a contradiction are omitted."""
     current = current_labels(db, class_set)
     classes = current[current["map_id"].isin(list(names))].groupby("map_id")["class"].unique()
     why: dict[str, str] = {}
@@ -96,21 +96,21 @@ def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, st
 
 
 def dispute_of(class_set: str, name: str, row: Row) -> str | None:
-    """Return why the codebook contradicts a class for a stored map (a row of the store), or None."""
+    """Return why the codebook contradicts a given class for a stored map (a row of the store), or None."""
     weights = from_float16(row["weights"], row["length"])
     measurements = measured(weights, separators=row["separators"], causal=row["causal"])
     return dispute(class_set, name, measurements, sentences=sentences(row["separators"], row["length"]))
 
 
 class QueueProgress(NamedTuple):
-    """How many of the selected maps this person has decided on."""
+    """How many of the selected maps a person has labelled or skipped, and how many maps are selected."""
 
     done: int
     maps: int
 
 
 def progress(db: Database, options: QueueOptions) -> QueueProgress:
-    """Return a person's progress on the selected maps; maps under review count as done."""
+    """Return how many of the selected maps a person has labelled or skipped; maps under review count as done."""
     names = _maps_of_choice(db, options, _filtered(labels.map_facts(db), options))
     decisions = labels.decided(db, options.class_set, options.annotator, passing=options.passing)
     if options.review is not None:

@@ -20,7 +20,8 @@ from .evaluation import ends
 
 @dataclass(frozen=True)
 class Alpha:
-    """Krippendorff's nominal alpha with its 95 % bootstrap CI; NaN if undefined (only one class).
+    """Krippendorff's nominal alpha, the agreement between raters, with its 95 % bootstrap CI; NaN if undefined (only
+    one class).
 
     Attributes:
         alpha: at most 1; 0 at chance level.
@@ -36,7 +37,8 @@ class Alpha:
 
 
 def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alpha:
-    """Return alpha over all raters, resampling maps; by_input: resample whole inputs, whose maps are similar."""
+    """Return Krippendorff's alpha over all raters. Maps are resampled; by_input: resample whole inputs, whose maps are
+    similar."""
     labelled = opinions(labels)
     shared = labelled[labelled.notna().sum(axis=1) > 1].dropna(axis=1, how="all")
     if shared.empty:
@@ -51,7 +53,7 @@ def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alph
 
 
 def alpha_of_people(labels: pd.DataFrame) -> Alpha:
-    """Return alpha over annotators: first passes without adjudications, resampling whole inputs.
+    """Return Krippendorff's alpha over annotators: first passes without adjudications, resampling whole inputs.
 
     All pages show this alpha for the same labels.
     """
@@ -59,7 +61,7 @@ def alpha_of_people(labels: pd.DataFrame) -> Alpha:
 
 
 def alpha_of_counts(counts: np.ndarray) -> float:
-    """Return Krippendorff's nominal alpha of counted labels; NaN if undefined.
+    """Return Krippendorff's nominal alpha from counts of labels; NaN if undefined.
 
     counts: number of labels by class, [map, class]; maps with fewer than two labels do not count.
     """
@@ -101,19 +103,20 @@ PASS_WORD = ", pass "
 
 
 def rater(annotator: str, passing: int) -> str:
-    """Return the name of an annotator in a pass."""
+    """Return the name of a rater, which is one annotator in one labelling pass."""
     return annotator if passing == 1 else f"{annotator}{PASS_WORD}{passing}"
 
 
 def opinions(labels: pd.DataFrame) -> pd.DataFrame:
-    """Return the class of each map (rows) by each rater (columns); missing if a rater has not labelled a map."""
+    """Return a table of the class that each rater (column) gave to each map (row); missing if a rater has not labelled
+    a map."""
     named = labels.assign(rater=[rater(a, p) for a, p in zip(labels["annotator"], labels["pass"], strict=True)])
     plain = named[named["queue_order"] != "adjudication"]
     return plain.pivot_table(index="map_id", columns="rater", values="class", aggfunc="last")
 
 
 def raters_of(labels: pd.DataFrame) -> list[str]:
-    """Return the raters, the two annotators with the most common maps first."""
+    """Return the names of the raters. The two annotators with the most maps in common come first."""
     labelled = opinions(labels).notna()
     pairs = [
         (int((labelled[first] & labelled[second]).sum()), first, second)
@@ -126,19 +129,21 @@ def raters_of(labels: pd.DataFrame) -> list[str]:
 
 
 def others(raters: Sequence[str], first: str) -> list[str]:
-    """Return the raters to compare with: other annotators, then their later passes, then the rater's own passes."""
+    """Return the raters to compare a rater with: other annotators, then their later passes, then the rater's own other
+    passes."""
     whose = {rater: rater.split(PASS_WORD)[0] for rater in raters}
     rest = [rater for rater in raters if rater != first]
     return sorted(rest, key=lambda rater: (whose[rater] == whose[first], PASS_WORD in rater))
 
 
 def inputs_of(labels: pd.DataFrame) -> pd.Series:
-    """Return the input of each label (task, split and row), the unit of splits and resampling."""
+    """Return an ID of the input (task, split and row) that each label's map was computed on, for splits and
+    resampling."""
     return labels["task"] + "/" + labels["split"].fillna("") + "/" + labels["row_id"].astype(str)
 
 
 def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
-    """Return one label for each map: its newest adjudication, otherwise the majority of first passes.
+    """Return one label for each map: its newest adjudication, otherwise the majority of the first-pass labels.
 
     with_ties: keep tied maps with the first tied class by name; otherwise omit them. The chosen label is one given in
     random order without a suggestion, if there is one.
@@ -157,7 +162,7 @@ def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
 
 
 def tied(labels: pd.DataFrame) -> list[str]:
-    """Return the maps whose majority is tied in `consensus`."""
+    """Return the maps for which `consensus` finds a tied majority."""
     return sorted(set(consensus(labels, with_ties=True)["map_id"]) - set(consensus(labels)["map_id"]))
 
 
@@ -181,9 +186,8 @@ class Agreement:
 
 
 def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -> Agreement:
-    """Return Cohen's kappa of two raters with its CI. Raises InputError if a rater has no labels, or no map
-    has both.
-    """
+    """Return Cohen's kappa between two raters with its CI. Raises InputError if a rater has no labels, or if no map
+    has labels by both."""
     both = opinions(labels)
     if not {first, second} <= set(both.columns):
         raise InputError(
@@ -211,7 +215,7 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """Agreement of two raters on the maps that both gave one of two classes.
+    """Agreement of two raters on two classes: only maps count that both raters gave one of these classes.
 
     Attributes:
         differ: maps on which they differ.
@@ -225,7 +229,7 @@ class PairAgreement:
 
 
 def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[PairAgreement]:
-    """Return the agreement within each pair of used classes, largest number of differences first."""
+    """Return the agreement of two raters within each pair of classes that they used, most disagreements first."""
     both = opinions(labels)[[first, second]].dropna()
     agreements = []
     for a, b in combinations(names, 2):
@@ -238,7 +242,7 @@ def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequen
 
 @dataclass(frozen=True)
 class ClassAgreement:
-    """Agreement of two raters on one class against the rest. kappa: NaN if both gave it to every map."""
+    """Agreement of two raters on one class against the rest. kappa: NaN if both raters gave the class to every map."""
 
     name: str
     first: int
@@ -248,7 +252,7 @@ class ClassAgreement:
 
 
 def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[ClassAgreement]:
-    """Return kappa of each used class against the rest, lowest first."""
+    """Return Cohen's kappa of two raters for each used class against the rest, lowest first."""
     labelled = opinions(labels)[[first, second]].dropna()
     agreements = []
     for name in names:
@@ -260,7 +264,8 @@ def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Seque
 
 @dataclass(frozen=True)
 class RaterPair:
-    """Agreement of two raters on the maps that both labelled: number, fraction of equal labels, Cohen's kappa."""
+    """Agreement of two raters on the maps that both labelled: number of maps, fraction of equal labels,
+    Cohen's kappa."""
 
     first: str
     second: str
@@ -319,7 +324,7 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
 
 
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:
-    """Return the confusion of two raters in long form: columns `first`, `second` (classes) and n."""
+    """Return the confusion matrix of two raters in long form, with columns `first`, `second` (classes) and n."""
     both = opinions(labels)[[first, second]].dropna()
     from sklearn.metrics import confusion_matrix  # 1 s at start
 
@@ -330,7 +335,7 @@ def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str
 
 
 def disputed(labels: pd.DataFrame) -> list[str]:
-    """Return the maps whose raters disagree and that have not been adjudicated, sorted."""
+    """Return the maps on which raters disagree and that have not been adjudicated, sorted."""
     settled = set(labels.loc[labels["queue_order"] == "adjudication", "map_id"])
     both = opinions(labels)
     if both.empty:

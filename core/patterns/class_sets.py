@@ -54,7 +54,8 @@ class NewClassSet:
 
 
 def colours(count: int) -> list[str]:
-    """Return `count` distinct colours: Okabe and Ito's first, then spaced hues in two shades."""
+    """Return `count` distinct colours for classes: first those of Okabe and Ito, then evenly spaced hues in two
+    shades."""
     rest = max(0, count - len(PALETTE))
     made = []
     for k in range(rest):
@@ -64,7 +65,7 @@ def colours(count: int) -> list[str]:
 
 
 def class_set_names(db: Database) -> list[str]:
-    """Return the names of bundled class sets, then of custom ones in the order of creation."""
+    """Return the names of all class sets: bundled ones, then custom ones in the order of creation."""
     return list(dict.fromkeys([*SHIPPED, *(event["class_set"] for event in labels.class_events(db))]))
 
 
@@ -108,7 +109,7 @@ def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> Clas
 
 
 def check_classes(classes: Sequence[PatternClass]) -> None:
-    """Raise InputError unless these can be the classes of one set."""
+    """Raise InputError unless the given classes can form a class set."""
     if not FEWEST <= len(classes) <= MOST:
         raise InputError(
             f"A class set must have {FEWEST} to {MOST} mutually exclusive classes; got {len(classes)}. "
@@ -119,7 +120,7 @@ def check_classes(classes: Sequence[PatternClass]) -> None:
 
 
 def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
-    """Raise InputError if a class lacks a name, title or description, or is too similar to another."""
+    """Raise InputError if a new class lacks a name, title or description, or is too similar to another class."""
     if not looks_like(new.name) or not looks_like(new.title) or not new.eye.strip():
         raise InputError(
             f"A class must have a name and a description of the pattern; {new.name[:60]!r} lacks one of them. Add it."
@@ -134,7 +135,7 @@ def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
 
 
 def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: str) -> None:
-    """Add a class to the stored class set. Raises InputError if the set is full or has a similar class."""
+    """Add a class to a stored class set. Raises InputError if the set is full or has a similar class."""
     db.person.must("admin", "change classes")
     with db.write():  # so that only one of two simultaneous additions succeeds
         _add(db, known_class_set(db, classes.name), new, annotator)
@@ -156,7 +157,7 @@ def _add(db: Database, classes: ClassSet, new: PatternClass, annotator: str) -> 
 
 
 def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **told: str) -> None:
-    """Change the title, description, colour or key of a class; empty values are ignored.
+    """Change the title, description, colour or key of a class. Empty values are ignored.
 
     Raises InputError if the class would be too similar to another.
     """
@@ -174,13 +175,13 @@ def _edit(db: Database, classes: ClassSet, name: str, annotator: str, told: Mapp
 
 
 def labels_of(db: Database, class_set: str, name: str) -> int:
-    """Return the number of current labels of a class, including labels given under its former names."""
+    """Return the number of current labels of a class, including labels given under former names of the class."""
     counted = labels.class_counts(db, class_set)
     return sum(counted.get(name_then, 0) for name_then in _names_of(db, class_set, name))
 
 
 def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, into: str | None = None) -> int:
-    """Delete a class; return the number of its labels.
+    """Delete a class from a class set; return the number of labels that the class had.
 
     Args:
         into: class that gets its labels; None retracts them, so that earlier labels become current again.

@@ -23,7 +23,7 @@ HEAVY, TINY = 1e4, 1e-9  # weight of the constraint that shares sum to 1; ridge 
 
 @dataclass(frozen=True)
 class Share:
-    """Share of a class over maps, 0 to 1, with its 95 % CI over inputs."""
+    """The share of a pattern class among maps, 0 to 1, with its 95 % CI over inputs."""
 
     name: str
     share: float
@@ -33,7 +33,7 @@ class Share:
 
 
 def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed: int = 0) -> list[Share]:
-    """Return the share of each class over all maps (Fig 2), with intervals from resampled inputs."""
+    """Return the share of each pattern class among all maps (Fig 2), with intervals from resampled inputs."""
     total = counts.sum(0)
     drawn = resampled(counts, seed=seed).astype(np.float64)
     value = total / total.sum()
@@ -43,7 +43,7 @@ def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed
 
 @dataclass(frozen=True)
 class MovedShare:
-    """Change of a class's share, after minus before.
+    """Change of the share of a pattern class, after minus before.
 
     Attributes:
         low, high: 95 % CI.
@@ -65,7 +65,7 @@ def moved_shares(
     *,
     seed: int = 0,
 ) -> list[MovedShare]:
-    """Return the change of each class's share between two checkpoints on the same inputs (Prasanna et al.).
+    """Return how the share of each pattern class changes between two checkpoints on the same inputs (Prasanna et al.).
 
     Paired resampling: each input keeps both of its counts. The simultaneous interval is valid after selecting the class
     that changes most.
@@ -81,7 +81,7 @@ def moved_shares(
 
 @dataclass(frozen=True)
 class CorrectedShare(Share):
-    """A share corrected for the classifier's confusions; low and high are NaN if `misfit` is below MISFIT_LEVEL.
+    """A class share corrected for the classifier's confusions; low and high are NaN if `misfit` is below MISFIT_LEVEL.
 
     misfit: p of a chi-square test (parametric bootstrap, all classes together) that some shares, confused as on the
     held-out maps, explain the observed counts.
@@ -97,7 +97,7 @@ def corrected_shares(
     *,
     seed: int = 0,
 ) -> list[CorrectedShare]:
-    """Return shares corrected for the classifier's confusions.
+    """Return the share of each pattern class, corrected for the classifier's confusions.
 
     With C[t, p] = P(predicted p | true t) on held-out maps, the observed shares f equal C^T s. s is the non-negative
     solution with sum 1 that minimises the chi-square (f - C^T s)^T V^-1 (f - C^T s), where V combines the errors of f
@@ -127,7 +127,7 @@ def corrected_shares(
 
 @dataclass(frozen=True)
 class ConfusionErrors:
-    """How often a classifier gives each class, by true class, and how well held-out maps tell that.
+    """Confusion probabilities of a classifier by true class, with their errors as estimated from held-out maps.
 
     Attributes:
         chance: rows sum to 1. *Shape:* (true class, predicted class).
@@ -139,7 +139,7 @@ class ConfusionErrors:
 
 
 def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> ConfusionErrors:
-    """The classifier's confusions, with errors over groups of labelled maps.
+    """Estimate a classifier's confusion probabilities and their errors over groups of held-out labelled maps.
 
     Args:
         held_out: confusions of held-out maps by group (`by_group`). A class without any is taken to be predicted right.
@@ -163,7 +163,8 @@ def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> Confusio
 
 @dataclass(frozen=True)
 class Fit:
-    """Observed shares with the covariance of their errors, and the classifier's confusions."""
+    """A fit of true class shares: the observed shares with the covariance of their errors, and the classifier's
+    confusions."""
 
     observed: np.ndarray
     observed_errors: np.ndarray
@@ -171,7 +172,7 @@ class Fit:
 
     @classmethod
     def of(cls, counts: Int[np.ndarray, "input class"], confusions: ConfusionErrors) -> "Fit":
-        """Shares of all maps, with errors over inputs."""
+        """Create a fit of the class shares of all maps, with errors over inputs."""
         total, inputs = counts.sum(), len(counts)
         observed = counts.sum(0) / total
         apart = counts - counts.sum(1, keepdims=True) * observed
@@ -179,12 +180,14 @@ class Fit:
 
     @classmethod
     def of_head(cls, counts: Int[np.ndarray, " class"], confusions: ConfusionErrors) -> "Fit":
-        """Shares of one head's maps, one of each input, with errors of one more map, spread over all classes."""
+        """Create a fit of the class shares of one head's maps (one map of each input). Errors are computed with one
+        more map that is spread over all classes."""
         smooth = (counts + 1 / len(counts)) / (counts.sum() + 1)
         return cls(counts / counts.sum(), (np.diag(smooth) - np.outer(smooth, smooth)) / counts.sum(), confusions)
 
     def best(self, chosen: np.ndarray | None = None, value: float = 0.0) -> tuple[np.ndarray, float]:
-        """The shares of least chi-square, and it; the sum of those of some classes may be fixed at a value."""
+        """Return the class shares with the smallest chi-square, and that chi-square. The sum of some classes' shares
+        may be fixed."""
         classes = len(self.observed)
         groups = np.ones((1, classes)) if chosen is None else np.stack([chosen, ~chosen]).astype(float)
         sums = [1.0] if chosen is None else [value, 1 - value]
@@ -200,7 +203,7 @@ class Fit:
         return shares, least
 
     def misfit(self, shares: np.ndarray, least: float, seed: int) -> float:
-        """Return p of the least chi-square by a parametric bootstrap."""
+        """Return p for the smallest chi-square of a fit, by a parametric bootstrap."""
         if least < FITS:
             return 1.0
         drawn = np.random.default_rng(seed).multivariate_normal(
@@ -212,7 +215,8 @@ class Fit:
         return self.observed_errors + np.einsum("t,tij->ij", shares**2, self.confusions.errors)
 
     def interval(self, chosen: np.ndarray, shares: np.ndarray, least: float) -> tuple[float, float]:
-        """All values of the sum of some classes' shares at which the least chi-square rises by no more than RISE."""
+        """Return the interval of the summed share of some classes: all values that raise the smallest chi-square by at
+        most RISE."""
         share = float(shares[chosen].sum())
 
         def end(outside: float) -> float:
@@ -243,7 +247,7 @@ def true_changes(
     *,
     several: int = 1,
 ) -> Float[np.ndarray, "three class"]:
-    """What counted shares changed by in truth, with intervals.
+    """Correct changes of class shares for the classifier's confusions, and return them with intervals.
 
     A change always fits: whether the classifier errs as on its labelled maps is told by the shares before and after
     (`CorrectedShare.misfit`).
@@ -273,7 +277,8 @@ def true_shares(
     chosen: Bool[np.ndarray, " class"],
     held_out: Int[np.ndarray, "group class class"],
 ) -> Float[np.ndarray, "three head"]:
-    """Each head's share of maps of the chosen classes together, in truth (`corrected_shares`, of the head's own maps).
+    """Return each head's summed share of some classes, corrected for the classifier's confusions as in
+    `corrected_shares`.
 
     Whether a head misfits is tested by chi-square with as many degrees of freedom as shares are 0 in the fit (Susko
     2013, "Likelihood ratio tests with boundary constraints using data-dependent degrees of freedom").

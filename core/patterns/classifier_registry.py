@@ -26,7 +26,7 @@ WARNED_OUTSIDE, WARNED_UNSURE = (
 
 
 def open_classifier(db: Database, name: str, *, class_set: str | None = None) -> "Classifier":
-    """Open a stored classifier. Raises InputError if it has another class set."""
+    """Open a stored classifier. Raises InputError if the classifier has another class set than requested."""
     stored = classifiers.stored_classifier(db, name)
     if class_set is not None and stored.class_set != class_set:
         raise InputError(
@@ -37,12 +37,13 @@ def open_classifier(db: Database, name: str, *, class_set: str | None = None) ->
 
 
 def snapshots(db: Database) -> Path:
-    """Return the folder next to the database with label snapshots and classifiers for jobs."""
+    """Return the folder next to the database that holds label snapshots and classifiers for jobs."""
     return db.path.parent / "snapshots"
 
 
 def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
-    """Return options for training on these labels; writes their snapshot and creates the log folder."""
+    """Return the options of a job that trains a classifier on labels. Writes a snapshot of the labels and creates the
+    log folder."""
     file = write(snapshot, snapshots(db))
     log = snapshots(db) / f"log-{uuid.uuid4().hex[:12]}"
     log.mkdir()
@@ -50,7 +51,8 @@ def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
 
 
 def classifying_options(db: Database, name: str, **options: Any) -> Row:
-    """Return options of a study that uses a stored classifier; writes the classifier for workers."""
+    """Return the options of a job that uses a stored classifier. Writes the classifier to a file for worker
+    processes."""
     stored = classifiers.stored_classifier(db, name)
     file = snapshots(db) / f"classifier-{hashlib.sha256(stored.weights).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +70,7 @@ def classifying_options(db: Database, name: str, **options: Any) -> Row:
 
 
 def bundled_labels(db: Database, class_set: str) -> int:
-    """Import the bundled annotations of a class set; return the number of new labels.
+    """Import the bundled annotations of a class set into the database; return the number of new labels.
 
     Raises RightsError for viewers.
     """
@@ -81,7 +83,7 @@ def bundled_labels(db: Database, class_set: str) -> int:
 
 
 def bundled_classifier(db: Database, class_set: str) -> str | None:
-    """Store the bundled classifier of a class set and return its name; None if there is none.
+    """Store the bundled classifier of a class set in the database and return its name; None if there is none.
 
     The name includes a hash of the weights, so a new release adds its own.
     """
@@ -110,7 +112,7 @@ def unfamiliar(unsure: float, outside: float) -> bool:
 
 
 def bundled_weights(class_set: str) -> bytes:
-    """Return the bundled classifier of a class set as bytes. Raises InputError if there is none."""
+    """Return the bundled classifier of a class set as bytes. Raises InputError if the class set has none."""
     file = config.ANNOTATIONS / class_set / "classifier.safetensors"
     if class_set not in labelled_folders() or not file.is_file():
         raise InputError(
@@ -121,7 +123,8 @@ def bundled_weights(class_set: str) -> bytes:
 
 
 def keep_best_known(db: Database, class_set: str) -> str:
-    """Return the classifier used for suggestions: the selected one, otherwise the newest, otherwise the bundled one.
+    """Return the classifier used for suggestions: the selected one, otherwise the newest one, otherwise the bundled
+    one.
 
     Stores the bundled one if necessary. Raises InputError if there is none.
     """
@@ -132,9 +135,8 @@ def keep_best_known(db: Database, class_set: str) -> str:
 
 
 def can_suggest(db: Database, class_set: str) -> bool:
-    """Return whether a classifier can suggest classes: one is selected, or one is available and suggestions are not
-    off.
-    """
+    """Return whether a classifier can suggest classes: one is selected, or one is available and suggestions are turned
+    on."""
     if classifiers.suggesting(db, class_set):
         return True
     is_described = bundled_about(class_set) is not None or len(classifiers.classifiers(db, class_set)) > 0
@@ -143,8 +145,7 @@ def can_suggest(db: Database, class_set: str) -> bool:
 
 def about_best(db: Database, class_set: str) -> Row:
     """Return the description of the classifier that `keep_best_known` returns, without storing anything. Raises
-    InputError.
-    """
+    InputError if there is none."""
     if name := _best_of_ours(db, class_set):
         return classifiers.one_classifier(db, name)
     if about := bundled_about(class_set):
@@ -153,7 +154,7 @@ def about_best(db: Database, class_set: str) -> Row:
 
 
 def bundled_about(class_set: str) -> Row | None:
-    """Return the description of the bundled classifier from its file; None if there is none."""
+    """Return the description of a class set's bundled classifier from its file; None if there is none."""
     file = config.ANNOTATIONS / class_set / "classifier.json"
     if class_set not in labelled_folders() or not file.is_file():
         return None

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Float64, Int
 
 
 def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float = 0.025) -> np.ndarray:
-    """Return the interval from bootstrap samples over groups, [2, *rest]; NaN samples are ignored.
+    """Return a 95 % interval from bootstrap samples over groups, as an array [2, *rest]; NaN samples are ignored.
 
     Percentiles are too narrow for few groups, so they are expanded (Hesterberg 2015), to 1.6 % for 20 groups.
 
@@ -38,7 +38,7 @@ Numbers = Int[np.ndarray, " map"]
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores on held-out maps; rates are from 0 to 1.
+    """Scores of a classifier on held-out maps; rates are from 0 to 1.
 
     Attributes:
         macro_f1: mean F1 of the classes with at least FEWEST_MAPS maps (`enough_maps`).
@@ -59,16 +59,16 @@ class Scores:
 
 
 def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, " class"]:
-    """Return which classes count in macro F1: those with at least FEWEST_MAPS maps, or all with maps if fewer than two
-    do.
-    """
+    """Return which classes count in macro F1: those with at least FEWEST_MAPS maps; if fewer than two have so many,
+    all with maps."""
     support = confusion.sum(1)
     often = support >= FEWEST_MAPS
     return often if often.sum() > 1 else support > 0
 
 
 def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Sequence[str], *, seed: int = 0) -> Scores:
-    """Return macro F1 and F1 by class with a 95 % bootstrap CI over groups (the input or head of each map)."""
+    """Return macro F1 and the F1 of each class, with a 95 % bootstrap CI over groups (the input or head of
+    each map)."""
     from sklearn.metrics import confusion_matrix, precision_recall_fscore_support  # 1 s at start
 
     everything = list(range(len(names)))
@@ -99,7 +99,8 @@ def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Seq
 def by_identity(
     labels: Sequence[str], heads: Sequence[tuple[str, int, int]], identities: Sequence[tuple[str, int, int]]
 ) -> list[str]:
-    """Return baseline predictions that ignore the map: the most frequent class of its head among the training maps.
+    """Return baseline predictions that ignore the map: the most frequent class of the map's head among the training
+    maps.
 
     A head without labels gets the most frequent class of its layer, otherwise of all; ties go to the class labelled
     first.
@@ -118,7 +119,7 @@ def macro_f1(
     confusion: Float[np.ndarray, "sample class class"] | Int[np.ndarray, "sample class class"],
     among: Bool[np.ndarray, " class"] | None = None,
 ) -> Float64[np.ndarray, " sample"]:
-    """Return the mean F1 over classes with a true map, for each confusion matrix; 0 without such a class.
+    """Return macro F1 for each confusion matrix: the mean over classes with a true map; 0 without such a class.
 
     among: classes to include; None for all.
     """
@@ -128,7 +129,8 @@ def macro_f1(
 
 
 def class_f1(confusion: np.ndarray) -> Float64[np.ndarray, "*sample class"]:
-    """Return F1 = 2 TP / (row + column) of each class; 0 for a class without true and predicted maps.
+    """Return F1 = 2 TP / (row + column) of each class from confusion matrices; 0 for a class without true and
+    predicted maps.
 
     confusion: counts, [..., true, predicted].
     """
@@ -142,7 +144,7 @@ def by_group(
     groups: Sequence[str],
     classes: int,
 ) -> Int[np.ndarray, "group class class"]:
-    """Return the confusion matrix of each group of maps, groups in order of first appearance."""
+    """Return a confusion matrix for each group of maps, with groups in order of first appearance."""
     order = {name: number for number, name in enumerate(dict.fromkeys(groups))}
     counts = np.zeros((len(order), classes, classes), dtype=np.int64)
     np.add.at(counts, ([order[name] for name in groups], truth, predicted), 1)  # type: ignore[arg-type]
@@ -150,7 +152,7 @@ def by_group(
 
 
 def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
-    """Return sums of counts over resampled groups, [sample, *rest]."""
+    """Return bootstrap sums of counts, each over resampled groups, as an array [sample, *rest]."""
     groups = len(counts)
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=samples)
     return np.tensordot(drawn, counts, axes=1)
@@ -159,7 +161,7 @@ def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: in
 def macro_f1_interval(
     truth: Numbers, predicted: Numbers, groups: Sequence[str], classes: int, *, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the 95 % CI of macro F1 over groups (expanded percentile bootstrap)."""
+    """Return the 95 % CI of macro F1, by an expanded percentile bootstrap over groups of maps."""
     counts = by_group(truth, predicted, groups, classes)
     drawn = macro_f1(resampled(counts, seed=seed), enough_maps(counts.sum(0)))
     low, high = ends(drawn, len(counts))
@@ -167,7 +169,7 @@ def macro_f1_interval(
 
 
 def accuracy_interval(right: Bool[np.ndarray, " map"], groups: Sequence[str], *, seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % CI of accuracy over groups (expanded percentile bootstrap)."""
+    """Return the 95 % CI of accuracy, by an expanded percentile bootstrap over groups of maps."""
     counts = by_group(np.zeros(len(right), dtype=int), right.astype(int), groups, 2)[:, 0]
     drawn = resampled(counts, seed=seed).astype(float)
     low, high = ends(drawn[:, 1] / drawn.sum(1), len(counts))
@@ -178,7 +180,7 @@ def calibration(
     probabilities: Float[np.ndarray, "map class"],
     truth: Numbers,
 ) -> tuple[list[dict[str, float]], float]:
-    """Return reliability rows (mean confidence, accuracy, n) and the expected calibration error.
+    """Return a reliability table (mean confidence, accuracy, n for each bin) and the expected calibration error.
 
     Bins have equal counts (Nixon et al. 2019).
     """
@@ -194,7 +196,8 @@ def calibration(
 
 
 def calibration_error(confidence: Float[np.ndarray, " map"], right: Bool[np.ndarray, " map"]) -> float:
-    """Return the expected calibration error from the confidence and correctness of each first choice."""
+    """Return the expected calibration error from the confidence in each predicted class and whether the prediction is
+    right."""
     bins = [part for part in np.array_split(np.argsort(confidence, kind="stable"), BINS) if len(part)]
     error = sum(len(part) * abs(float(confidence[part].mean() - right[part].mean())) for part in bins)
     return error / max(len(right), 1)
@@ -203,7 +206,7 @@ def calibration_error(confidence: Float[np.ndarray, " map"], right: Bool[np.ndar
 def calibration_interval(
     probabilities: Float[np.ndarray, "map class"], truth: Numbers, heads: Sequence[str], *, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the 95 % percentile bootstrap CI of the calibration error over heads.
+    """Return the 95 % CI of the expected calibration error, by a percentile bootstrap over heads.
 
     It is biased upwards, because resampled bins are noisier.
     """
@@ -221,7 +224,7 @@ def calibration_interval(
 
 
 def sure_errors(probabilities: Float[np.ndarray, "map class"], truth: Numbers) -> float:
-    """Return the fraction of maps whose first choice is wrong with a probability above SURE."""
+    """Return the fraction of maps whose predicted class is wrong and has a probability above CONFIDENT."""
     wrong = probabilities.argmax(1) != truth
     return float((wrong & (probabilities.max(1) > CONFIDENT)).mean())
 
@@ -229,7 +232,7 @@ def sure_errors(probabilities: Float[np.ndarray, "map class"], truth: Numbers) -
 def calibration_figures(
     probabilities: Float[np.ndarray, "map class"], truth: Numbers, heads: Sequence[str]
 ) -> dict[str, float]:
-    """Return ece, ece_low, ece_high (over heads) and sure_errors."""
+    """Return calibration figures by name: ece, ece_low, ece_high (interval over heads) and sure_errors."""
     low, high = calibration_interval(probabilities, truth, heads)
     return {
         "ece": calibration(probabilities, truth)[1],

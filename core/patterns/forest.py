@@ -30,7 +30,8 @@ Random = np.random.Generator
 def planted(
     maps: Sequence[Map], labels: Sequence[str], classes: Sequence[str], *, enough: int = ENOUGH, seed: int = 0
 ) -> tuple[list[Map], list[str]]:
-    """Return synthetic maps: Vertical+Diagonal from a column map and a line, Block from any map restricted to squares.
+    """Return synthetic maps and their classes, to add to rare classes: Vertical+Diagonal from a column map and a line,
+    Block from any map restricted to squares.
 
     enough: maps of a class, labelled and synthetic. Empty for other class sets, or if the labelled maps lack the parts.
     """
@@ -62,7 +63,7 @@ def _normalised(weights: np.ndarray) -> Map:
 
 
 def cropped(rng: Random, weights: Map, length: int) -> Map:
-    """Crop a map to `length` tokens: the first, the last and neighbouring ones; rows sum to 1 again."""
+    """Crop a map to `length` tokens: the first, the last and a run of tokens between them; rows are normalised to 1."""
     if len(weights) <= length:
         return weights
     start = 1 + int(rng.integers(len(weights) - length + 1))
@@ -112,9 +113,8 @@ class Examples:
 
 
 def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed: int = 0) -> Arrays:
-    """Fit boosted trees and return their arrays; empty if all examples have one class. classes: size of the
-    class set.
-    """
+    """Fit gradient-boosted trees and return their arrays; empty if all examples have one class. classes: size of the
+    class set."""
     if len(set(examples.numbers.tolist())) < 2:
         return {}
     measured = examples.measured.astype(np.float32)
@@ -178,14 +178,14 @@ def _boosting_nodes(trees: list[tuple[np.ndarray, int]]) -> Arrays:
 
 
 def has_boosted(arrays: Arrays) -> bool:
-    """Return whether a classifier has boosted trees; older ones do not."""
+    """Return whether a stored classifier has boosted trees; older classifiers have none."""
     return PREFIX + "root" in arrays
 
 
 def boosted_probabilities(
     arrays: Arrays, measured: Float[np.ndarray, "map statistic"]
 ) -> Float64[np.ndarray, "map class"]:
-    """Return class probabilities by boosted trees; 0 for a class without examples.
+    """Return the class probabilities that boosted trees predict; 0 for a class without training examples.
 
     arrays: from `fit_boosted`.
     """
@@ -223,7 +223,8 @@ Statistics = Float64[np.ndarray, "map statistic"]
 
 @dataclass(frozen=True)
 class Growth:
-    """Settings of a forest. rounds: of boosting; 0 for none. Boosted trees are also dropped if they do not help."""
+    """Settings for fitting a forest. rounds: of boosting, 0 for none. Boosted trees are also dropped if they do not
+    improve the forest."""
 
     trees: int = TREES
     seed: int = 0
@@ -235,7 +236,7 @@ SMALLEST_PART = 0.02  # least probability of a class in a soft label
 
 @dataclass(frozen=True)
 class Parts:
-    """Training examples: a map with a soft label has a part for each likely class.
+    """Weighted training examples: a map with a soft label contributes one example for each likely class.
 
     Attributes:
         maps: map index of each part.
@@ -248,7 +249,7 @@ class Parts:
     weights: np.ndarray | None = None
 
     def of(self, places: np.ndarray) -> "Parts":
-        """Return the parts of the maps at `places`, with new map indices."""
+        """Return the training examples of some maps, with new map indices."""
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
         is_kept = new[self.maps] >= 0
@@ -257,14 +258,15 @@ class Parts:
         )
 
     def shares(self, maps: int, classes: int) -> Float64[np.ndarray, "map class"]:
-        """Return the class probabilities of each map; rows sum to 1."""
+        """Return the class probabilities of each map's soft label; rows sum to 1."""
         given = np.zeros((maps, classes))
         np.add.at(given, (self.maps, self.numbers), 1.0 if self.weights is None else self.weights)
         return given / given.sum(1, keepdims=True)
 
 
 def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray, "map class"] | None = None) -> Parts:
-    """Return one part for each map; with soft labels, one for each class of at least SMALLEST_PART.
+    """Return one training example for each map; with soft labels, one for each class with a probability of at least
+    SMALLEST_PART.
 
     Raises InputError if soft labels do not match maps and classes.
     """
@@ -299,7 +301,7 @@ def fit_forest(
     growth: Growth = Growth(),
     measured: Statistics | None = None,
 ) -> Arrays:
-    """Fit a forest and its temperature, and record the distribution of the training maps.
+    """Fit a random forest and its calibration temperature, and record the distribution of the training maps.
 
     Args:
         known: soft labels from `parts`; None for one class per map.
@@ -421,7 +423,7 @@ class _HeldOut:
     truth: Probabilities
 
     def of(self, boosts: bool) -> Probabilities:
-        """Return the forest's probabilities, or the mean of both models."""
+        """Return the class probabilities by the forest, or the mean of forest and boosted trees."""
         return (self.of_forest + self.of_boosted) / 2 if boosts and self.of_boosted is not None else self.of_forest
 
 
@@ -477,7 +479,8 @@ def _temperature(held_out: Sequence[_HeldOut], *, boosts: bool) -> tuple[float, 
 def forest_probabilities(
     forest: Arrays, maps: Sequence[Map], measured: Statistics | None = None
 ) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
-    """Return calibrated class probabilities, and whether each map is outside the training distribution.
+    """Return calibrated class probabilities of maps by a fitted forest, and whether each map is outside the training
+    distribution.
 
     measured: the maps' `shapes`, if available.
     """

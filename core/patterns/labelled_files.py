@@ -35,7 +35,7 @@ Map = Float32[np.ndarray, "_query _key"]
 
 @dataclass(frozen=True)
 class GivenLabel:
-    """A line of a label file. length: tokens of the map; head: its head; None if not given."""
+    """A line of a label file. length: number of tokens of the map; head: name of the head; None if not given."""
 
     key: str
     name: str
@@ -44,12 +44,13 @@ class GivenLabel:
 
     @property
     def map_input(self) -> str:
-        """ID of the input that the map was computed on: the part of the key before the first hyphen."""
+        """The ID of the input that the map was computed on: the part of the map's key before the first hyphen."""
         return self.key.split("-", 1)[0]
 
 
 def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
-    """Return the head of each map, from its label or the suffix "-lLAYER-hHEAD" of its key; None if one is unknown."""
+    """Return the head of each labelled map, from the label or the suffix "-lLAYER-hHEAD" of its key; None if a head is
+    unknown."""
     heads = []
     for label in labels:
         in_key = HEAD_IN_KEY.search(label.key)
@@ -61,7 +62,7 @@ def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
 
 
 def read_map_file(file: Path) -> dict[str, Map]:
-    """Return the maps of an .npz archive by key, float32, rows normalised to 1.
+    """Read the maps of an .npz archive by key, as float32 with rows normalised to 1.
 
     Raises InputError if the file is not such an archive, is too large, or contains anything but maps.
     """
@@ -236,7 +237,8 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
 
 
 def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
-    """Return the map of each label, in order. Raises InputError if a map is missing or has another length."""
+    """Return the map that belongs to each label, in order. Raises InputError if a map is missing or has another
+    length."""
     for label in labels:
         if label.key not in maps:
             raise InputError(

@@ -15,13 +15,14 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
 def training_size(lengths: Sequence[int], *, limit: int | None = None) -> int:
-    """Return the raster size: the longest labelled map, at least SMALLEST, at most `limit` if given."""
+    """Return the size of the square array that maps are padded to: the longest labelled map, at least SMALLEST, at
+    most `limit` if given."""
     longest = max([SMALLEST, *lengths])
     return longest if limit is None else max(SMALLEST, min(longest, limit))
 
 
 def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map size size"], int]:
-    """Return maps as one zero-padded array, and the number of cropped maps.
+    """Return maps of different lengths as one zero-padded array, and the number of cropped maps.
 
     A shorter map is centred, with an odd row below and to the right; of a longer one, the top-left corner remains.
     """
@@ -34,5 +35,5 @@ def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map 
 
 
 def from_float16(weights: bytes, length: int) -> Any:
-    """Return stored float16 bytes as a float32 map [query, key]."""
+    """Convert the stored float16 bytes of a map to a float32 array [query, key]."""
     return np.frombuffer(weights, dtype="<f2").reshape(length, length).astype(np.float32)

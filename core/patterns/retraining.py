@@ -31,7 +31,7 @@ MOST_NEW = 2000  # maps classified by the previous classifier: a few seconds
 
 @dataclass(frozen=True)
 class Answers:
-    """Predicted classes of one classifier. probability: of each prediction; None if not stored."""
+    """The classes that one classifier predicts for some maps. probability: of each prediction; None if not stored."""
 
     predicted: Sequence[str]
     probability: Sequence[float] | None = None
@@ -39,7 +39,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class RetrainingChange:
-    """A score of both classifiers, with NaN bounds for too few inputs.
+    """A score of the previous and of the retrained classifier, and its change; bounds are NaN for too few inputs.
 
     on: what the maps were held out by (checkpoints, heads, inputs), or new maps.
     """
@@ -54,13 +54,13 @@ class RetrainingChange:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the change is significantly worse."""
+        """Whether the retrained classifier is significantly worse by this score."""
         return self.change.low > 0 if self.figure in LESS_IS_BETTER else self.change.high < 0
 
 
 @dataclass(frozen=True)
 class LabelledMaps:
-    """Maps with their labels and inputs."""
+    """Labelled maps for a comparison: the true class of each map, and the input that it was computed on."""
 
     truth: Sequence[str]
     inputs: Sequence[str]
@@ -69,7 +69,7 @@ class LabelledMaps:
 def differences(
     on: str, judged: LabelledMaps, before: Answers, after: Answers, *, seed: int = 0
 ) -> list[RetrainingChange]:
-    """Return the scores of two classifiers on the same maps, with their changes.
+    """Return the scores of two classifiers on the same maps, and the change of each score.
 
     Scores are accuracy, macro F1, F1 of each frequent class, and, if probabilities are stored, the calibration error
     and the fraction of confident errors. on: what the maps were held out by.
@@ -155,8 +155,8 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
 
 
 def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
-    """Return all scores of two stored classifiers of a class set on common held-out maps, and on maps new to the
-    previous one.
+    """Compare two stored classifiers of a class set on common held-out maps, and on maps that the previous one was not
+    trained on.
 
     Empty if there are no such maps.
     """

@@ -59,7 +59,7 @@ Columns = list[np.ndarray]  # one value for each map in each array
 
 
 def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return every statistic of NAMES for each map.
+    """Return every statistic of NAMES for each attention map.
 
     All values are finite. Statistics from OF_ALL on, of causal maps, are 0 for maps with attention to later tokens.
     """
@@ -250,7 +250,8 @@ def _marks(line: np.ndarray) -> Columns:
 
 
 def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:
-    """Return the mean mass within two blocks on the diagonal minus its chance level, at the best cut.
+    """Return the attention within two diagonal blocks at the best cut, mean over queries, minus its chance level, for
+    each map.
 
     0 for maps too short for two blocks of SMALLEST_BLOCK tokens.
     """

@@ -30,7 +30,7 @@ from .truth import Method, truth
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Labelled maps with one label each.
+    """Labelled maps with one label each, as the training data of a classifier.
 
     Attributes:
         facts: one row for each map with map_id, class, event, group, layer, head, checkpoint, headline and tied; also
@@ -47,50 +47,48 @@ class Snapshot:
     newest: str | None = None
 
     def column(self, name: str) -> list[Any]:
-        """Return one field of every map."""
+        """Return one metadata field of every labelled map, by name."""
         return [row[name] for row in self.facts]
 
     @property
     def heads(self) -> list[str]:
-        """The head of every map: checkpoint, layer and head index."""
+        """The head of every labelled map as text: checkpoint, layer and head index."""
         return [f"{row['checkpoint']}/{row['layer']}/{row['head']}" for row in self.facts]
 
     @property
     def events(self) -> list[list[Any]]:
-        """The event that gave each map its class: map_id, class, event."""
+        """The label event that gave each map its class, as [map_id, class, event]."""
         return [
             list(facts) for facts in zip(*(self.column(name) for name in ("map_id", "class", "event")), strict=True)
         ]
 
     def without_ties(self) -> "Snapshot":
-        """Return the snapshot without tied maps."""
+        """Return a copy of the snapshot without maps whose labels are tied."""
         rows = [k for k, row in enumerate(self.facts) if not row.get("tied")]
         return replace(self, facts=[self.facts[k] for k in rows], maps=[self.maps[k] for k in rows])
 
     @property
     def soft(self) -> np.ndarray | None:
-        """Soft labels [map, class]; None if every map has one class."""
+        """The soft labels of all maps [map, class]; None if every map has one class."""
         rows = [row.get("soft") for row in self.facts]
         return None if None in rows or not rows else np.array(rows)
 
 
 def known_class_set(db: Database, name: str) -> ClassSet:
-    """Return a class set with its changes."""
+    """Return a class set with all stored changes of its classes applied."""
     return class_set(name, labels.class_events(db))
 
 
 def current_labels(db: Database, name: str, *, map_id: str | None = None, last: int | None = None) -> pd.DataFrame:
-    """Return all current labels with current class names, without `unknown_labels`. map_id, last: as in
-    `core.store.labels.labels`.
-    """
+    """Return all current labels of a class set with current class names, without `unknown_labels`. map_id, last: as in
+    `core.store.labels.labels`."""
     current, names = labels.labels(db, name, map_id=map_id, last=last), present_names(db, name)
     return current.assign(**{"class": current["class"].map(names)}).dropna(subset=["class"]).reset_index(drop=True)
 
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
-    """Return the number of current labels by class, for classes that the set never had; such labels are ignored
-    everywhere.
-    """
+    """Return the number of current labels with a class that the class set never had, by class; all analyses ignore
+    such labels."""
     names = present_names(db, name)
     if all(names.get(name_given) is not None for name_given in labels.classes_given(db, name)):
         return {}  # the usual case; counting labels takes longer
@@ -98,7 +96,8 @@ def unknown_labels(db: Database, name: str) -> dict[str, int]:
 
 
 def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
-    """Retract every label whose class the set never had, repeatedly; return how many. Raises RightsError."""
+    """Retract every label with a class that the class set never had; return the number of retracted labels. Raises
+    RightsError."""
     total = 0
     while unknown := unknown_labels(db, name):
         events = labels.of_classes(db, name, list(unknown))
@@ -107,14 +106,15 @@ def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
 
 
 def present_names(db: Database, name: str) -> dict[str, str]:
-    """Return the current name for every present and former class name."""
+    """Return the current class name for every present and former class name of a class set."""
     classes = known_class_set(db, name)
     names = {given: classes.present(given) for given in (*classes.names, *dict(classes.merged))}
     return {given: present for given, present in names.items() if present is not None}
 
 
 def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:
-    """Return one label for each map with its weights, in the order of IDs, without maps too small to have a pattern.
+    """Return the training data of a class set: one label for each map, with the map's weights, in the order of map
+    IDs. Maps that are too small to have a pattern are left out.
 
     By `consensus`; if first passes differ, soft labels are their shares, and a tied map has no class to be scored with.
     Adjudications override any method.
@@ -194,7 +194,8 @@ def _part(given: pd.DataFrame) -> bool:
 
 
 def from_file(file: Path, name: str) -> Snapshot:
-    """Return a snapshot of a label file with weights (.jsonl, .parquet) or of a folder of `data.recipes.sheets`."""
+    """Read training data from a label file with weights (.jsonl, .parquet) or from a folder of
+    `data.recipes.sheets`."""
     with tempfile.TemporaryDirectory() as folder:
         db = Database(Path(folder) / "labels.duckdb")
         try:
@@ -215,7 +216,7 @@ def from_file(file: Path, name: str) -> Snapshot:
 
 
 def write(labelled: Snapshot, folder: Path) -> Path:
-    """Write a snapshot under the hash of its contents; an existing file is unchanged."""
+    """Write a snapshot of labelled maps to a file named by the hash of its contents; an existing file is unchanged."""
     about = json.dumps(
         {
             "class_set": labelled.class_set,
@@ -246,7 +247,8 @@ _DAMAGED = (  # what numpy, zipfile and json raise for a file that is no snapsho
 
 
 def read(file: str | Path) -> Snapshot:
-    """Read a snapshot of a folder that users may name. Raises InputError if the file is missing or invalid."""
+    """Read a snapshot of labelled maps from a file in a folder that users may name. Raises InputError if it is missing
+    or invalid."""
     try:
         with open_file(file, given=True) as stream, np.load(stream, allow_pickle=False) as arrays:
             about, flat, lengths = json.loads(str(arrays["about"])), arrays["weights"], arrays["lengths"]

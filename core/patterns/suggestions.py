@@ -24,7 +24,7 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Predicted class of one map. margin: first minus second probability."""
+    """The predicted class of one map. margin: largest minus second-largest class probability."""
 
     name: str
     probability: float
@@ -46,14 +46,14 @@ class Judgement:
 
     @property
     def unsure(self) -> Bool[np.ndarray, " map"]:
-        """Whether no class has a probability of at least UNSURE."""
+        """Whether each map is unclear: no class has a probability of at least UNSURE."""
         return self.probabilities.max(1) < UNSURE
 
 
 def judged(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32", measured: np.ndarray | None = None
 ) -> Judgement:
-    """Return class probabilities of maps, and which of them are outside the training distribution.
+    """Return the class probabilities of maps by a classifier, and which maps are outside the training distribution.
 
     measured: the maps' `shapes`, if available (used by trees).
     """
@@ -68,7 +68,7 @@ def judged(
 def probabilities(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32"
 ) -> tuple[Float32[np.ndarray, "map class"], int]:
-    """Return class probabilities of each map, and the number of cropped maps.
+    """Return the class probabilities of maps by a classifier, and the number of cropped maps.
 
     dtype: of a network's arithmetic; bfloat16 is faster on CPUs that support it and gives the same class for nearly
     every map (see the benchmark). Raises InputError for another dtype.
@@ -109,7 +109,7 @@ def _of_baseline(classifier: Classifier, maps: Sequence[Map]) -> np.ndarray:
 
 
 def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bfloat16") -> list[Suggestion]:
-    """Return the most probable class of each map."""
+    """Return the most probable class of each map as a suggestion."""
     rows, _ = probabilities(classifier, maps, dtype=dtype)
     ordered = np.sort(rows, axis=1)
     return [
@@ -169,7 +169,7 @@ def evaluated(
     heads: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Evaluated:
-    """Evaluate a classifier on labelled maps that it was not trained on.
+    """Evaluate a classifier on labelled maps that were not used for training.
 
     heads: head of each map for intervals; None for intervals over inputs. Raises InputError for a class that the
     classifier lacks.
@@ -193,7 +193,7 @@ def figures_of(
     *,
     seed: int = 0,
 ) -> Evaluated:
-    """Return the scores of predictions on labelled maps."""
+    """Compute the scores of a classifier from its predictions on labelled maps."""
     likely = judgement.probabilities
     held_out = scores(truth, likely.argmax(1), groups, classes, seed=seed)
     right, sure = likely.argmax(1) == truth, ~judgement.unsure

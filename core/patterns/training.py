@@ -60,7 +60,7 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
 def statistics(attention: Map) -> Float64[np.ndarray, " statistic"]:
-    """Return the statistics of one map in the order of STATISTICS, all finite."""
+    """Return the statistics of one attention map in the order of STATISTICS; all are finite."""
     weights = np.asarray(attention, dtype=np.float64)
     columns = weights.mean(0)
     return np.concatenate(
@@ -81,7 +81,7 @@ def statistics(attention: Map) -> Float64[np.ndarray, " statistic"]:
 
 
 def features(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return the `statistics` of every map."""
+    """Return the statistics of every attention map, one row per map."""
     return np.stack([statistics(weights) for weights in maps])
 
 
@@ -145,9 +145,8 @@ REPLICATION_SMALLEST_SIDE = 3  # a 3 x 3 kernel without padding needs this many 
 
 
 class PaperNetwork(nn.Module):
-    """The paper's network: maps [map, 1, size, size] to class scores [map, class]; any size from 32 (methods section
-    1).
-    """
+    """The classifier network of the paper, from maps [map, 1, size, size] to class scores [map, class]; any size from
+    32 (methods section 1)."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()
@@ -181,7 +180,8 @@ class PaperNetwork(nn.Module):
 
 
 class ReplicationNetwork(nn.Module):
-    """The replication's network: maps [map, 1, size, size] to class scores [map, class]; strided 3 x 3 convolutions.
+    """The classifier network of the replication, from maps [map, 1, size, size] to class scores [map, class], with
+    strided 3 x 3 convolutions.
 
     The authors' size is 1024, which eight strides reduce to 3 x 3. On smaller rasters, convolutions use stride 1 once a
     stride would leave fewer than 3 rows.
@@ -207,7 +207,7 @@ class ReplicationNetwork(nn.Module):
 
 
 def build(name: str, classes: int, size: int) -> nn.Module:
-    """Return a new network. Raises InputError for maps smaller than SMALLEST or an unknown name."""
+    """Return a new classifier network. Raises InputError for maps smaller than SMALLEST or an unknown name."""
     if size < SMALLEST:
         raise InputError(
             f"The neural networks need attention maps of at least {SMALLEST} tokens; got {size}. Pad the maps."
@@ -220,7 +220,7 @@ def build(name: str, classes: int, size: int) -> nn.Module:
 
 
 def parameters(network: nn.Module) -> int:
-    """Return the number of trained parameters."""
+    """Return the number of parameters of a network."""
     return sum(weights.numel() for weights in network.parameters())
 
 
@@ -273,7 +273,7 @@ class ClassifierRecipe:
 
 @dataclass(frozen=True)
 class Epoch:
-    """A finished epoch (number of total): mean loss in nats and macro F1 on the training maps."""
+    """A finished training epoch (number of total), with mean loss in nats and macro F1 on the training maps."""
 
     number: int
     of: int
@@ -282,12 +282,12 @@ class Epoch:
 
 
 class CancelledError(Exception):
-    """The training was stopped; it can be resumed from its state file, if any."""
+    """Exception: the training was stopped. It can be resumed from its state file, if it has one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A trained classifier. tensors: weights by name."""
+    """A trained classifier of attention maps. tensors: weights by name."""
 
     classes: tuple[str, ...]
     recipe: ClassifierRecipe
@@ -297,7 +297,7 @@ class Classifier:
 
     @property
     def crops(self) -> bool:
-        """Whether maps longer than `size` are cropped, as by networks."""
+        """Whether the classifier crops maps longer than `size`, as neural networks do."""
         return self.recipe.kind in (*NETWORKS, "both")
 
     @cached_property
@@ -305,7 +305,7 @@ class Classifier:
         return {}
 
     def network(self, dtype: torch.dtype = torch.float32) -> nn.Module:
-        """Return the network with its weights in eval mode, cached by dtype (not for the baseline)."""
+        """Return the classifier's neural network in eval mode, cached by dtype (not for the baseline)."""
         if dtype not in self._networks:
             network = build(network_of(self.recipe.kind), len(self.classes), self.size)
             network.load_state_dict({k: v for k, v in self.tensors.items() if not k.startswith(BASELINE)})
@@ -313,13 +313,13 @@ class Classifier:
         return self._networks[dtype]
 
     def as_bytes(self) -> bytes:
-        """Serialise to safetensors, with classes, recipe and size in the header."""
+        """Return the classifier as safetensors bytes, with classes, recipe and size in the header."""
         about = {"classes": self.classes, "recipe": asdict(self.recipe), "size": self.size, "cropped": self.cropped}
         return save({k: v.contiguous() for k, v in self.tensors.items()}, metadata={"classifier": json.dumps(about)})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Classifier":
-        """Deserialise. Raises InputError for other bytes."""
+        """Restore a classifier from safetensors bytes. Raises InputError for other bytes."""
         try:
             header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
             about = json.loads(header["__metadata__"]["classifier"])
@@ -341,7 +341,7 @@ def _channels_last(network: nn.Module) -> nn.Module:
 
 
 def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence[str], *, folds: int) -> None:
-    """Raise InputError if there are too few labels for training and evaluation."""
+    """Raise InputError if there are too few labels for training and evaluating a classifier."""
     counts = Counter(labels)
     used = [name for name in classes if counts[name]]
     if len(used) < 2:
@@ -365,7 +365,7 @@ def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence
 def folds(
     labels: Sequence[str], groups: Sequence[str], *, count: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return train and test indices of stratified folds; no input (`groups`) is in both."""
+    """Return train and test indices of stratified cross-validation folds; no input (`groups`) is in both."""
     split = StratifiedGroupKFold(n_splits=count, shuffle=True, random_state=seed % 2**32)
     with warnings.catch_warnings():  # a class may have fewer maps than folds
         warnings.filterwarnings("ignore", message="The least populated class in y", category=UserWarning)
@@ -389,7 +389,8 @@ class Known:
     measured: np.ndarray | None = None
 
     def apart(self, maps: int) -> list[str]:
-        """Return the calibration group of each map: its checkpoint, otherwise one of three groups of heads."""
+        """Return a calibration group for each map: its checkpoint; with only one checkpoint, one of CALIBRATION_PARTS
+        groups of heads."""
         origins = list(self.origins or [""] * maps)
         if len(set(origins)) > 1 or self.heads is None:
             return origins
@@ -399,9 +400,8 @@ class Known:
 
 @dataclass(frozen=True)
 class Course:
-    """How training is monitored and resumed. state: file with the state after every epoch; a later call with the same
-    arguments resumes from it. None for no file.
-    """
+    """How training is monitored and resumed. state: file with the state after every epoch, from which a later call
+    with the same arguments resumes; None for no file."""
 
     on_epoch: OnEpoch | None = None
     state: Path | None = None
@@ -416,7 +416,7 @@ def fit(
     known: Known = Known(),
     course: Course = Course(),
 ) -> Classifier:
-    """Train a classifier. Raises CancelledError if `on_epoch` returned False."""
+    """Train a classifier of attention maps. Raises CancelledError if `on_epoch` returns False."""
     soft = known.soft
     numbers = torch.tensor([list(classes).index(label) for label in labels])
     size = recipe.size or training_size([len(attention) for attention in maps])
@@ -446,7 +446,7 @@ def fit(
 
 
 def network_of(kind: str) -> str:
-    """Return the network used by a kind of classifier."""
+    """Return the name of the neural network that a kind of classifier uses."""
     return "paper" if kind == "both" else kind
 
 

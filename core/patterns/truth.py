@@ -37,16 +37,16 @@ class Person:
 
     @property
     def confusion(self) -> pd.DataFrame:
-        """Probability of each given class (columns) by true class (rows); NaN if no map of a class is expected."""
+        """The probability of each given class (columns) by true class (rows) for this annotator; NaN if no map of a
+        true class is expected."""
         totals = self.expected.sum(axis=1)
         return self.expected.div(totals.where(totals > 0), axis=0)
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Aggregated labels. probabilities: from the votes, [map, class]; vote shares for the majority, otherwise
-    posteriors.
-    """
+    """Labels aggregated over annotators. probabilities: from the votes, [map, class]; vote shares for the majority,
+    otherwise posteriors."""
 
     method: Method
     probabilities: pd.DataFrame
@@ -55,7 +55,7 @@ class Truth:
 
     @property
     def soft(self) -> pd.DataFrame:
-        """Soft labels for training, [map, class]; an adjudicated map has only its class."""
+        """Soft labels for training, [map, class]; an adjudicated map has probability 1 for the class decided on."""
         names = self.probabilities.columns
         certain = [[float(name == decided) for name in names] for decided in self.decisions]
         settled = pd.DataFrame(certain, index=self.decisions.index, columns=names, dtype=float)
@@ -64,26 +64,27 @@ class Truth:
 
     @property
     def adjudicated(self) -> pd.Series:
-        """Whether each map of `soft` has been adjudicated."""
+        """Whether each map with a soft label has been adjudicated."""
         soft = self.soft
         return pd.Series(soft.index.isin(self.decisions.index), index=soft.index, name="adjudicated")
 
     @property
     def ties(self) -> dict[str, tuple[str, ...]]:
-        """Maps without adjudication whose most likely classes are tied, with these classes."""
+        """The maps whose most likely classes are tied and that have not been adjudicated, with these classes."""
         best = _best(self.soft)
         tied = best[best.sum(axis=1) > 1]
         return {str(name): tuple(tied.columns[row]) for name, row in zip(tied.index, tied.to_numpy(), strict=True)}
 
     @property
     def labels(self) -> pd.Series:
-        """The most likely class of each map; missing for ties."""
+        """The most likely class of each map; missing if classes are tied."""
         soft = self.soft
         return soft.idxmax(axis=1).mask(_best(soft).sum(axis=1) > 1).rename("class")
 
 
 def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return one row for each annotator and map: task (map), worker (annotator), label (class). Raises InputError."""
+    """Return the votes for aggregation, one row for each annotator and map: task (map), worker (annotator), label
+    (class). Raises InputError if there are none."""
     plain = labels[(labels["pass"] == 1) & (labels["queue_order"] != "adjudication")]
     if plain.empty:
         raise InputError(
@@ -103,7 +104,7 @@ def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
-    """Aggregate the labels of every map with a vote or an adjudication, over the classes `names`."""
+    """Aggregate the labels of several annotators for every map with a vote or an adjudication."""
     votes_of_maps = votes(labels, names)
     skills: dict[str, float] = {}
     if method == "majority":
