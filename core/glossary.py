@@ -19,13 +19,13 @@ def _sections() -> dict[str, dict[str, str]]:
 
 
 def terms() -> dict[str, str]:
-    """Return the meaning of every term, one sentence each."""
+    """Return the terms of the glossary with their meanings, one sentence each."""
     sections = (section for name, section in _sections().items() if name != "columns")
     return {term: meaning for section in sections for term, meaning in section.items()}
 
 
 def column_meaning(column: str) -> str | None:
-    """Return the meaning of a column of results, for its tooltip; None if the glossary does not have it."""
+    """Return the meaning of a column in a results table, for its tooltip; None if the glossary does not have it."""
     term = _sections()["columns"].get(column)
     return terms()[term] if term else None
 

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 
 class IntervalFields(TypedDict):
-    """An `Interval` as fields of a record."""
+    """The fields of an `Interval` in a stored record."""
 
     value: float
     low: float
@@ -27,12 +27,12 @@ class Interval:
     n: int = 0
 
     def fields(self) -> IntervalFields:
-        """Return the interval as fields of a record."""
+        """Return the number and its interval as fields of a record."""
         return IntervalFields(value=self.value, low=self.low, high=self.high, n=self.n)
 
 
 class RecordFields(TypedDict):
-    """A `RecordInterval` as fields of a record."""
+    """The fields of a `RecordInterval` in a stored record."""
 
     value: float | None
     low: float | None
@@ -41,7 +41,7 @@ class RecordFields(TypedDict):
 
 @dataclass(frozen=True)
 class RecordInterval:
-    """A number with its 95 % interval as records store it; None if undefined."""
+    """A number with its 95 % interval in the form that records store; None if undefined."""
 
     value: float | None
     low: float | None
@@ -49,12 +49,13 @@ class RecordInterval:
 
     @classmethod
     def of(cls, value: float, low: float, high: float) -> "RecordInterval":
-        """Return the interval of numbers that are NaN or infinite if undefined; both bounds are stored, or neither."""
+        """Create the stored form of a number with an interval; NaN or infinite values become None. Both bounds are
+        stored, or neither."""
         if not math.isfinite(value):
             return cls(None, None, None)
         bounded = math.isfinite(low) and math.isfinite(high)
         return cls(float(value), *((float(low), float(high)) if bounded else (None, None)))
 
     def fields(self) -> RecordFields:
-        """Return the interval as fields of a record."""
+        """Return the number and its interval as fields of a record."""
         return RecordFields(value=self.value, low=self.low, high=self.high)

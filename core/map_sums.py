@@ -18,7 +18,7 @@ Reducer = Callable[[int, int, Any], None]
 
 @dataclass(frozen=True)
 class Needs:
-    """What a measure needs of one input's maps; nothing else is computed.
+    """The sums over one input's attention maps that a measure needs; nothing else is computed.
 
     Attributes:
         entropy: of each row, -sum p ln p.
@@ -44,7 +44,8 @@ class Needs:
 
 @dataclass(frozen=True)
 class MapSums:
-    """Results of `Needs` for one layer and input; arrays that were not requested are empty.
+    """Sums over one input's attention maps in one layer, as requested by `Needs`; arrays that were not requested are
+    empty.
 
     Attributes:
         entropies: nats, [head, query].
@@ -67,20 +68,20 @@ class MapSums:
 
 @runtime_checkable
 class Streamed(Protocol):
-    """An observer that can work without whole maps."""
+    """An observer of attention that can work with sums of maps instead of whole maps."""
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
-        """Return one `Needs` for each of these equally long inputs; None if whole maps are required.
+        """Return which sums the observer needs from each of these equally long inputs; None if it requires whole maps.
 
         keys: number of keys, one more than queries with a sink.
         """
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Process the results of one layer for a batch."""
+        """Process the sums of one layer for a batch of inputs."""
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:
-    """Return sets of keys as `Needs.values`: 1 on the keys of each set, otherwise 0."""
+    """Return a matrix that is 1 on the keys of each set and 0 elsewhere, for `Needs.values`."""
     values = np.zeros((keys, len(sets)), dtype=np.float32)
     for number, positions in enumerate(sets):
         values[list(positions), number] = 1
@@ -88,7 +89,7 @@ def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray
 
 
 def together(parts: Sequence[Needs]) -> Needs:
-    """Combine the needs of several measures; `divided` distributes the results."""
+    """Combine the requests of several measures into one; `divided` distributes the results."""
     values = [part.values for part in parts if part.values is not None]
     cells = [part.cells for part in parts if part.cells is not None]
     reducers = [part.blocks for part in parts if part.blocks is not None]
@@ -110,7 +111,7 @@ def together(parts: Sequence[Needs]) -> Needs:
 
 
 def divided(sums: MapSums, needs: Needs, parts: Sequence[Needs]) -> list[MapSums]:
-    """Distribute the results of `together` to the measures."""
+    """Distribute the sums for combined requests (`together`) to the measures that requested them."""
     handed, value, cell = [], 0, 0
     for part in parts:
         width = 0 if part.values is None else part.values.shape[1]

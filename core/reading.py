@@ -24,7 +24,7 @@ _PROBE = 4096  # bytes used to detect UTF-16 without a byte order mark
 
 
 def open_file(file: str | Path, *, given: bool = False) -> BinaryIO:
-    """Open a regular file for reading; it is checked after opening, so it cannot be exchanged in between.
+    """Open a regular file for reading. The opened file is checked, so it cannot be exchanged between check and use.
 
     Args:
         given: whether a user named it; then it must be in an allowed folder (`config.inside`), without links out of it.
@@ -47,9 +47,8 @@ def open_file(file: str | Path, *, given: bool = False) -> BinaryIO:
 
 
 def read_bytes(file: str | Path, *, most: int = LARGEST, given: bool = False) -> bytes:
-    """Return the content of a file of at most `most` bytes. `given` and errors as in `open_file`; OSError if it is
-    larger.
-    """
+    """Return the content of a file; OSError if it is larger than `most` bytes. `given` and other errors as in
+    `open_file`."""
     with open_file(file, given=given) as stream:
         data = stream.read(most + 1)
     if len(data) > most:
@@ -58,7 +57,8 @@ def read_bytes(file: str | Path, *, most: int = LARGEST, given: bool = False) ->
 
 
 def open_in(folder: Path, name: str) -> BinaryIO:
-    """Open a file of a checkpoint's folder; without links out of it, except in a hub download, which consists of them.
+    """Open a file in a checkpoint's folder. Links out of the folder are refused, except in a hub download, which
+    consists of them.
 
     Errors as in `open_file`.
     """
@@ -66,7 +66,7 @@ def open_in(folder: Path, name: str) -> BinaryIO:
 
 
 def read_in(folder: Path, name: str, *, most: int = LARGEST) -> bytes:
-    """Return the content of a file of a checkpoint's folder. Errors as in `open_in` and `read_bytes`."""
+    """Return the content of a file in a checkpoint's folder. Errors as in `open_in` and `read_bytes`."""
     return read_bytes(folder / name, most=most, given=config.within(folder))
 
 
@@ -76,7 +76,8 @@ def read_text(file: str | Path, *, most: int = LARGEST, given: bool = False) -> 
 
 
 def decoded(data: bytes, name: str) -> str:
-    """Decode by byte order mark, otherwise as UTF-16 if detected, otherwise as UTF-8. Nothing is replaced.
+    """Decode text by its byte order mark, otherwise as UTF-16 if detected, otherwise as UTF-8. Invalid bytes are never
+    replaced.
 
     Raises InputError naming the first invalid byte, or the kind of a file that is no text.
     """
@@ -94,7 +95,7 @@ def decoded(data: bytes, name: str) -> str:
 
 
 def encoding_of(data: bytes) -> str:
-    """Return the encoding of a file: utf-8, utf-8-sig, utf-16, utf-16-le, utf-16-be or utf-32."""
+    """Return the text encoding of a file's content: utf-8, utf-8-sig, utf-16, utf-16-le, utf-16-be or utf-32."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return encoding
@@ -111,7 +112,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def json_line(line: str | bytes) -> Any:
-    """Return the value of a line of JSON; NaN, which pandas and json.dumps write for a missing value, is None.
+    """Parse a line of JSON; NaN, which pandas and json.dumps write for a missing value, becomes None.
 
     Raises ValueError or RecursionError.
     """

@@ -31,7 +31,7 @@ LARGEST_SESSIONS = 4 << 20  # bytes of the file
 
 
 class SignInSessions:
-    """Sessions by the hash of their secret and person. Thread-safe.
+    """The active sign-in sessions, stored by a hash of their secret and person. Thread-safe.
 
     If the file cannot be written, sessions last until the app ends; an unreadable file is treated as empty, so that
     everybody signs in again.
@@ -43,7 +43,7 @@ class SignInSessions:
         self._own: dict[str, list[str]] = {}  # person -> hashes of their sessions, oldest first; never written
 
     def begin(self, person: str) -> str:
-        """Start a session of `person` and return its secret for the cookie.
+        """Start a sign-in session of a person and return its secret for the cookie.
 
         A person with MOST_OF_ONE sessions loses the oldest one, as does anybody if there are MOST in total; a person
         without any then gets an invalid secret, which is logged. Sessions of other people are never ended.
@@ -64,7 +64,7 @@ class SignInSessions:
         return secret
 
     def holds(self, secret: object, person: str) -> bool:
-        """Return whether this is the secret of an active session of `person`."""
+        """Return whether a secret belongs to an active session of a person."""
         if not isinstance(secret, str) or not secret:
             return False
         with self._lock:
@@ -138,7 +138,7 @@ class SignIn:
 
 
 def sign_in(files: Sequence[str | Path], *, chosen: bool = False) -> SignIn:
-    """Read secrets files, later ones overriding earlier ones; missing files are skipped.
+    """Read sign-in settings from secrets files. Later files override earlier ones; missing files are skipped.
 
     Args:
         files: TOML files, or folders with one file for each value.

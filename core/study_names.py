@@ -12,5 +12,5 @@ CURRENT_NAMES = {
 
 
 def current_name(study: str) -> str:
-    """The present name of a study, given its present or a former one."""
+    """Return the current name of a study, given its current name or a former one."""
     return CURRENT_NAMES.get(study, study)

@@ -14,7 +14,8 @@ STALE = 24 * 3600.0  # seconds after which a file belongs to a killed worker
 
 @dataclass
 class Count:
-    """Tokens processed since the unit started, and their file. notes: sentences for the person, each once."""
+    """Counts the tokens that a unit of a job has processed since its start. notes: sentences for the person who
+    started the job, each once."""
 
     file: Path
     done: float = 0.0
@@ -34,27 +35,27 @@ _count: ContextVar[Count | None] = ContextVar("unit_progress", default=None)
 
 
 def advance(tokens: float) -> None:
-    """Add the tokens of a finished pass."""
+    """Add the tokens of a finished forward pass to the count of the running unit."""
     if (count := _count.get()) is not None:
         count.done += tokens
         count.write(count.done)
 
 
 def within(tokens: float) -> None:
-    """Report tokens of an unfinished pass; `advance` adds them at its end."""
+    """Report tokens of an unfinished forward pass; `advance` adds them at the end of the pass."""
     if (count := _count.get()) is not None:
         count.write(count.done + tokens)
 
 
 def note(sentences: Iterable[str]) -> None:
-    """Report sentences for the person who started the job."""
+    """Report sentences from a running unit to the person who started the job."""
     if (count := _count.get()) is not None:
         count.notes.update(dict.fromkeys(sentences))
 
 
 @contextmanager
 def counting(folder: Path) -> Iterator[Count]:
-    """Count the tokens of this block in a file of this process in `folder`, removed at the end."""
+    """Count the tokens processed within the context in a file of this process, which is removed at the end."""
     file = folder / str(os.getpid())
     count = Count(file)
     token = _count.set(count)
@@ -68,7 +69,7 @@ def counting(folder: Path) -> Iterator[Count]:
 
 
 def tokens_under_way(folder: Path) -> float:
-    """Return the tokens processed in unfinished units; 0 if unknown."""
+    """Return the tokens that unfinished units have processed so far; 0 if unknown."""
     total = 0.0
     with suppress(OSError):
         for file in folder.iterdir():

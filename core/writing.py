@@ -15,7 +15,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextlib.contextmanager
 def replacing(file: str | Path, error: type[AtlasError] = InputError) -> Iterator[Path]:
-    """Yield a temporary file that replaces `file` if the block succeeds, and is removed otherwise.
+    """Yield a temporary file that replaces a target file if the context ends without an error, and is removed
+    otherwise.
 
     Links are followed and remain links; the previous file remains until the new one is complete on disk. Missing
     folders are created.
@@ -42,7 +43,7 @@ def replacing(file: str | Path, error: type[AtlasError] = InputError) -> Iterato
 
 
 def write_whole(file: str | Path, content: str | bytes, error: type[AtlasError] = InputError) -> None:
-    """Write `content` (text as UTF-8) to `file` atomically. Raises like `replacing`."""
+    """Write text (as UTF-8) or bytes to a file atomically. Raises the errors of `replacing`."""
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     with replacing(file, error) as part:
         part.write_bytes(data)

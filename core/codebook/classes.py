@@ -43,7 +43,7 @@ class PatternClass:
 
 @dataclass(frozen=True)
 class Border:
-    """How to tell two classes apart.
+    """The border between two classes of attention patterns: how to tell the classes apart.
 
     Attributes:
         classes: with low and with high values of the measure.
@@ -67,17 +67,17 @@ class Border:
 
     @property
     def told(self) -> str:
-        """The rule, and how its maps are drawn."""
+        """The rule for telling the two classes apart, and how maps are drawn."""
         return f"{self.rule} Each map is drawn on its own scale." if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
-        """Return the caption of a map."""
+        """Return the caption of a map that shows the border. value: the measure of the map."""
         return self.said.format(value=value)
 
 
 @dataclass(frozen=True)
 class Codebook:
-    """The codebook of a bundled class set.
+    """The codebook of a bundled class set, which describes how to label attention patterns.
 
     Attributes:
         blank: class of nearly uniform maps.
@@ -101,7 +101,7 @@ class Codebook:
 
 @dataclass(frozen=True)
 class ClassSet:
-    """Mutually exclusive classes that cover every map.
+    """A set of mutually exclusive classes of attention patterns that cover every map.
 
     Attributes:
         merged: (old class name, current class).
@@ -127,7 +127,8 @@ class ClassSet:
         return len(self.classes)
 
     def resolved(self, name: str) -> str:
-        """Return the current name of a class, following merges. Raises InputError if the set never had it."""
+        """Return the current name of a class, following renames and merges. Raises InputError if the set never had the
+        class."""
         merged, visited = dict(self.merged), set()
         while name in merged and name not in visited:
             visited.add(name)
@@ -140,18 +141,18 @@ class ClassSet:
         return name
 
     def present(self, name: str) -> str | None:
-        """Return the current name of a class, following merges; None if the set does not have it."""
+        """Return the current name of a class, following renames and merges; None if the set does not have the class."""
         try:
             return self.resolved(name)
         except InputError:
             return None
 
     def named(self, name: str) -> PatternClass:
-        """Return the class that a name refers to."""
+        """Return the class that a present or former name refers to."""
         return self.classes[self.names.index(self.resolved(name))]
 
     def after(self, events: Iterable[Mapping[str, Any]]) -> "ClassSet":
-        """Return the set after changes, oldest first; labels are not rewritten.
+        """Return the class set after a list of changes, oldest first; labels are not rewritten.
 
         kind: "set" (title, source, and kind of maps as `into`), "add", "rename" (title, description, colour or key),
         "merge" or

@@ -10,30 +10,30 @@ Random = np.random.Generator
 
 
 def normalised(weights: Any, *, causal: bool = False) -> Map:
-    """Normalise rows to sum 1; causal: remove weights on later tokens."""
+    """Normalise the rows of a map to sum 1; causal: first remove weights on later tokens."""
     weights = np.tril(weights) if causal else weights
     return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
 
 def background(rng: Random, length: int) -> Map:
-    """Return slightly uneven weights on all keys."""
+    """Return a synthetic map with slightly uneven weights on all keys."""
     return rng.uniform(0.2, 1.0, (length, length)) / length
 
 
 def columns(rng: Random, length: int, count: int = 2) -> Map:
-    """Return dark columns, one of them on the first key."""
+    """Return a synthetic map with dark columns, one of them on the first key."""
     picture = np.zeros((length, length))
     picture[:, [0, *rng.choice(length - 1, count - 1, replace=False) + 1]] = 1
     return picture
 
 
 def line(rng: Random, length: int) -> Map:
-    """Return the diagonal or a line next to it."""
+    """Return a synthetic map with a line on the diagonal or next to it."""
     return np.eye(length, k=int(rng.choice([-1, 0, 1])))
 
 
 def halves(rng: Random, length: int) -> Map:
-    """Return one square for each of two sentences."""
+    """Return a synthetic map with one diagonal square for each of two sentences."""
     cut = int(rng.integers(length // 3, 2 * length // 3))
     picture = np.zeros((length, length))
     picture[:cut, :cut], picture[cut:, cut:] = 1 / cut, 1 / (length - cut)

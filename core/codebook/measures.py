@@ -24,7 +24,8 @@ Map = Float[np.ndarray, "query key"]
 
 @dataclass(frozen=True)
 class Column:
-    """The strongest column: key (zero-based), mean weight, and fractions of rows with at least FAINT and STRONG."""
+    """The strongest column of a map: key (zero-based), mean weight, and fractions of rows with at least FAINT and
+    STRONG."""
 
     key: int
     weight: float
@@ -34,9 +35,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """The strongest line: offset (key minus query), mean weight, fraction of marked rows, overall and in its weakest
-    third.
-    """
+    """The strongest line of a map: offset (key minus query), mean weight, and fraction of marked rows, overall and in
+    its weakest third."""
 
     offset: int
     weight: float
@@ -63,7 +63,7 @@ class CodebookMeasures:
 
 
 def measured(weights: Map, *, separators: Sequence[int] = (), causal: bool = False) -> CodebookMeasures:
-    """Measure a map whose rows sum to 1; the first row of a causal map is ignored."""
+    """Measure the columns and lines of a map whose rows sum to 1. The first row of a causal map is ignored."""
     rows = np.asarray(weights, dtype=np.float64)
     considered = rows[1:] if causal and len(rows) > 1 else rows
     faint = (considered >= FAINT).mean(0)
@@ -113,12 +113,12 @@ def _longest(rows: np.ndarray, separators: Sequence[int]) -> tuple[float, ...]:
 
 
 def sentences(separators: Sequence[int], length: int) -> int:
-    """Return the number of sentences of an input: two if a separator precedes its last token."""
+    """Return the number of sentences in an input: two if a separator precedes the last token, otherwise one."""
     return 2 if any(separator < length - 1 for separator in separators) else 1
 
 
 def line_said(line: Line) -> str:
-    """Describe the measurements of a line with the thresholds."""
+    """Return a text with the measurements of a line and the codebook's thresholds."""
     return (
         f"line to {STEPS[line.offset]}: mean {line.weight:.2f}, {MARK} or more in {line.rows:.0%} of its places, "
         f"{line.weakest_third:.0%} of its weakest third (a line has marks in each)"
@@ -126,5 +126,5 @@ def line_said(line: Line) -> str:
 
 
 def cut_of(weights: Map, separators: Sequence[int]) -> int:
-    """Return the start of the second sentence; the middle of a single-sentence map."""
+    """Return the start of the second sentence in a map; the middle for a single sentence."""
     return next((separator + 1 for separator in sorted(separators) if separator + 1 < len(weights)), len(weights) // 2)

@@ -24,7 +24,7 @@ FILE = config.ANNOTATIONS / "borders.json"
 
 @dataclass(frozen=True)
 class BorderMap:
-    """A bundled map near a border between two classes."""
+    """A bundled attention map near the border between two classes."""
 
     class_name: str
     weights: Map
@@ -33,9 +33,8 @@ class BorderMap:
 
 
 def sides(border: Border) -> str:
-    """Describe how many unanimously labelled bundled maps are on their class's side of a border's threshold; "" without
-    one.
-    """
+    """Return a sentence on how many bundled maps lie on the right side of a border's threshold; "" without a
+    threshold."""
     if border.threshold is None:
         return ""
     titles = {one.name: one.title for one in SHIPPED[border.class_set].classes}
@@ -53,7 +52,8 @@ def _stored() -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def border_maps(name: str) -> tuple[BorderMap, ...]:
-    """Return the bundled maps near a border by increasing value, low side first."""
+    """Return the bundled maps near a border between two classes, ordered by increasing value of the
+    border's measure."""
     maps = []
     for row in _stored().get(name, {"maps": []})["maps"]:
         with np.load(config.ANNOTATIONS / row["source"] / "maps.npz", allow_pickle=False) as stored:
@@ -63,7 +63,7 @@ def border_maps(name: str) -> tuple[BorderMap, ...]:
 
 
 def found_sets() -> dict[str, ClassSet]:
-    """Return the class sets in `core.codebook.sets` by name, defaults first."""
+    """Return the class sets in `core.codebook.sets` by name; default sets come first."""
     files = sorted(file.name for file in pkgutil.iter_modules(sets.__path__))
     found: list[ClassSet] = [import_module(f"{sets.__name__}.{file}").CLASS_SET for file in files]
     return {one.name: one for one in sorted(found, key=lambda one: not one.usual)}
@@ -77,12 +77,12 @@ for member in (member for shipped in SHIPPED.values() for member in shipped.clas
 
 
 def shipped_set(*, causal: bool) -> ClassSet:
-    """Return the bundled class set for maps of decoders (causal) or encoders."""
+    """Return the bundled class set for the maps of decoders (causal) or of encoders."""
     return next(described for described in SHIPPED.values() if described.causal == causal)
 
 
 def class_set(name: str, events: Iterable[Mapping[str, Any]] = ()) -> ClassSet:
-    """Return a bundled or custom class set with its changes. Raises InputError if it does not exist."""
+    """Return a bundled or custom class set with its changes applied. Raises InputError if the set does not exist."""
     class_events = [event for event in events if event["class_set"] == name]
     if name in SHIPPED:
         return SHIPPED[name].after(class_events)
@@ -100,7 +100,7 @@ def codebook_of(class_set: str) -> Codebook | None:
 
 
 def labelled_folders() -> dict[str, tuple[str, ...]]:
-    """Return the folders of bundled annotations by class set."""
+    """Return the names of the folders with bundled annotations, by class set."""
     return {name: one.codebook.labelled for name, one in SHIPPED.items() if one.codebook and one.codebook.labelled}
 
 
@@ -116,13 +116,13 @@ def drawn_map(class_set: str, name: str, *, length: int, seed: int) -> Map | Non
 
 
 def borders(class_set: str) -> list[Border]:
-    """Return the borders of a class set; empty for a custom one."""
+    """Return the borders between classes that a class set's codebook describes; empty for a custom class set."""
     codebook = codebook_of(class_set)
     return list(codebook.borders) if codebook else []
 
 
 def dispute(class_set: str, name: str, measures: CodebookMeasures, *, sentences: int) -> str | None:
-    """Return why the codebook doubts a class of a map, or None. sentences: of the input."""
+    """Return why the codebook doubts a class of a map, or None. sentences: number of sentences in the input."""
     codebook = codebook_of(class_set)
     return codebook.disputes(name, measures, sentences) if codebook else None
 

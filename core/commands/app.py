@@ -33,7 +33,7 @@ def app(
 
 
 def app_command(port: int, db: Path | None) -> list[str]:
-    """Return the command that serves the app, with its folder first on the module path.
+    """Return the command that serves the app, with the program's folder first on the module path.
 
     Streamlit reads `.streamlit/config.toml` of that folder last.
     """

@@ -27,7 +27,7 @@ def list_findings(form: Form) -> None:
 
 @dataclass(frozen=True)
 class Exporting:
-    """Which findings are exported to which files."""
+    """Options for exporting findings: which findings, and to which files."""
 
     html: Annotated[Path | None, Flag("HTML file to write: one self-contained page with interactive maps")] = None
     md: Annotated[Path | None, Flag("Markdown file to write; its charts are saved in a folder next to it")] = None

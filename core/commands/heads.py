@@ -19,7 +19,7 @@ from .study_commands import of_record
 
 @dataclass(frozen=True)
 class HeadsOptions:
-    """A sentence with target and frame elements, and how heads are ranked."""
+    """Options for ranking heads: a sentence with a target and frame elements, and how heads are ranked."""
 
     checkpoint: Checkpoint
     sentence: Annotated[str, Flag("sentence to analyse")]
@@ -49,7 +49,7 @@ class HeadsOptions:
 
     @property
     def annotated(self) -> AnnotatedSentence:
-        """The sentence with its marked words. Raises InputError if it lacks them."""
+        """The sentence of the options with its marked words. Raises InputError if the sentence lacks them."""
         elements = tuple(
             Element(f"element {k}", (place(self.sentence, words, "element"),))
             for k, words in enumerate(self.element, 1)
@@ -97,9 +97,8 @@ def heads(asked: HeadsOptions, form: Form) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RankedHead(Result):
-    """A ranked head. same_distance: NaN or None if no other pair has that distance; place_rank: rank of the linked
-    position among all candidates.
-    """
+    """A head ranked by attention along a link. same_distance: NaN or None if no other pair has that distance;
+    place_rank: rank of the linked position among all candidates."""
 
     rank: int
     name: str

@@ -27,7 +27,8 @@ app = typer.Typer(help="Register hypotheses about heads before testing them.", n
 
 @dataclass(frozen=True)
 class Adding:
-    """A claim about heads, with the examples it was formed on and those it is evaluated on."""
+    """Options for registering hypotheses: a claim about heads, the examples it was formed on and those it is evaluated
+    on."""
 
     checkpoint: Annotated[str, Flag("checkpoint: bundled name, local folder or hub ID", argument=True)]
     head: Annotated[

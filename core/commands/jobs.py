@@ -52,7 +52,7 @@ def list_jobs(form: Form) -> None:
 
 @dataclass(frozen=True)
 class Starting:
-    """Which study runs, with which options."""
+    """Options for starting a job: which study runs, with which options."""
 
     study: Annotated[str, Flag("name of a study, such as heads", argument=True)]
     options: Annotated[

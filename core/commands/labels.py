@@ -122,7 +122,7 @@ def import_command(asked: Importing, form: Form) -> None:
 
 @dataclass(frozen=True)
 class Retiring:
-    """Which labels are retracted, by whom and why."""
+    """Options for retracting labels: which labels, by whom and why."""
 
     events: Annotated[
         list[str] | None, Flag('IDs of the label events to retract (the column "event" of an export)', argument=True)
@@ -184,7 +184,7 @@ def maps_command(
 
 @dataclass(frozen=True)
 class Judging:
-    """Which labels are aggregated, and how."""
+    """Options for aggregating labels: which labels, and by which method."""
 
     class_set: Annotated[str, Flag("class set: bert, gpt2, or the name of a custom one")] = "bert"
     project: Annotated[str | None, Flag("title of a labelling project; only its labels are used")] = None

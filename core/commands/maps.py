@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MapsOptions:
-    """Which input, checkpoint and output file."""
+    """Options for saving attention maps: which input, checkpoint and output file."""
 
     checkpoint: Checkpoint
     out: Annotated[

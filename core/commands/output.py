@@ -66,7 +66,8 @@ Workers = Annotated[int | None, typer.Option(min=1, max=MOST_WORKERS, help="numb
 
 
 def without_controls(text: str, kept: str = "\n\t") -> str:
-    """Escape control characters, which could erase lines of a terminal. kept: characters that are not escaped."""
+    """Escape control characters in a text, because they could erase lines of a terminal. kept: characters that are not
+    escaped."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1] for letter in text)
@@ -78,17 +79,17 @@ def tell(text: str, *, err: bool = False, end: str = "\n") -> None:
 
 
 def tell_json(value: Any) -> None:
-    """Print a value as JSON, with control characters escaped."""
+    """Print a value as JSON on standard output, with control characters escaped."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     print("".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text))
 
 
 class StoppedError(SystemExit):
-    """Ends the program after Ctrl-C, once a message has been printed."""
+    """Exception that ends the program after Ctrl-C, once a message has been printed."""
 
 
 def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
-    """Return the requested output format. Raises InputError if there are several."""
+    """Return the requested output format. Raises InputError if several formats are requested."""
     chosen: list[Form] = [name for name, on in (("json", as_json), ("csv", csv), ("latex", latex)) if on]  # type: ignore[misc]
     if len(chosen) > 1:
         raise InputError(f"Only one output format can be given; got --{' and --'.join(chosen)}. Keep one of them.")
@@ -96,7 +97,7 @@ def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
 
 
 def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "table") -> None:
-    """Print rows on standard output; a table has its provenance as a caption.
+    """Print result rows on standard output; in a table, their provenance is the caption.
 
     provenance: fields of the run, without "study".
     """
@@ -142,7 +143,7 @@ class _Console(Console):
 
 
 def tell_table(table: Table) -> None:
-    """Print a rich table whose texts come from `cell`."""
+    """Print a rich table whose cell texts come from `cell`."""
     _Console().print(table)
 
 
@@ -163,7 +164,7 @@ def _show_table(study: str, provenance: Row, frame: pd.DataFrame) -> None:
 
 
 def cell(value: Any) -> Text:
-    """Return a value as one line of a table, with control characters escaped."""
+    """Return a value as one line of text for a table cell, with control characters escaped."""
     if value is None or (isinstance(value, float) and pd.isna(value)):
         return Text("–")
     if isinstance(value, datetime):
@@ -173,7 +174,7 @@ def cell(value: Any) -> Text:
 
 
 def place(cluster: str | None, workers: int | None) -> JobPlacement:
-    """Return where jobs run: as given, otherwise by the settings."""
+    """Return where jobs run: as the arguments say, otherwise as the settings say."""
     chosen = settings()
     return JobPlacement(max(1, workers or chosen.workers), cluster or chosen.cluster)
 
@@ -219,7 +220,8 @@ def _who_did_what(db: Database, job: str) -> str:
 
 
 def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
-    """Return the database; if it is held, a temporary one for this study and a message about the holder."""
+    """Return the database; if another process holds it, a temporary database for this study, with a message about the
+    holder."""
     chosen = settings().database
     try:
         return Database(chosen), None
@@ -328,7 +330,8 @@ def _say(sentence: str) -> None:
 
 
 def ask_to_cancel(job: str) -> bool:
-    """Ask the process that holds the database to cancel a job; return whether it accepted within CANCELLED_WITHIN."""
+    """Ask the process that holds the database to cancel a job; return whether it accepted within CANCELLED_WITHIN
+    seconds."""
     request = exchange.runs_folder(settings().database.expanduser().resolve()) / f"cancel-{job}"
     request.parent.mkdir(parents=True, exist_ok=True)
     request.touch()

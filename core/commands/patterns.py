@@ -51,7 +51,7 @@ FILE_ENDING = ".safetensors"
 
 @dataclass(frozen=True)
 class EvaluatePatternsOptions:
-    """Which classifier is evaluated, on which files."""
+    """Options for evaluating a pattern classifier: which classifier, and on which files."""
 
     maps: Annotated[Path, Flag(".npz file of attention maps by key: square float arrays whose rows sum to 1")]
     labels: Annotated[Path, Flag('.jsonl file of labels with one line per map: {"key": ..., "class": ...}')]
@@ -115,9 +115,8 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
 
 
 def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:
-    """Return the labels of maps large enough to have a pattern, and the number of maps too small. Raises InputError if
-    none is left.
-    """
+    """Return the labels of maps that are large enough to have a pattern, and the number of maps too small. Raises
+    InputError if no map is large enough."""
     matched(maps, labels)
     least = patterns.suggestions.TOO_SMALL
     large = [label for label in labels if len(maps[label.key]) > least]
@@ -132,7 +131,7 @@ def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list
 def judged_on(
     classifier: "Classifier", maps: Mapping[str, "Map"], labels: Sequence[GivenLabel], seed: int
 ) -> "Evaluated":
-    """Evaluate a classifier on the labelled maps."""
+    """Evaluate a pattern classifier on labelled maps."""
     return patterns.suggestions.evaluated(
         classifier,
         matched(dict(maps), list(labels)),
@@ -144,7 +143,7 @@ def judged_on(
 
 
 def sentence(result: "Evaluated", over: str) -> str:
-    """Return the summary. over: what the intervals resample."""
+    """Return the summary of an evaluation in words. over: what the intervals resample, such as heads."""
     return (
         f"Accuracy is {result.accuracy:.3f} (95 % CI {result.accuracy_low:.3f} to {result.accuracy_high:.3f}, n = "
         f"{result.maps} maps). Macro F1 is {result.macro_f1:.3f} ({result.low:.3f} to {result.high:.3f}) over classes "
@@ -178,7 +177,7 @@ def kappa_of(first: Sequence[GivenLabel], second: Sequence[GivenLabel], names: S
 
 
 def class_set_with(source: str) -> str:
-    """Return the class set with a bundled source of labels. Raises InputError if there is none."""
+    """Return the class set that a bundled source of labels belongs to. Raises InputError if there is none."""
     for class_set, sources in labelled_folders().items():
         if source in sources:
             return class_set
@@ -187,7 +186,7 @@ def class_set_with(source: str) -> str:
 
 
 def trained_without(source: str) -> "Classifier":
-    """Train a classifier on the bundled labels of all other sources of the class set."""
+    """Train a classifier on the bundled labels of all sources of a class set except one."""
     class_set = class_set_with(source)
     rows = map_rows(config.ANNOTATIONS / source)
     checkpoints = {row["checkpoint"] for row in rows}
@@ -210,12 +209,12 @@ def trained_without(source: str) -> "Classifier":
 
 
 def map_rows(folder: Path) -> list[Row]:
-    """Return the metadata of a bundled source's maps."""
+    """Return the metadata of the maps in a bundled source of labels."""
     return [json.loads(line) for line in lines_of(read_text(folder / "maps.jsonl"))]
 
 
 def as_record(result: "Evaluated") -> Row:
-    """Return the result in JSON types; confusion: true class -> predicted class -> number of maps."""
+    """Return the result of an evaluation in JSON types; confusion: true class -> predicted class -> number of maps."""
     numbers = (
         "maps", "inputs", "groups", "accuracy", "accuracy_low", "accuracy_high", "macro_f1", "low", "high",
         "macro_f1_all", "ece", "ece_low", "ece_high", "sure_errors", "unsure", "sure_accuracy", "outside",
@@ -232,7 +231,7 @@ def as_record(result: "Evaluated") -> Row:
 
 
 def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
-    """Return a classifier and its class set. Raises InputError if it is missing or has another class set."""
+    """Return a pattern classifier and its class set. Raises InputError if it is missing or has another class set."""
     if name == "bundled":
         return patterns.training.Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"
     if not name.endswith(FILE_ENDING):
@@ -252,7 +251,7 @@ def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
 
 
 def sets_of(classes: tuple[str, ...]) -> list[str]:
-    """Return the class sets with exactly these classes, bundled ones first."""
+    """Return the class sets that have exactly the given classes, bundled ones first."""
     shipped = [class_set.name for class_set in SHIPPED.values() if class_set.names == classes]
     if shipped:
         return shipped
@@ -271,7 +270,7 @@ ClassSetName = Annotated[str, Flag("class set: bert, gpt2, or the name of a cust
 
 @dataclass(frozen=True)
 class Training:
-    """Which classifier is trained, on what."""
+    """Options for training a pattern classifier: which kind, and on which labels."""
 
     class_set: ClassSetName = "bert"
     labels: Annotated[
@@ -328,7 +327,7 @@ def _training(options: Training) -> Row:
 
 
 def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -> None:
-    """Print the summary and one row for each class."""
+    """Print the summary of a trained classifier and one row for each class."""
     best, per_class = headline(rows), list(map(_class_row, ClassScore.among(rows)))
     if form == "json":
         parts = ("scores", "checkpoint", "curve")
@@ -363,7 +362,7 @@ def _class_row(score: ClassScore) -> Row:
 
 @dataclass(frozen=True)
 class Sharing:
-    """Which maps are classified, by which classifier."""
+    """Options for measuring class shares: which maps are classified, and by which classifier."""
 
     checkpoints: Annotated[
         list[str], Flag("one or more checkpoints: bundled names, local folders or hub IDs", argument=True)
@@ -405,11 +404,11 @@ def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
 
 
 def settings_glue() -> str | None:
-    """Return the GLUE folder of the environment as text."""
+    """Return the GLUE folder that the environment sets as text, or None."""
     folder = settings().glue
     return None if folder is None else str(folder)
 
 
 def class_set_of(checkpoint: str) -> str:
-    """Return the bundled class set of a checkpoint: GPT-2's for decoders, BERT's for encoders."""
+    """Return the bundled class set for the maps of a checkpoint: GPT-2's for decoders, BERT's for encoders."""
     return shipped_set(causal=models.opening.open_checkpoint(checkpoint).causal).name

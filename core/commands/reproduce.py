@@ -29,7 +29,7 @@ NO_LIMIT_AT_0 = ("limit", "sweep_limit", "train_limit", "dev_limit")
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """What is reproduced, and where the report is written."""
+    """Options for reproducing the papers: what is reproduced, and where the report is written."""
 
     checkpoints: Annotated[
         list[str] | None, Flag("one or more checkpoints: bundled names, local folders or hub IDs", argument=True)
@@ -100,7 +100,7 @@ class ReproduceOptions:
 
     @property
     def report(self) -> ReportOptions:
-        """The report's options; a limit of 0 means no limit."""
+        """The options of the report; a limit of 0 means no limit."""
         shared = {
             option.name: getattr(self, option.name) for option in fields(ReportOptions) if hasattr(self, option.name)
         }

@@ -47,7 +47,7 @@ DEFAULTS: dict[str, Any] = dict.fromkeys(FORMS, False) | dict.fromkeys(PLACES)
 
 @dataclass(frozen=True)
 class Ran:
-    """A study that was run from a terminal.
+    """A study that was run from a terminal, with its options and results.
 
     Attributes:
         ready: what `Own.ready` returned before the study ran.
@@ -63,7 +63,8 @@ class Ran:
     form: Form
 
     def show(self) -> None:
-        """Print the rows, in the study's short form if it has one for this format; sentences only below tables."""
+        """Print the result rows, in the study's short form if it has one for this format; sentences are printed only
+        below tables."""
         study = find_study(self.study)
         for part in study.shown(self.rows) if self.form in study.short_in else [self.rows]:
             if not isinstance(part, str):
@@ -76,12 +77,12 @@ class Ran:
 
 @dataclass(frozen=True)
 class NoOptions:
-    """A command without its own options."""
+    """An empty record of options, for commands without options of their own."""
 
 
 @dataclass(frozen=True)
 class Own:
-    """What a command has in addition to its study.
+    """What a command has in addition to the study that it runs.
 
     Attributes:
         options: record of options that only the command has.
@@ -124,7 +125,7 @@ def command(study: Study[Any, Any], own: Own | None = None) -> Callable[..., Non
 
 
 def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function that takes its options as one record.
+    """Return a decorator that turns a function with one record of options into a command.
 
     beside: options of output format and placement. With placement, the function is called as do(options, form, where),
     otherwise as do(options, form).
@@ -144,7 +145,8 @@ def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Cal
 
 
 def with_form(do: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function with a `form` parameter and optionally `where`; other parameters are typer's."""
+    """Turn a function with a `form` parameter and optionally `where` into a command; its other parameters
+    are typer's."""
     parameters = dict(inspect.signature(do).parameters)
     beside = PLACES | FORMS if parameters.pop("where", None) else FORMS
     del parameters["form"]
@@ -258,7 +260,7 @@ def _show_definitions(ran: Ran) -> None:
 
 @dataclass(frozen=True)
 class Beside:
-    """Additional options of the ablation command."""
+    """Options that the ablation command has in addition to those of the study."""
 
     race: Annotated[
         bool,

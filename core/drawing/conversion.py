@@ -33,17 +33,17 @@ for line in sys.stdin:
 
 
 def svgs_of(charts: Sequence[dict[str, Any]], *, seconds: float = SECONDS) -> list[str]:
-    """Convert Vega-Lite specifications to SVG. Raises InputError if a chart cannot be drawn in time."""
+    """Convert charts (Vega-Lite specifications) to SVG. Raises InputError if a chart cannot be drawn in time."""
     return [drawn.decode() for drawn in _converter.drawn("svg", charts, seconds)]
 
 
 def png_of(chart: dict[str, Any], *, scale: float = 2.0, seconds: float = SECONDS) -> bytes:
-    """Convert a Vega-Lite specification to PNG at `scale` times its size. Raises InputError like `svgs_of`."""
+    """Convert a chart (Vega-Lite specification) to PNG at `scale` times its size. Raises InputError like `svgs_of`."""
     return _converter.drawn("png", [chart], seconds, scale=scale)[0]
 
 
 def fetches(part: Any) -> bool:
-    """Return whether a specification (without inline data) contains an address, a link or an image."""
+    """Return whether a chart specification (without inline data) refers to an address, a link or an image."""
     if isinstance(part, list):
         return any(map(fetches, part))
     if not isinstance(part, dict):
@@ -96,7 +96,7 @@ class _Converter:
         return f"it took more than {seconds:.0f} seconds, or its process was killed"
 
     def end(self) -> None:
-        """End the process if this process started it."""
+        """End the conversion process if this process started it."""
         if self._process is not None and self._owner == os.getpid():
             self._process.kill()
 

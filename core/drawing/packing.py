@@ -21,7 +21,7 @@ SAMPLED, ROUGH = 12, 1.5  # maps sampled to estimate the size of a stack, and th
 
 @dataclass(frozen=True)
 class Grid:
-    """Maps of a page before packing; the fields are arguments of `header_of`."""
+    """A grid of attention maps for a page, before packing; the fields are arguments of `header_of`."""
 
     panes: Sequence[Pane]
     caption: str = ""
@@ -32,14 +32,14 @@ class Grid:
 
 @dataclass(frozen=True)
 class Packed:
-    """A packed grid as base64, and a sentence on what was omitted, if anything."""
+    """A grid of attention maps packed as base64, and a sentence on what was omitted, if anything."""
 
     text: str
     left_out: str
 
 
 def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
-    """Pack a grid into at most `most` bytes of text, with the highest precision that fits.
+    """Pack a grid of attention maps into at most `most` bytes of text, with the highest precision that fits.
 
     Raises:
         InputError: tokens and scores alone need more.
@@ -58,7 +58,7 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
 
 
 def pack_together(grids: Sequence[Grid], most: int = MOST_BYTES) -> list[Packed]:
-    """Pack several grids into at most `most` bytes of text together, in proportion to their weights.
+    """Pack several grids of attention maps into at most `most` bytes of text in total, in proportion to their weights.
 
     Raises:
         InputError: one of them cannot be packed so small.

@@ -31,7 +31,7 @@ MOST_ROWS = 2000  # rows of a table on a page; further ones are only counted
 
 @dataclass(frozen=True)
 class Words:
-    """A heading, paragraphs and a command, each optional."""
+    """Text on an HTML page: a heading, paragraphs and a command, each optional."""
 
     title: str = ""
     text: str = ""
@@ -40,7 +40,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Chart:
-    """A Vega-Lite chart, as from Altair's `to_dict`."""
+    """A chart on an HTML page. specification: Vega-Lite, as from Altair's `to_dict`."""
 
     specification: dict[str, Any]
 
@@ -56,7 +56,7 @@ class Table:
 
 @dataclass(frozen=True)
 class PackedMaps:
-    """Maps packed by `pack`, as base64, with a caption."""
+    """Attention maps on an HTML page, packed by `pack` as base64, with a caption."""
 
     text: str
     caption: str = ""
@@ -64,7 +64,8 @@ class PackedMaps:
 
 @dataclass(frozen=True)
 class GridTabs:
-    """Several grids of maps in one workbench, by button label; the first one is open."""
+    """Several grids of attention maps with buttons to switch between them, by button label; the first grid is shown at
+    the start."""
 
     grids: Mapping[str, Grid]
     title: str = ""
@@ -140,31 +141,33 @@ def _template() -> Any:
 
 
 def page_template(name: str, folder: Path, filters: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Any:
-    """Return a template that escapes all text and refuses undefined names. filters: additional ones by name."""
+    """Return a page template that escapes all text and refuses undefined names. filters: additional template filters
+    by name."""
     environment = Environment(loader=FileSystemLoader([folder, TEMPLATES]), autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"cell": written_cell, **filters}  # before the template is compiled
     return environment.get_template(name)
 
 
 def scripts_of(*, maps: bool, charts: bool) -> list[str]:
-    """Return the scripts that a page needs."""
+    """Return the scripts that an HTML page with maps or charts needs."""
     drawn = [workbench_script() + script("in_file")] if maps else []
     return [*drawn, vega_script() + "\n" + script("charts")] if charts else drawn
 
 
 @cache
 def vega_script() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed from vl-convert, so that pages make no requests."""
+    """Return the source of Vega, Vega-Lite and Vega-Embed from vl-convert, so that pages make no requests."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
 
 def as_script_data(value: Any) -> str:
-    """Return JSON that is safe inside a script element."""
+    """Return a value as JSON that is safe inside a script element."""
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
-    """Return the content security policy of a self-contained page: these scripts, no requests, frames or forms.
+    """Return the content security policy of a self-contained page: only the given scripts, no requests, frames or
+    forms.
 
     charts: allow what Vega needs to compile expressions and to write its style element.
     """
@@ -179,7 +182,7 @@ def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
 
 
 def style() -> str:
-    """Return the page's CSS in the app's colours, light and dark."""
+    """Return the CSS of a self-contained page in the app's colours, light and dark."""
     light, dark = (
         theme.variables(theme.PAGE, mode) + ";" + theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")
     )
@@ -188,7 +191,7 @@ def style() -> str:
 
 
 def colours(light: str, dark: str) -> str:
-    """Return the CSS of both themes: dark if the reader's system prefers it."""
+    """Return CSS that uses the dark theme if the reader's system prefers it, otherwise the light theme."""
     return (
         f":root{{color-scheme:light dark;--st-font:system-ui,sans-serif;{light}}}\n"
         f"@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
@@ -196,12 +199,12 @@ def colours(light: str, dark: str) -> str:
 
 
 def controls_style() -> str:
-    """Return the CSS of map buttons and enlarged charts."""
+    """Return the CSS for map buttons and enlarged charts."""
     return (SCRIPTS / "controls.css").read_text(encoding="utf-8")
 
 
 def written_cell(value: Any) -> str:
-    """Format a table cell: numbers with four digits, a dash for missing values."""
+    """Format the value of a table cell: numbers with four digits, a dash for missing values."""
     if value is None or (isinstance(value, float) and value != value):
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else re.sub(r"\s+", " ", str(value))
@@ -234,11 +237,11 @@ class MapsSource:
 
     @property
     def input(self) -> str:
-        """The sentence or pair in one line."""
+        """The input sentence or pair in one line."""
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
 
     def with_command(self, out: str = "maps.html") -> "MapsSource":
-        """Return this source with the command that writes its maps to `out`."""
+        """Return a copy of this description with the command that writes the maps to a file."""
         words = ["maps", self.checkpoint, "--text", self.text]
         words += ["--pair", self.pair] if self.pair is not None else []
         words += ["--revision", self.revision] if self.revision else []
@@ -255,7 +258,7 @@ def grid_of(
     opened: Mapping[str, Any] | None = None,
     note: str = "",
 ) -> Grid:
-    """Return the maps as a part of a page; head, opened and note as for `header_of`."""
+    """Return attention maps as a part of a page; head, opened and note as for `header_of`."""
     return Grid(panes, source.input[:200], head, dict(opened or {}), note)
 
 
@@ -282,7 +285,7 @@ def maps_page(
     note: str = "",
     most: int = MOST_BYTES,
 ) -> str:
-    """Return a self-contained page of maps; head, opened and note as for `header_of`.
+    """Return a self-contained HTML page of attention maps; head, opened and note as for `header_of`.
 
     most: limit in bytes; if maps do not fit, the page states what is omitted. Raises InputError if nothing fits.
     """

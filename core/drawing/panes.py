@@ -61,16 +61,16 @@ class Pane:
 
     @property
     def sees(self) -> str:
-        """Return a caption that describes which keys a query can attend to."""
+        """Return a caption that says which keys a query can attend to."""
         return sight_sentence(self.part, self.keys, self.windows, causal=self.causal, sink=self.keys[-1:] == (SINK,))
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """One text for each key column."""
+        """The text of the token in each key column."""
         return self.tokens if self.key_tokens is None else self.key_tokens
 
     def header(self, offset: int) -> dict[str, Any]:
-        """Return the header for the browser. offset: index of its first weight."""
+        """Return the description of this stack of maps for the browser. offset: index of its first weight."""
         return {
             "title": self.title,
             "layers": self.layers,
@@ -115,7 +115,7 @@ def scored_pane(
     weights: bytes | None = None,
     scores: Mapping[str, np.ndarray] | None = None,
 ) -> Pane:
-    """Return the maps of one input as a pane with head scores.
+    """Return the maps of one input with head scores, as a pane of the map workbench.
 
     Args:
         first: position of [CLS] or the start token; None without one.
@@ -140,7 +140,7 @@ def scored_pane(
 
 
 def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]) -> Pane | str:
-    """Return `second` minus `first` as a signed pane, or a sentence on why their shapes differ.
+    """Return `second` minus `first` as a pane of signed maps, or a sentence on why their shapes differ.
 
     Of hybrids, the layers are drawn that have attention in both.
 
@@ -168,7 +168,7 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
 
 
 def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
-    """Return the head to open first, like "L2H2".
+    """Return the name of the head whose map is enlarged at the start, such as "L2H2".
 
     It is the head that attends most to a neighbour, if with more than half of its weight; otherwise the one that
     attends most to any kind of position; L1H1 without such scores.
@@ -189,7 +189,8 @@ LONG = 64  # tokens from which on most weights are too small to be seen on a sca
 
 
 def usual_scale(panes: Sequence[Pane]) -> str:
-    """Return the colour scale that maps open on: "own" (each map's own) if any has LONG tokens, else "absolute"."""
+    """Return the colour scale of maps at the start: "own" (each map's own) if any map has LONG tokens, otherwise
+    "absolute"."""
     longest = max(max(len(pane.tokens), len(pane.key_tokens or ())) for pane in panes)
     return "own" if longest >= LONG else "absolute"
 
@@ -197,7 +198,7 @@ def usual_scale(panes: Sequence[Pane]) -> str:
 def header_of(
     panes: Sequence[Pane], *, caption: str, head: str = "none", opened: Mapping[str, Any] | None = None, note: str = ""
 ) -> dict[str, Any]:
-    """Return the header of the browser data for `panes`; the weights follow it, pane after pane.
+    """Return the header of the binary map data for the browser; the weights of all panes follow it in order.
 
     Its "id" identifies the content, so that the same data are not drawn again.
 

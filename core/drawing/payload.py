@@ -20,7 +20,7 @@ FULL = 65535  # represents a weight of 1; hovering is accurate to 1 / FULL
 
 
 def as_bytes(maps: np.ndarray) -> bytes:
-    """Pack weights as little-endian uint16, where FULL is 1.
+    """Pack attention weights as little-endian uint16, where FULL means weight 1.
 
     Eight bits would look the same, but hovering would be 0.002 off and faint maps would show steps.
 
@@ -30,7 +30,7 @@ def as_bytes(maps: np.ndarray) -> bytes:
 
 
 def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
-    """Pack `first` - `second` as little-endian uint16: 0 is -1, 32767 is 0, 65534 is 1.
+    """Pack the difference of two maps (`first` - `second`) as little-endian uint16: 0 is -1, 32767 is 0, 65534 is 1.
 
     first, second: [*axes, query, key].
     """
@@ -39,22 +39,23 @@ def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
 
 
 def packed(header: dict[str, Any], weights: Iterable[bytes]) -> bytes:
-    """Return 4 bytes of header length, the header as JSON, then the weights of all maps."""
+    """Join the binary data for the browser: 4 bytes of header length, the header as JSON, then the weights of all
+    maps."""
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (len(text) % 2)
     return b"".join([len(text).to_bytes(4, "little"), text, *weights])
 
 
 def script(name: str) -> str:
-    """Return the text of a script in this folder."""
+    """Return the text of a JavaScript file in this folder."""
     return (SCRIPTS / f"{name}.js").read_text(encoding="utf-8")
 
 
 def workbench_script() -> str:
-    """Return the workbench scripts; the host's own script follows them."""
+    """Return the JavaScript of the map workbench; the script of the page or notebook that shows it must follow."""
     return "".join(script(name) for name in WORKBENCH)
 
 
 def workbench_style() -> str:
-    """Return the workbench's CSS; the host sets its colours as variables --st-...."""
+    """Return the CSS of the map workbench; the page that shows it sets the colours as variables --st-...."""
     return (SCRIPTS / "workbench.css").read_text(encoding="utf-8")

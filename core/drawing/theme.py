@@ -27,12 +27,12 @@ def theme() -> dict[str, Any]:
 
 
 def of_saved_charts() -> dict[str, Any]:
-    """Return Vega's config for exported charts: background and ranges of the light theme."""
+    """Return Vega's config for exported charts: the background and colour ranges of the light theme."""
     return {"background": theme()["light"]["backgroundColor"], "range": ranges()["light"]}
 
 
 def ranges() -> dict[str, dict[str, Any]]:
-    """Return Vega's colour ranges in the light and the dark theme."""
+    """Return Vega's colour ranges for the light and the dark theme."""
     return {
         mode: {
             "ramp": theme()[mode]["chartSequentialColors"],
@@ -45,7 +45,7 @@ def ranges() -> dict[str, dict[str, Any]]:
 
 
 def variables(names: dict[str, str], mode: str) -> str:
-    """Return CSS declarations of theme colours. names: theme key by variable name, without leading dashes."""
+    """Return CSS declarations of theme colours. names: theme key by CSS variable name, without leading dashes."""
     return ";".join(f"--{name}:{_css(theme()[mode][key])}" for name, key in names.items())
 
 

@@ -40,9 +40,8 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
-    """Status of a job. rate: tokens a second since its last start, None before the first unit ends; under_way: tokens
-    run so far in unfinished units.
-    """
+    """The status of a job. rate: tokens a second since the last start, None before the first unit ends; under_way:
+    tokens processed so far in unfinished units."""
 
     job: str
     study: str
@@ -56,7 +55,7 @@ class JobStatus(JobProgress):
 
     @property
     def share(self) -> float:
-        """Fraction of the work that is done, 0 to 1, including tokens of running units."""
+        """The fraction of the job that is done, 0 to 1, including tokens of running units."""
         if not self.size:
             return float(self.state == "done")
         running = min(self.under_way, 0.99 * (self.size - self.size_done)) if unit_word(self.study) == "tokens" else 0.0
@@ -64,7 +63,7 @@ class JobStatus(JobProgress):
 
     @property
     def left(self) -> float | None:
-        """Estimated seconds left at the present rate, or None."""
+        """The estimated seconds until the job ends, at the present rate; None if unknown."""
         return (self.size - self.size_done) / self.rate if self.rate and self.active else None
 
     @property
@@ -74,7 +73,8 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the runner of `db`. The first call marks jobs left running by an earlier process as interrupted.
+    """Return the job runner of a database. The first call marks jobs that an earlier process left running as
+    interrupted.
 
     place: where its jobs run from now on; None leaves it unchanged.
     """
@@ -89,7 +89,7 @@ def runner(db: Database, place: JobPlacement | None = None) -> Runner:
 
 
 def with_absolute_task_paths(options: Any) -> dict[str, Any]:
-    """Return the options with custom task files as absolute paths, so that other processes can open them."""
+    """Return the options of a study with custom task files as absolute paths, so that other processes can open them."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     task, tasks = named.get("task"), named.get("tasks")
     if isinstance(task, str):
@@ -100,7 +100,7 @@ def with_absolute_task_paths(options: Any) -> dict[str, Any]:
 
 
 def start(db: Database, study: str, options: Any, title: str = "") -> str:
-    """Queue a job of a study and return its ID at once; later errors become the job's error.
+    """Queue a job of a study and return its ID at once. Later errors are stored with the job.
 
     If the same study with the same options is queued or running, its ID is returned instead.
 
@@ -142,7 +142,7 @@ def started_by(study: str) -> str:
 
 
 def must_start(db: Database, job: str, doing: str) -> None:
-    """Raise RightsError unless the person may start jobs of the study of `job`."""
+    """Raise RightsError unless the person may start jobs of the same study as a given job."""
     try:
         study = one_job(db, job).study
     except JobError:  # reported by the next step
@@ -151,7 +151,7 @@ def must_start(db: Database, job: str, doing: str) -> None:
 
 
 def check_runnable(study: str, options: Any) -> None:
-    """Check that the checkpoint and the examples have what the study needs. Raises InputError."""
+    """Raise InputError if the checkpoint or the examples lack something that the study needs."""
     try:
         declared = find_study(study)
     except JobError:  # reported by the job itself
@@ -187,18 +187,16 @@ def status(db: Database, job: str) -> JobStatus:
 
 
 def unfinished_like(db: Database, study: str, options: Any) -> str | None:
-    """Return the newest unfinished, failed or cancelled job of `study` with these options; None if there is none, or if
-    its checkpoint has changed since.
-    """
+    """Return the newest unfinished, failed or cancelled job of a study with the same options; None if there is none,
+    or if the checkpoint has changed since."""
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state != "done" and _identity(study, job.options) == wanted)
     return next((job.job for job in like if not _is_of_earlier_weights(db, study, job)), None)
 
 
 def finished_like(db: Database, study: str, options: Any) -> str | None:
-    """Return the run of the newest finished job of `study` with these options; None if there is none, or if its
-    checkpoint has changed since.
-    """
+    """Return the run of the newest finished job of a study with the same options; None if there is none, or if the
+    checkpoint has changed since."""
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state == "done" and job.run)
     same = (job.run for job in like if _identity(study, job.options) == wanted)
@@ -222,7 +220,7 @@ def _identity(study: str, options: Any) -> str:
 
 
 def partial_rows(db: Database, job: str) -> "pd.DataFrame":
-    """Return the summary of the finished units; the rows of the run once the job is done."""
+    """Return the summary rows of the finished units of a job, or the rows of its run once the job is done."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     known = one_job(db, job)
@@ -232,9 +230,8 @@ def partial_rows(db: Database, job: str) -> "pd.DataFrame":
 
 
 def cancel(db: Database, job: str) -> None:
-    """Stop a job within two seconds; running local units are killed. Stored units remain, and the job can be
-    resumed.
-    """
+    """Stop a job within two seconds; running local units are killed. Finished units stay stored, and the job can be
+    resumed."""
     must_start(db, job, "cancel a job")
     runner(db).cancel(job)
 
@@ -268,9 +265,8 @@ def delete(db: Database, job: str) -> None:
 
 
 def take_in(db: Database, file: Path) -> str:
-    """Import a run that a command left in `file`, with everything that its study stores; return the run's ID. Raises
-    StoreError and RightsError.
-    """
+    """Import a run that a command left in a file, with everything that its study stores; return the run's ID. Raises
+    StoreError and RightsError."""
     with db.write():
         run = exchange.import_run(db, file, check_run=check_run)
         keep(db, run)
@@ -278,7 +274,7 @@ def take_in(db: Database, file: Path) -> str:
 
 
 def unit_word(study: str) -> str:
-    """Return what the unit sizes of `study` count; tokens if the study is unknown."""
+    """Return what the unit sizes of a study count, such as tokens; tokens if the study is unknown."""
     try:
         return find_study(study).counts
     except JobError:
@@ -295,6 +291,6 @@ def running_count(db: Database) -> int:
 
 
 def wait(db: Database, job: str, timeout: int | float | None = None) -> JobStatus:
-    """Wait until a job has stopped or `timeout` seconds have passed; return its status."""
+    """Wait until a job has stopped or `timeout` seconds have passed; return the status of the job."""
     runner(db).wait(job, timeout)
     return status(db, job)

@@ -29,7 +29,7 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Ended:
-    """Result of a job in a sequence: its run, or an error. kept: an earlier run was reused."""
+    """The result of one job in a sequence of jobs: its run, or an error. kept: whether an earlier run was reused."""
 
     run: str | None
     error: str = ""
@@ -44,7 +44,7 @@ def run_in_turn(
     before: Callable[[int, str | None], None] | None = None,
     anew: bool = False,
 ) -> list[Ended]:
-    """Run jobs in sequence; after a failure, the next one starts.
+    """Run several jobs one after another; if a job fails, the next one still starts.
 
     Args:
         watch: called with the database and the job's ID; returns once the job has stopped.
@@ -90,9 +90,8 @@ def _put(db: Database, request: JobRequest) -> str:
 
 @dataclass
 class AtWork:
-    """A sequence in a thread. at: zero-based number of the current job; job: its ID; error: why the sequence ended
-    early.
-    """
+    """A sequence of jobs that runs in a thread. at: zero-based number of the current job; job: its ID; error: why the
+    sequence ended early."""
 
     requests: Sequence[JobRequest]
     at: int = 0
@@ -105,12 +104,12 @@ _AT_WORK: "weakref.WeakKeyDictionary[Database, AtWork]" = weakref.WeakKeyDiction
 
 
 def at_work(db: Database) -> AtWork | None:
-    """Return the newest sequence started on this database by this process, finished or not."""
+    """Return the newest sequence of jobs that this process has started on a database, finished or not."""
     return _AT_WORK.get(db.shared)
 
 
 def begin(db: Database, requests: Sequence[JobRequest], then: Callable[[list[Ended]], object]) -> AtWork:
-    """Run jobs in sequence in a thread; return its state, which the thread updates.
+    """Run several jobs one after another in a thread. Returns the state of the sequence, which the thread updates.
 
     Args:
         then: called in the thread with the results once all jobs have stopped.

@@ -45,8 +45,8 @@ RECORDED_RATE = 4e10  # multiplications a second and core of the machine that ma
 
 @dataclass(frozen=True)
 class DurationEstimate:
-    """How long a job will take. rows: number of what `counts` names, None if unknown; here: whether the earlier run is
-    from this database, not from the bundled record."""
+    """An estimate of how long a job will take. rows: number of what `counts` names, None if unknown; here: whether the
+    estimate comes from an earlier run in this database, not from the bundled record."""
 
     seconds: float
     rows: int | None
@@ -58,7 +58,7 @@ class DurationEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Extent(Result):
-    """The options of a study that say of how much it is; None where it has no such option."""
+    """The options of a study that determine how much it computes; None for options that the study does not have."""
 
     texts: Sequence[Any] | None = None
     tasks: Sequence[Any] | None = None
@@ -76,18 +76,19 @@ class Extent(Result):
 
     @property
     def first_checkpoint(self) -> str | None:
-        """Return the checkpoint whose size decides the estimate: the only one, or the first of several."""
+        """Return the checkpoint whose size decides the time estimate: the only checkpoint, or the first of several."""
         return self.checkpoint or next(iter(self.checkpoints or ()), None) or self.before
 
     @property
     def runs(self) -> int:
-        """How many times the rows of a task are gone through: by checkpoint, initialisation and seed."""
+        """Return how many times a study processes the examples of a task, over checkpoints, initialisations
+        and seeds."""
         several = (self.checkpoints, self.after, self.initialisations, self.seeds)
         return prod(max(1, len(some or ())) for some in several) * (2 if self.compare else 1)
 
     @property
     def rows(self) -> int | None:
-        """Rows of all tasks, as far as they are known without a checkpoint; None where nothing says how many."""
+        """Return the number of examples in all tasks of a study; None if it is unknown before the job."""
         if self.texts:
             return len(self.texts)
         tasks = list(self.tasks or ()) or [self.task]
@@ -96,7 +97,8 @@ class Extent(Result):
 
     @property
     def tokens(self) -> float | None:
-        """Tokens of an example on average, by its letters; None where its text is not known before the job."""
+        """Return the mean number of tokens of an example, estimated from its letters; None if the text is unknown
+        before the job."""
         texts = [text if isinstance(text, str) else " ".join(part or "" for part in text) for text in self.texts or ()]
         for task in () if texts else (self.tasks or [self.task]):
             if task is None or (self.data and not is_own(task)):
@@ -120,22 +122,23 @@ class Extent(Result):
 
 @dataclass(frozen=True)
 class ModelSize:
-    """What the time of a checkpoint depends on. weights: outside its embeddings."""
+    """The size of a model, which determines its computing time. weights: parameters outside the embeddings."""
 
     weights: int
     layers: int
     heads: int
 
     def work(self, tokens: float, *, maps: bool, batched: bool) -> float:
-        """Return the multiplications for an example of so many tokens. maps: whether maps are read; batched: whether
-        examples share a call."""
+        """Return the multiplications that the model needs for an example of `tokens` tokens. maps: whether maps are
+        read; batched: whether examples share a call."""
         seen = SEEN_WEIGHT * self.layers * self.heads * tokens if maps else 0
         return tokens * (self.weights + (BATCHED_TOKEN if batched else EVERY_TOKEN) + seen)
 
 
 @cache
 def machine_rate() -> float:
-    """Multiplications a second of one core of this machine, by a small matrix product, measured once a process."""
+    """Return the multiplications per second of one processor core, measured once per process with a small matrix
+    product."""
     rows, square = np.ones((256, 512), dtype=np.float32), np.ones((512, 512), dtype=np.float32)
     took = []
     for _ in range(8):
@@ -174,7 +177,8 @@ def estimate_duration(
 
 
 def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[str, Mapping[str, Any]]) -> float:
-    """Return the seconds that several studies of one checkpoint take as one job (`measure_heads`); 0 without a study.
+    """Return the estimated seconds of several studies of one checkpoint that run as one job (`measure_heads`); 0
+    without a study.
 
     Based on the time per example for the bundled classifier, the weights of both, and an earlier such job if there is
     one.
@@ -189,7 +193,7 @@ def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[s
 
 
 def keep_partial(db: Database, job: str) -> str:
-    """Store the finished units of a stopped job as a result, with their number in its title.
+    """Store the finished units of a stopped job as a result, with their number in its title; return the ID of the run.
 
     Raises JobError if the job is running or done, or no unit is done; RightsError if the person may not start such
     jobs.

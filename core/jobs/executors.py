@@ -32,12 +32,12 @@ class JobPlacement:
 
     @property
     def threads_each(self) -> int:
-        """Threads of one local worker, at least 1."""
+        """The number of threads of one local worker process, at least 1."""
         return self.threads or max(1, (os.cpu_count() or 1) // self.workers)
 
 
 class Pool:
-    """An executor, and how many units it should have in flight."""
+    """An executor for the units of jobs (local processes or a cluster), and how many units it should have in flight."""
 
     def __init__(self, place: JobPlacement):
         self.place = place
@@ -48,7 +48,7 @@ class Pool:
         self._perform = ByValue(perform_there) if place.cluster else worker.perform
 
     def submit(self, task: str, *arguments: Any) -> Future[Any]:
-        """Run `worker.perform` of `task` in a worker; return the future of its outcome."""
+        """Run a task (`worker.perform`) in a worker; return the future of its result."""
         if self.place.cluster:
             arguments = tuple(map(self._sent, arguments))
         return self.executor.submit(self._perform, task, self._code, *arguments)
@@ -68,9 +68,8 @@ class Pool:
         return future
 
     def end(self) -> None:
-        """Stop at once: running local units are killed; a cluster drops queued units and ignores the results of running
-        ones.
-        """
+        """Stop all workers at once: running local units are killed; a cluster drops queued units, and results of
+        running ones are ignored."""
         if self.place.cluster:
             client = self.executor._client  # type: ignore[attr-defined]
             self.executor.shutdown(wait=False)
@@ -80,7 +79,7 @@ class Pool:
 
 
 def worker_processes(place: JobPlacement) -> Executor:
-    """Create worker processes that do not run this process's __main__ again, which is a page inside Streamlit."""
+    """Create local worker processes that do not run this process's __main__ again, which inside Streamlit is a page."""
     from loky import ProcessPoolExecutor  # 0.1 s at start, only for jobs
     from loky.backend import get_context  # 0.1 s at start, only for jobs
 

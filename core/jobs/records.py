@@ -40,9 +40,8 @@ ACTIVE = frozenset({"queued", "running"})
 
 @dataclass(frozen=True, kw_only=True)
 class BriefJob(Result):
-    """A job of a study. options: completed by defaults once the job is divided into units; run: None if it was
-    deleted.
-    """
+    """A job of a study. options: completed by defaults once the job is divided into units; run: None if the run was
+    deleted."""
 
     job: str
     state: str
@@ -57,7 +56,7 @@ class BriefJob(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Job(BriefJob):
-    """A job with all its fields. asked: options as given."""
+    """A job of a study with all stored fields. asked: options as given by the user."""
 
     study: str
     title: str
@@ -88,7 +87,7 @@ class JobProgress(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DividedUnit(Result):
-    """A unit of a job. size: tokens; arguments: JSON types."""
+    """One unit of work in a job. size: in tokens; arguments: of the unit, in JSON types."""
 
     key: str
     size: int
@@ -97,7 +96,7 @@ class DividedUnit(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class JobUnit(DividedUnit):
-    """A unit that still has to run. position: index among all units; attempts: number of attempts so far."""
+    """A unit of a job that still has to run. position: index among all units; attempts: number of attempts so far."""
 
     position: int
     attempts: int
@@ -105,7 +104,8 @@ class JobUnit(DividedUnit):
 
 @dataclass(frozen=True, kw_only=True)
 class UnitOutcome(Result):
-    """Outcome of a unit. state: None before the first outcome; worker: host and process of the last attempt."""
+    """The outcome of one unit of a job. state: None before the first outcome; worker: host and process of the last
+    attempt."""
 
     position: int
     key: str
@@ -118,7 +118,7 @@ class UnitOutcome(Result):
 
 
 def one_job(db: Database, job: str) -> Job:
-    """Return a job. Raises JobError if the ID is unknown."""
+    """Return a stored job. Raises JobError if the ID is unknown."""
     return Job.of(jobs.one_job(db, job))
 
 
@@ -128,15 +128,15 @@ def jobs_of(db: Database, study: str) -> list[BriefJob]:
 
 
 def progress(db: Database, job: str) -> JobProgress:
-    """Return the progress of a job."""
+    """Return the progress of a job: how many units and tokens are done."""
     return JobProgress.of(jobs.progress(db, job))
 
 
 def open_units(db: Database, job: str) -> list[JobUnit]:
-    """Return the units that still have to run, in order."""
+    """Return the units of a job that still have to run, in order."""
     return JobUnit.among(jobs.open_units(db, job))
 
 
 def unit_outcomes(db: Database, job: str) -> list[UnitOutcome]:
-    """Return the outcome of each unit, in order."""
+    """Return the outcome of each unit of a job, in order."""
     return UnitOutcome.among(jobs.unit_outcomes(db, job).to_dict("records"))

@@ -9,7 +9,7 @@ import cloudpickle
 
 
 class ByValue:
-    """A function that is pickled with its code; pickle alone would send its name."""
+    """A function that is pickled together with its code; plain pickle would store only its name."""
 
     def __init__(self, function: Callable[..., Any]):
         self._function = function
@@ -27,7 +27,8 @@ class ByValue:
 
 
 def perform_there(task: str, code: str, *arguments: Any) -> Any:
-    """Run `worker.perform` on a machine that may lack this program, or have it as a clone or an installation.
+    """Run `worker.perform` on a cluster machine, which may lack this program, or have it as a clone or an
+    installation.
 
     Returns an error if neither is found.
     """

@@ -38,15 +38,15 @@ CRASHES = 2  # worker deaths in a unit before it counts as failed
 
 
 class Stopped(Exception):  # noqa: N818 - a request, not an error
-    """Raised when a job is cancelled or the process ends."""
+    """Exception: a job was cancelled or the process is ending."""
 
 
 class ClusterGoneError(JobError):
-    """Raised when the cluster stops answering."""
+    """Error: the cluster has stopped answering."""
 
 
 class PoolKeeper:
-    """The pool of one thread, reused between jobs with the same placement."""
+    """Keeps the worker pool of one thread, so that jobs with the same placement reuse it."""
 
     def __init__(self) -> None:
         self.pool: Pool | None = None
@@ -65,9 +65,8 @@ class PoolKeeper:
 
 
 class Execution:
-    """Runs the units of one job: submits and collects them, checks for cancellation, and restarts after a
-    worker dies.
-    """
+    """Runs the units of one job: submits them, collects results, checks for cancellation, and restarts the pool after
+    a worker dies."""
 
     def __init__(self, keeper: PoolKeeper, place: JobPlacement, stopped: Callable[[], bool]):
         self._keeper, self._place, self._stopped = keeper, place, stopped
@@ -77,7 +76,7 @@ class Execution:
         self._summarising = False
 
     def ask(self, task: str, *arguments: Any) -> Answer:
-        """Run one task and return its answer. Raises JobError with the worker's message, or Stopped."""
+        """Run one task in a worker and return its answer. Raises JobError with the worker's message, or Stopped."""
         answer: Answer | None = None
         for _ in range(CRASHES + 1):
             future = self._submit(None, task, *arguments)
@@ -96,7 +95,7 @@ class Execution:
         return answer
 
     def summarize(self, *arguments: Any) -> None:
-        """Request a summary of partial rows; `each_unit` yields it as (None, answer)."""
+        """Request a summary of the partial results of a job; `each_unit` yields it as (None, answer)."""
         if not self._summarising:
             self._summarising = True
             self._submit(None, "summarize", *arguments)
@@ -104,7 +103,8 @@ class Execution:
     def each_unit(
         self, study: str, options: Mapping[str, Any], units: Sequence[JobUnit]
     ) -> Iterator[tuple[JobUnit | None, Answer]]:
-        """Yield (unit, answer) as units end; a unit whose worker dies is rerun alone and finally counts as failed."""
+        """Run the units of a job and yield (unit, answer) as each unit ends. A unit whose worker dies is rerun alone,
+        and finally counts as failed."""
         waiting, suspects = deque(units), deque[JobUnit]()
         crashes: dict[int, int] = {}
         while waiting or suspects or self._units_running():
@@ -188,9 +188,8 @@ SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 
 @dataclass
 class Live:
-    """A running job. before: tokens done at its start; rows: newest partial summary; next_summary: earliest time of the
-    next one.
-    """
+    """The state of a running job. before: tokens done at its start; rows: newest summary; next_summary: earliest time
+    of the next summary."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -200,7 +199,7 @@ class Live:
     next_summary: float = 0.0
 
     def pause_summaries(self, seconds: float) -> None:
-        """Leave time for units after a summary that took `seconds`."""
+        """Postpone the next summary after one that took `seconds`, so that units get most of the time."""
         pause = max(SUMMARY_SECONDS, SUMMARY_PAUSE * seconds)
         self.next_summary = max(self.next_summary, time.monotonic() + pause)
 
@@ -241,17 +240,17 @@ class Runner:
             store.set_state(self._db, job, "cancelled")
 
     def stopping(self, job: str) -> bool:
-        """Return whether a job was asked to stop, even if its last units have not ended."""
+        """Return whether a job has been asked to stop, even if its last units have not ended."""
         live = self._lives.get(job)
         return live is not None and live.cancelled.is_set()
 
     def wait(self, job: str, timeout: int | float | None) -> None:
-        """Wait until a job has ended in this process."""
+        """Wait until a job has ended in this process, or until the timeout."""
         if job in self._lives:
             self._lives[job].ended.wait(timeout)
 
     def rate(self, job: str, size_done: int) -> float | None:
-        """Return tokens a second since the job was last started in this process."""
+        """Return the tokens per second of a job since it was last started in this process; None if unknown."""
         live = self._lives.get(job)
         if live is None or live.started is None or size_done <= live.before:
             return None
@@ -263,11 +262,11 @@ class Runner:
         return live.rows if live else []
 
     def trouble(self, job: str) -> str | None:
-        """Return why the end of a job could not be stored, if so."""
+        """Return the error because of which the end of a job could not be stored, or None."""
         return self._troubles.get(job)
 
     def close(self) -> None:
-        """Stop all running jobs at once so that they can be resumed; accept no more jobs."""
+        """Stop all running jobs at once, so that they can be resumed, and accept no more jobs."""
         self._closing.set()
         for _ in self._threads:
             self._waiting.put(None)
@@ -426,7 +425,8 @@ class Runner:
 
 
 def keep(db: Database, run: str, partials: Callable[[], Iterator[Row]] = lambda: iter(())) -> None:
-    """Let the study of a stored run store additional results. partials: rows of its units, if available.
+    """Store what the study of a finished run stores in addition to its rows. partials: rows of the run's units, if
+    available.
 
     A run without a study (a report, for example) stores nothing else.
     """

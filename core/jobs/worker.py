@@ -30,12 +30,14 @@ log = logging.getLogger("atlas.jobs")
 
 
 def complete(study: Study[Any, Any], options: Mapping[str, Any]) -> Row:
-    """Return `options` completed by the study's defaults, in JSON types. Raises AtlasError for an unknown option."""
+    """Return the options of a study completed by its defaults, in JSON types. Raises AtlasError for an
+    unknown option."""
     return as_json(study.read(options))
 
 
 def divide(name: str, options: Row) -> Outcome:
-    """Return the study's completed options and its units: {"options", "units": [{key, size, arguments}]}."""
+    """Divide a job into units: return the study's completed options and its units, {"options", "units": [{key, size,
+    arguments}]}."""
     study = find_study(name)
     chosen = study.read(options)
     check_paths(study, chosen)
@@ -62,19 +64,20 @@ def _as_rows(units: Sequence[Unit]) -> list[Row]:
 
 
 def more(name: str, options: Row, rows: list[Row]) -> Outcome:
-    """Return the units of the next round, given all partial results so far: {"units"}, empty at the end."""
+    """Return the units of the next round of a job, given all partial results so far, as {"units"}; an empty list ends
+    the job."""
     study = find_study(name)
     partials = [decode(study.partial, row[PARTIAL]) for row in rows]
     return {"units": _as_rows(study.more(study.read(options), partials))}
 
 
 def progress_folder(name: str, options: Mapping[str, Any]) -> Path:
-    """Return the folder where local workers report the progress of units of a job with these options."""
+    """Return the folder in which local workers report the progress of the units of a job with these options."""
     return settings().runs / f"progress-{identity(name, options)[:24]}"
 
 
 def run_unit(name: str, options: Row, unit: Row) -> Outcome:
-    """Return the partial result of one unit as a row: {"rows": [{"partial"}], "provenance"}.
+    """Run one unit of a study and return its partial result as a row: {"rows": [{"partial"}], "provenance"}.
 
     The provenance includes the code version, so a job resumed after an update names every version that it ran on. It
     also includes what was left out or replaced when checkpoints were opened ("notes"), if anything was.
@@ -91,7 +94,7 @@ def run_unit(name: str, options: Row, unit: Row) -> Outcome:
 
 
 def summarize(name: str, options: Row, rows: list[Row]) -> Outcome:
-    """Return the rows of the result: {"rows"}."""
+    """Summarise the partial results of a study and return the result rows, {"rows"}."""
     study = find_study(name)
     summary = study.summarize(study.read(options), [decode(study.partial, row[PARTIAL]) for row in rows])
     return {"rows": [plain(row) for row in summary]}
@@ -101,7 +104,7 @@ TASKS: dict[str, Callable[..., Outcome]] = {"divide": divide, "unit": run_unit, 
 
 
 def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
-    """Run one of TASKS; return its result with seconds and worker, or {"error": one line}.
+    """Run one of TASKS in a worker process; return its result with seconds and worker, or {"error": one line}.
 
     code: version of `core` in the requesting process, checked on other machines; None on this machine.
     """
@@ -122,7 +125,8 @@ def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
 
 
 def merged(parts: list[Row]) -> Row:
-    """Merge provenances: equal values remain, row IDs are joined in order, differing values are listed."""
+    """Merge the provenances of several units: equal values remain, row IDs are joined in order, differing values are
+    listed."""
     ids: dict[Any, None] = {}
     values: dict[str, list[Any]] = {}
     for part in parts:
@@ -142,7 +146,7 @@ def _one_of(kept: list[Any]) -> Any:
 
 
 def prepare(parent: int) -> None:
-    """Set up a worker of process `parent`: low priority, ignores Ctrl-C, ends when `parent` ends."""
+    """Set up a worker process: low priority, ignores Ctrl-C, ends when its parent process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(10)  # the app's pages have priority

@@ -28,7 +28,7 @@ FIRST = ("map_id", "class", "annotator", "checkpoint", "task", "row_id", "layer"
 
 
 def labels(db: str | Path | None = None, class_set: str = "bert", *, bundled: bool = False) -> pd.DataFrame:
-    """The labels of a database that hold now, a row each, with the weights of their maps.
+    """Return the current labels of a database as a data frame, one row each, with the weights of their maps.
 
     Args:
         db: the database file; None for the app's own.
@@ -74,7 +74,7 @@ class PatternClassifier:
     per_class: pd.DataFrame
 
     def save(self, file: str | Path) -> Path:
-        """Write it as a .safetensors file, which `patterns evaluate --classifier` and `classify` read."""
+        """Write the classifier as a .safetensors file, which `patterns evaluate --classifier` and `classify` read."""
         write_whole(Path(file), self.classifier.as_bytes())
         return Path(file)
 
@@ -87,7 +87,8 @@ def train_classifier(
     progress: bool = True,
     **options: Any,
 ) -> PatternClassifier:
-    """Train a pattern classifier as the page does, and measure it on checkpoints, heads and inputs that it never saw.
+    """Train a pattern classifier as the app's page does, and evaluate it on checkpoints, heads and inputs that were
+    held out.
 
     Args:
         labels: of the function `labels`, or a file that `labels export` wrote.
@@ -127,7 +128,7 @@ def _row(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def classifier_of(given: PatternClassifier | str | Path | None, class_set: str | None, *, causal: bool) -> Classifier:
-    """The classifier that was given, or the bundled one. Raises InputError."""
+    """Return the given pattern classifier, or the bundled one. Raises InputError if it cannot be read."""
     if isinstance(given, PatternClassifier):
         return given.classifier
     if given is None:

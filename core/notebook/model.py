@@ -50,7 +50,7 @@ EXAMPLES = 100  # of a hypothesis: to form it, and to test it
 
 
 class Model:
-    """A checkpoint or loaded model to ask about its heads.
+    """A checkpoint or loaded model whose attention heads can be analysed.
 
     A loaded model is left as it was and may be used by other threads meanwhile: maps and scores come from a copy that
     shares its weights, studies from a saved copy in a temporary folder.
@@ -68,12 +68,12 @@ class Model:
 
     @property
     def name(self) -> str:
-        """The name, folder or hub id that was given; of a loaded model, what it was loaded from."""
+        """The name, folder or hub ID that was given; for a loaded model, what it was loaded from."""
         return str(self._model) if self._is_named else self.checkpoint.name
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """What runs: the opened checkpoint, or the loaded model as it is now."""
+        """The checkpoint that is run: the opened one, or a copy of the loaded model in its present state."""
         return self._opened if self._is_named else checkpoint_of(self._model, self._tokenizer)
 
     @cached_property
@@ -82,11 +82,12 @@ class Model:
 
     @property
     def folder(self) -> str:
-        """What a study opens: the name that was given, or the folder of a saved copy of the loaded model."""
+        """The name or folder from which a study opens the model; for a loaded model, the folder of a saved copy."""
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:
-        """The attention weights of every head on a sentence or pair, [layer, head, query, key], with the tokens.
+        """Return the attention weights of every head on a sentence or pair, [layer, head, query, key], with the
+        tokens.
 
         Args:
             words: between words instead of tokens.
@@ -101,7 +102,7 @@ class Model:
     def show(
         self, text: str, pair: str | None = None, *, words: bool = False, height: int = 560, most: int = TOKENS_SHOWN
     ) -> MapsWidget:
-        """Show every head on a sentence or pair as a widget to explore. Its `save` writes one HTML file.
+        """Show the maps of every head on a sentence or pair as a widget to explore. Its `save` writes one HTML file.
 
         Args:
             words: between words instead of tokens.
@@ -133,8 +134,8 @@ class Model:
         pairing: str = "product",
         without_first: bool = False,
     ) -> pd.DataFrame:
-        """The heads that attend between a target and a frame element of a sentence, the strongest difference from the
-        same distance first: the rows of the command `heads`.
+        """Return the heads that attend between a target and a frame element of a sentence, ranked by the difference
+        from pairs at the same distance, as the command `heads` does.
 
         Args:
             target: the frame-evoking word; "walk#2" is its second occurrence.
@@ -152,7 +153,7 @@ class Model:
         return pd.DataFrame(ranking.rows("difference"))
 
     def why(self, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
-        """Decompose where a head attends: the largest terms of the score of every token's strongest key.
+        """Decompose attention scores of a head: return the largest terms of the score of every token's strongest key.
 
         Args:
             head: "L2H5", or a Head.
@@ -188,7 +189,8 @@ class Model:
         side: Literal["query", "key"] = "key",
         height: int = 560,
     ) -> MapsWidget:
-        """Show the head's map next to the map that each group of contributions to one side would give alone.
+        """Show a head's map next to the maps that each group of contributions to one side (query or key) would give
+        alone.
 
         Arguments and errors as for `why`.
         """
@@ -219,7 +221,7 @@ class Model:
         return opened, chosen, scores
 
     def scores(self, texts: Text | Sequence[Text] | None = None, *, task: str | None = None) -> pd.DataFrame:
-        """Scores of every head, a row for each head and score.
+        """Return the scores of every head, one row for each head and score.
 
         Args:
             texts: a sentence, a pair (a tuple of two) or a list of them, to measure the scores on. Without texts: the
@@ -234,7 +236,7 @@ class Model:
     def ablate(
         self, task: str = "sst2", *, method: str = "disable", progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """What changes without each head: the rows of the study `ablation` on a fine-tuned classifier.
+        """Ablate each head in turn on a fine-tuned classifier and return the changes, as rows of the study `ablation`.
 
         Args:
             method: how heads are ablated: disable (uniform attention), zero, mean, resample and others.
@@ -249,7 +251,7 @@ class Model:
         classifier: PatternClassifier | str | Path | None = None,
         class_set: str | None = None,
     ) -> pd.DataFrame:
-        """The pattern class of every map, with the probability of each class.
+        """Return the pattern class of every attention map, with the probability of each class.
 
         Args:
             texts: a sentence, a pair (a tuple of two) or a list of them.
@@ -299,7 +301,7 @@ class Model:
         draws: int = 99,
         progress: bool = True,
     ) -> pd.DataFrame:
-        """Find the counterpart of each head in another checkpoint, like the study `counterparts`.
+        """Find the counterpart of each head in another checkpoint, as the study `counterparts` does.
 
         Args:
             texts: sentences; without them, examples of the task.
@@ -365,7 +367,7 @@ class Model:
 
 
 def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFrame:
-    """Score every head on your texts.
+    """Compute all scores of every head on your texts.
 
     Args:
         texts: a sentence, a pair (tuple of two), or a list of them.
@@ -418,7 +420,7 @@ def known_scores(checkpoint: str, *, task: str | None = None, measure: bool = Tr
 
 
 def rows_of(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:
-    """Return texts as pairs of a text and its second text. Raises InputError."""
+    """Return texts as pairs of a text and its second text (or None). Raises InputError for other values."""
     some = [texts] if isinstance(texts, (str, tuple)) else list(texts)
     rows = [(row, None) if isinstance(row, str) else row for row in some]
     if not rows or not all(isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], str) for row in rows):
@@ -463,7 +465,7 @@ def _frame(means: Means, evenly: Means, names: Sequence[str]) -> pd.DataFrame:
 
 
 def open(model: Any, tokenizer: Any = None) -> Model:
-    """A model to ask about its heads.
+    """Return an object for analysing the attention heads of a model.
 
     Args:
         model: a bundled name, a folder, a hub id, or an object that from_pretrained of transformers returned.

@@ -19,7 +19,7 @@ OPTIONS = {"method": "operator"}  # public names of options
 
 
 def study(name: str, model: Any = None, *, progress: bool = True, **options: Any) -> pd.DataFrame:
-    """Run an experiment here, and return its rows.
+    """Run a study in this process, and return its rows as a data frame.
 
     Args:
         name: of the study, as `attention-atlas study --help` lists them; "ablation" ablates every head in turn.

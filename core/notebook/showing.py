@@ -42,8 +42,8 @@ _SAVING = threading.Lock()
 
 
 def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
-    """A checkpoint that runs a copy of a loaded model. The copy shares the weights and has modes and an attention
-    function of its own, so that another thread may use the model meanwhile.
+    """Return a checkpoint that runs a copy of a loaded model. The copy shares the weights and has modes and an
+    attention function of its own, so that another thread may use the model meanwhile.
 
     Args:
         model: an object that from_pretrained returned.
@@ -110,7 +110,7 @@ def _saved_models() -> Path:
 
 
 def saved_copy(model: Any, tokenizer: Any) -> Path:
-    """The folder of a saved copy of a loaded model as it is now; a model that has not changed is saved once.
+    """Save a copy of a loaded model as it is now, and return its folder; a model that has not changed is saved once.
 
     Raises:
         CheckpointError: as `checkpoint_of`, or the model cannot be saved.
@@ -138,7 +138,7 @@ def saved_copy(model: Any, tokenizer: Any) -> Path:
 
 
 def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: int | None = None) -> Encoding:
-    """Encode a text; a tokenizer without character offsets gives an encoding without words.
+    """Encode a text as tokens; with a tokenizer without character offsets, the encoding has no words.
 
     Args:
         pair: second text, or None.
@@ -183,7 +183,8 @@ def _without_offsets(checkpoint: Checkpoint, text: str, pair: str | None, limit:
 
 
 def must_have_words(checkpoint: Checkpoint) -> None:
-    """Raise CheckpointError if the tokenizer has no character offsets."""
+    """Raise CheckpointError if the tokenizer of a checkpoint has no character offsets, which maps between
+    words need."""
     if not checkpoint.tokenizer.is_fast:
         raise CheckpointError(
             f"Maps between words need a tokenizer with character offsets; {type(checkpoint.tokenizer).__name__} "
@@ -195,7 +196,8 @@ HERE = Path(__file__).resolve().parent
 
 
 class MapsWidget(anywidget.AnyWidget):
-    """The workbench. view: the user's selection, such as {"head": "L2H3"}, which can be set; height: pixels."""
+    """Notebook widget of attention maps. view: the user's selection, such as {"head": "L2H3"}, which can be set;
+    height: pixels."""
 
     payload = traitlets.Bytes(b"").tag(sync=True)
     view = traitlets.Dict().tag(sync=True)
@@ -208,7 +210,7 @@ class MapsWidget(anywidget.AnyWidget):
         super().__init__(payload=payload, height=height, _esm=script_text())
 
     def save(self, file: str | Path, *, megabytes: float = 2) -> Path:
-        """Save the maps as one HTML file without a server; the file states what does not fit.
+        """Save the maps of the widget as one HTML file that needs no server; the file states what does not fit.
 
         megabytes: size limit. Raises InputError if the file cannot be written.
         """
@@ -234,7 +236,7 @@ def show_maps(
     title: str = "arrays",
     height: int = 560,
 ) -> MapsWidget:
-    """Attention weights from any source as the app draws them.
+    """Show attention weights from any source as the app draws them.
 
     Args:
         weights: of NumPy or torch; the attentions that a model of transformers returns for one input; or the NPZ file
@@ -297,7 +299,7 @@ def _of_file(file: Path, tokens: Any, key_tokens: Any) -> tuple[np.ndarray, Any,
 
 @cache
 def script_text() -> str:
-    """Return the widget's script: the shared drawing, its styles and colours, and in_notebook.js."""
+    """Return the widget's JavaScript: the shared drawing code, its styles and colours, and in_notebook.js."""
     colours = {mode: theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")}
     data = f"\nconst STYLE = {json.dumps(workbench_style())};\nconst COLOURS = {json.dumps(colours)};\n"
     return workbench_script() + data + (HERE / "in_notebook.js").read_text(encoding="utf-8")
@@ -310,7 +312,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def circuit_edges(rows: Rows | str | Path) -> pd.DataFrame:
-    """Return every edge of a circuit as a row, strongest first.
+    """Return every edge of a circuit as one row of a data frame, strongest edge first.
 
     rows: from `study circuit`, or the file with its `--json` output. Raises InputError if there is no edge.
     """
@@ -323,7 +325,7 @@ def circuit_edges(rows: Rows | str | Path) -> pd.DataFrame:
 
 
 def circuit_graph(rows: Rows | str | Path, *, most: int | None = None, verdict: str | None = None) -> nx.MultiDiGraph:
-    """Return a circuit as a directed graph: nodes are components, edges are connections.
+    """Return a circuit as a directed graph: nodes are components of the model, edges are connections between them.
 
     Edges are keyed by the receiving input ("q", "k", "v", or "" for MLPs and the output) and have all columns of their
     row.

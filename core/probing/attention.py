@@ -40,7 +40,7 @@ class Sentences:
         return len(self.heads)
 
     def batches(self, seed: int | None = None) -> Iterator[list[int]]:
-        """Yield batches of indices of equally long sentences. seed: of the order; None for a fixed order."""
+        """Yield batches of indices of equally long sentences. seed: of the random order; None for a fixed order."""
         by_length: dict[int, list[int]] = {}
         order = np.random.default_rng(seed).permutation(len(self)) if seed is not None else np.arange(len(self))
         for number in order.tolist():
@@ -54,16 +54,16 @@ class Sentences:
         yield from every
 
     def tensors(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """Return maps [sentence, head, position, position] and embeddings [sentence, word, dim] (or None), float32."""
+        """Return the attention maps [sentence, head, position, position] and embeddings [sentence, word, dim] (or
+        None) of some sentences, float32."""
         maps = torch.from_numpy(np.stack([self.maps.get(k) for k in numbers]).astype(np.float32))
         if self.words is None:
             return maps, None
         return maps, torch.from_numpy(np.stack([self.words.get(k) for k in numbers]).astype(np.float32))
 
     def targets(self, numbers: Sequence[int]) -> Int[Tensor, "sentence word"]:
-        """Return the correct candidate of each word: 0 for the root, otherwise 1 + its governor; -100 if it does not
-        count.
-        """
+        """Return the gold class of each word for the probe: 0 for the root, otherwise 1 + its governor; -100 for words
+        that do not count."""
         candidates = []
         for k in numbers:
             heads = np.asarray(self.heads[k])
@@ -73,7 +73,8 @@ class Sentences:
 
 
 class AttentionProbe(nn.Module):
-    """Scores candidates from attention. dim: size of word embeddings; 0 for weights independent of words."""
+    """Probe that scores the candidate governors of each word from attention. dim: size of word embeddings; 0 for
+    weights independent of words."""
 
     def __init__(self, heads: int, dim: int = 0) -> None:
         super().__init__()
@@ -86,8 +87,8 @@ class AttentionProbe(nn.Module):
     def forward(
         self, maps: Float[Tensor, "sentence head place place"], words: Tensor | None = None
     ) -> Float[Tensor, "sentence word candidate"]:
-        """Return unnormalised log weights: candidate 0 is no governor, candidate j + 1 is word j; -inf for the word
-        itself.
+        """Return unnormalised log weights of each word's governors: candidate 0 is no governor, candidate j + 1 is
+        word j; -inf for the word itself.
 
         words: embeddings, [sentence, word, dim], or None.
         """
@@ -105,7 +106,8 @@ class AttentionProbe(nn.Module):
 
 
 def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOCHS) -> AttentionProbe:
-    """Train a probe and return the epoch with the lowest dev loss; the initial probe if no loss is finite."""
+    """Train a dependency probe on attention and return its state at the lowest dev loss; the initial probe if no loss
+    is finite."""
     dim = train.words.shapes[0][1] if train.words is not None else 0
     probe = AttentionProbe(train.maps.shapes[0][0], dim)
     weights = [value for name, value in probe.named_parameters() if name != "by_word"]
@@ -138,7 +140,8 @@ def _loss(probe: AttentionProbe, sentences: Sentences, some: Sequence[int], redu
 
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
-    """Return log probabilities [word, candidate] of each sentence; candidates as in `AttentionProbe.forward`."""
+    """Return the log probabilities of governors [word, candidate] in each sentence; candidates as in
+    `AttentionProbe.forward`."""
     predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
         for batch in sentences.batches():
@@ -148,7 +151,8 @@ def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarra
 
 
 def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " word"]:
-    """Return each word's most likely governor independently, as Clark et al. evaluate; not always a tree.
+    """Return each word's most likely governor independently, as Clark et al. evaluate; the result is not always a
+    tree.
 
     scores: [word, candidate] of one sentence.
     """
@@ -157,7 +161,7 @@ def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " wor
 
 
 def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Return random governors with the same distribution of distances.
+    """Return random governors whose distances from their words have the same distribution as the gold distances.
 
     A probe on them can learn no more than the best fixed distance.
     """

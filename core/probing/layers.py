@@ -41,13 +41,13 @@ class Examples:
         return len(self.rows)
 
     def batch(self, positions: np.ndarray) -> Float[Tensor, "_ layer hidden"]:
-        """Return the vectors of some examples, float32."""
+        """Return the vectors of some examples in all layers, float32."""
         return torch.from_numpy(np.asarray(self.vectors[self.rows[positions]], dtype=np.float32))
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Mean and standard deviation (1 if 0) over the train split, [layer, hidden]."""
+    """Standardises vectors by the mean and standard deviation (1 if 0) over the train split, [layer, hidden]."""
 
     mean: Tensor
     deviation: Tensor
@@ -57,7 +57,7 @@ class Scale:
 
 
 def scale_of(train: Examples) -> Scale:
-    """Return mean and standard deviation of the train split; constant dimensions are not scaled."""
+    """Compute the mean and standard deviation of vectors over the train split; constant dimensions are not scaled."""
     total, squares = torch.zeros(()), torch.zeros(())
     for start in range(0, len(train), CHUNK):
         some = train.batch(np.arange(start, min(len(train), start + CHUNK))).double()
@@ -68,7 +68,8 @@ def scale_of(train: Examples) -> Scale:
 
 
 class LayerProbe(nn.Module):
-    """One independent probe for each layer. hidden: units of a hidden layer; 0 for a linear probe."""
+    """One independent probe for each layer of a model. hidden: units of the probe's hidden layer; 0 for a linear
+    probe."""
 
     def __init__(self, layers: int, size: int, classes: int, hidden: int = 0) -> None:
         super().__init__()
@@ -83,7 +84,7 @@ class LayerProbe(nn.Module):
         self.bias = nn.Parameter(torch.zeros(layers, classes))
 
     def forward(self, vectors: Float[Tensor, "row layer hidden"]) -> Float[Tensor, "layer row class"]:
-        """Return the logits of each layer's probe."""
+        """Return the logits of each layer's probe on the vectors of that layer."""
         states = vectors.transpose(0, 1)
         if self.hidden is not None:
             states = torch.relu(torch.baddbmm(self.hidden_bias[:, None], states, self.hidden))
@@ -91,7 +92,7 @@ class LayerProbe(nn.Module):
 
 
 def fit(train: Examples, classes: int, kind: str, *, seed: int = 0, scale: Scale | None = None) -> "Fitted":
-    """Train a probe of every layer. scale: of the vectors; None for that of `train`."""
+    """Train one probe for every layer. scale: standardisation of the vectors; None computes it from `train`."""
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     with torch.random.fork_rng(devices=[]):
@@ -125,13 +126,13 @@ def _descend(module: nn.Module, loss: Any, rows: int, epochs: int, rate: float, 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A trained probe of every layer, with the scale of its vectors."""
+    """A trained probe of every layer, with the standardisation of its vectors."""
 
     probe: LayerProbe
     scale: Scale
 
     def predict(self, examples: Examples) -> Int[np.ndarray, "layer row"]:
-        """Return the predicted class of each row by each layer's probe."""
+        """Return the class that each layer's probe predicts for each example."""
         chosen = []
         with torch.no_grad():
             for start in range(0, len(examples), CHUNK):
@@ -144,7 +145,7 @@ class Fitted:
 
 
 def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale | None = None) -> np.ndarray:
-    """Return the weight of each layer in the best mixture for one linear probe; they sum to 1."""
+    """Return the weights of layers in the mixture that is best for one linear probe; they sum to 1."""
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     probe = nn.ParameterDict({"mix": nn.Parameter(torch.zeros(layers)), "bias": nn.Parameter(torch.zeros(classes)),
@@ -160,7 +161,7 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 
 
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
-    """Return mixing weights of all sentences, then of resampled sentences, [1 + refits, layer]."""
+    """Return the layer mixing weights for all sentences, then for resampled sentences, [1 + refits, layer]."""
     scale, rng = scale_of(train), np.random.default_rng(seed)
     weights = [mixing_weights(train, classes, seed=seed, scale=scale)]
     names = np.unique(train.groups)
@@ -177,7 +178,7 @@ def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int =
 
 
 def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Return the labels of a control task (Hewitt and Liang 2019): a random label for each word type, by train
+    """Return the labels of a control task (Hewitt and Liang 2019): each word type has a random label, drawn by train
     frequencies.
 
     Labels of train first, then of the others; a type has the same label everywhere.
@@ -189,7 +190,8 @@ def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0
 
 
 def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
-    """Return the baseline without vectors: each word's most frequent train label, otherwise the most frequent label."""
+    """Return the predictions of a baseline without vectors: each word's most frequent train label, otherwise the most
+    frequent label."""
     counts: dict[str, np.ndarray] = {}
     size = int(train.labels.max()) + 1
     for word_type, label in zip(train.types, train.labels.tolist(), strict=True):

@@ -11,7 +11,7 @@ from ..errors import InputError
 
 
 class Ragged:
-    """Arrays in the file `folder`/`name`.f16, one after another. shapes: of all arrays."""
+    """Arrays of different shapes, stored one after another in the file `folder`/`name`.f16. shapes: of all arrays."""
 
     def __init__(self, folder: Path, name: str, shapes: Sequence[tuple[int, ...]], data: Any) -> None:
         self.folder, self.name, self.shapes, self.data = folder, name, list(map(tuple, shapes)), data
@@ -20,7 +20,7 @@ class Ragged:
 
     @classmethod
     def create(cls, folder: Path, name: str, shapes: Sequence[tuple[int, ...]]) -> "Ragged":
-        """Allocate a file for arrays of these shapes. Raises InputError if it cannot be written."""
+        """Create a file for arrays of the given shapes. Raises InputError if it cannot be written."""
         total = max(1, sum(int(np.prod(shape)) for shape in shapes))
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ class Ragged:
         return len(self.shapes)
 
     def put(self, number: int, value: np.ndarray) -> None:
-        """Write one array. Raises ValueError for another shape."""
+        """Write one array to the file. Raises ValueError for another shape."""
         if value.shape != self.shapes[number]:
             raise ValueError(f"array {number} must have the shape {self.shapes[number]}; got {value.shape}")
         self.data[self.starts[number] : self.starts[number + 1]] = value.reshape(-1)

@@ -28,7 +28,7 @@ class Example:
 
 
 def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> list[Example]:
-    """Encode examples. Raises InputError, naming the example, if a text cannot be encoded.
+    """Encode examples as tokens. Raises InputError, naming the example, if a text cannot be encoded.
 
     max_length: tokens including special ones; longer texts are truncated.
     """
@@ -44,7 +44,7 @@ def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> 
 def batches(
     lengths: Sequence[int], size: int, *, seed: int, epoch: int, bucketed: bool = True, pool: int = POOL
 ) -> list[list[int]]:
-    """Return the indices of all examples in batches in random order, reproducible by (seed, epoch).
+    """Return batches of example indices in random order, reproducible by (seed, epoch).
 
     bucketed: whether to shuffle, sort by length within pools, batch, and shuffle the batches; otherwise only shuffle.
     """
@@ -64,7 +64,7 @@ def batches(
 def collate(
     examples: Sequence[Example], *, padding: int, segments: bool, pad_to: int = 0, device: torch.device | str = "cpu"
 ) -> tuple[dict[str, Int[Tensor, "batch position"]], Shaped[Tensor, " batch"]]:
-    """Return model inputs, right-padded to the longest example, and labels.
+    """Return the model inputs of a batch, right-padded to the longest example, and the labels.
 
     Args:
         padding: ID of the padding token.
@@ -87,7 +87,7 @@ def _padded(rows: Sequence[Sequence[int]], width: int, filler: int) -> Tensor:
 
 
 def by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Yield indices in batches of `size`, shortest inputs first, for evaluation."""
+    """Yield batches of `size` example indices, shortest inputs first, for evaluation."""
     order = sorted(range(len(lengths)), key=lambda k: lengths[k])
     for start in range(0, len(order), size):
         yield order[start : start + size]

@@ -24,7 +24,8 @@ Masks = Mapping[str, Bool[Tensor, "..."]]
 
 
 def prunable(model: nn.Module) -> dict[str, list[str]]:
-    """Return the parameters that can be pruned, by layer. Raises InputError for families whose layers share weights."""
+    """Return the names of the weights that can be pruned, by layer. Raises InputError for families whose layers share
+    weights."""
     stack, layers = layers_of(model)
     groups = {}
     for number, layer in enumerate(layers):
@@ -34,7 +35,7 @@ def prunable(model: nn.Module) -> dict[str, list[str]]:
 
 
 def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, Bool[Tensor, "_ _"]]:
-    """Return masks (True: keep) without the weights of smallest magnitude.
+    """Return masks for pruning by magnitude: True for weights that stay, False for those with the smallest magnitude.
 
     Args:
         share: fraction to remove; exactly round(share x weights) are removed.
@@ -66,14 +67,14 @@ def _smallest(values: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
 
 
 def hold(model: nn.Module, masks: Masks) -> None:
-    """Keep masked weights at 0, also during training; they get no gradient."""
+    """Prune weights for good: masked weights stay 0 during training and get no gradient."""
     for name, mask in masks.items():
         path, _, parameter = name.rpartition(".")
         prune.custom_from_mask(model.get_submodule(path), parameter, mask.to(next(model.parameters()).device))
 
 
 def zeroed(model: nn.Module, masks: Masks) -> None:
-    """Set masked weights to 0 once."""
+    """Set masked weights to 0 once; training may change them."""
     values = dict(model.named_parameters())
     with torch.no_grad():
         for name, mask in masks.items():
@@ -85,7 +86,7 @@ SCORE_NAME = "score"
 
 
 def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recipe, seed: int) -> nn.Module:
-    """Return a new classifier for a task, with `requires_grad` set; `base` is unchanged.
+    """Return a new classifier for a task, initialised as requested, with `requires_grad` set. `base` is unchanged.
 
     The head is always new. "frozen" trains only the head, "untrained" nothing; otherwise everything is trained, or the
     last
@@ -111,7 +112,7 @@ def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recip
 
 
 def layers_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
-    """Return the name and the list of layers. Raises InputError for families that share one layer."""
+    """Return the name and the list of a model's layers. Raises InputError for families whose layers share weights."""
     config: Any = model.config
     wanted = config.num_hidden_layers
     for name, module in model.named_modules():
@@ -151,14 +152,16 @@ def _reset(model: nn.Module, base: Checkpoint, labels: tuple[str, ...], recipe: 
 
 
 def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Shaped[Tensor, " batch"]) -> Float[Tensor, ""]:
-    """Return the loss of a batch in float32: mean cross-entropy in nats, or mean squared error for a score."""
+    """Return the loss of a batch for a task in float32: mean cross-entropy in nats, or mean squared error
+    for a score."""
     if task.is_score:
         return nn.functional.mse_loss(logits[:, 0].float(), labels.float())
     return nn.functional.cross_entropy(logits.float(), labels.long())
 
 
 def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -> Float[Tensor, "input output"]:
-    """Return logits in eval mode without gradients, float32 on the CPU, in order; the model's mode is restored.
+    """Return the logits of examples in eval mode without gradients, float32 on the CPU, in order. The model's mode is
+    restored.
 
     base: provides padding and token types.
     """

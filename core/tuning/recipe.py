@@ -17,7 +17,7 @@ INITIALISATIONS = {
 
 
 def check_initialisation(name: str) -> None:
-    """Raise InputError unless the name is one of INITIALISATIONS."""
+    """Raise InputError unless a name is one of INITIALISATIONS."""
     if name not in INITIALISATIONS:
         raise InputError(
             f"An initialisation must be one of {', '.join(INITIALISATIONS)}; got {name!r}. Choose one of them."
@@ -29,7 +29,8 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Seeds:
-    """Seeds of a run. head: initial weights of the head (and of everything, for random weights)."""
+    """The random seeds of a training run. head: initial weights of the head (and of the whole model, for random
+    weights)."""
 
     head: int
     rows: int
@@ -37,13 +38,13 @@ class Seeds:
 
     @classmethod
     def all(cls, seed: int) -> "Seeds":
-        """Use one number for all three seeds."""
+        """Return seeds that all have the same number."""
         return cls(seed, seed, seed)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings of a run. Raises InputError for an invalid value.
+    """The settings of a fine-tuning run. Raises InputError for an invalid value.
 
     Attributes:
         learning_rate: peak; warms up over the first `warm_up` fraction of the steps.
@@ -107,7 +108,7 @@ class Recipe:
 
     @classmethod
     def of(cls, preset: str = "paper", changes: Mapping[str, Any] | None = None) -> "Recipe":
-        """Return a preset with changed settings. Raises InputError for unknown names."""
+        """Return the settings of a preset with some changed. Raises InputError for unknown names."""
         if preset not in PRESETS:
             raise InputError(f"A preset must be one of {', '.join(PRESETS)}; got {preset!r}. Choose one of them.")
         changes = dict(changes or {})
@@ -119,7 +120,7 @@ class Recipe:
         return replace(PRESETS[preset], **changes)
 
     def as_options(self) -> dict[str, Any]:
-        """Return every setting in JSON types."""
+        """Return every setting of the fine-tuning run in JSON types."""
         return asdict(self)
 
 
@@ -154,8 +155,8 @@ AUTO = "auto"
 
 
 def preset_for(checkpoint: str) -> str:
-    """Return the default preset of a checkpoint: the bundled encoder's own, `small` for other bundled ones, otherwise
-    the paper's.
+    """Return the default preset for fine-tuning a checkpoint: "bundled" for the bundled encoder, "small" for other
+    bundled checkpoints, otherwise "paper".
 
     See docs/explanation/fine-tuning.md for the comparison of recipes.
     """

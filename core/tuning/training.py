@@ -33,12 +33,12 @@ from .saved_checkpoints import LOG
 
 
 def save_state(path: Path, state: dict[str, Any]) -> None:
-    """Save the state of a run atomically."""
+    """Save the state of a training run to a file atomically."""
     write_whole(path, lambda part: torch.save(state, part))
 
 
 def load_state(path: Path, identity: str) -> dict[str, Any] | None:
-    """Load the state of a run with this identity, or None. Executes no code in the file."""
+    """Load the saved state of a training run with a given identity, or return None. No code in the file is executed."""
     if not path.is_file():
         return None
     try:
@@ -53,7 +53,7 @@ SAVE_EVERY_SECONDS = 20.0
 
 
 class CancelledError(AtlasError):
-    """The user stopped the run; the next start resumes it."""
+    """Error: the user stopped the training run; the next start resumes it."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Log:
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimated seconds left; None before the first step."""
+        """The estimated seconds until training ends; None before the first step."""
         return self.seconds / self.step * (self.steps - self.step) if self.step else None
 
 
@@ -111,7 +111,7 @@ def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
 
 
 def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
-    """Return AdamW with weight decay on matrices only, as in the paper's script."""
+    """Return an AdamW optimizer with weight decay on matrices only, as in the paper's script."""
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in learning if p.ndim >= 2], "weight_decay": recipe.weight_decay},
@@ -147,7 +147,7 @@ class Fit:
     save_every: float = SAVE_EVERY_SECONDS
 
     def run(self) -> TrainingOutcome:
-        """Train, unless nothing is trainable, and evaluate on dev.
+        """Train the model (unless all its parameters are frozen), and evaluate it on the dev split.
 
         Raises CancelledError if stopped, InputError for a precision that this processor would only emulate.
         """
@@ -284,7 +284,8 @@ class Fit:
 
 
 def save_tuned(folder: Path, outcome: TrainingOutcome, base: Checkpoint, facts: dict[str, Any]) -> None:
-    """Save weights, config with label names, tokenizer, and training.json with log, metrics and provenance.
+    """Save a fine-tuned checkpoint: weights, config with label names, tokenizer, and training.json with log, metrics
+    and provenance.
 
     facts: further metadata in JSON types. An existing folder is replaced once the new one is complete. Raises
     CheckpointError if it cannot be written.
