@@ -33,20 +33,20 @@ FILE = config.DATA / "examples" / "maps.npz"
 
 
 class Example(NamedTuple):
-    """One captured input."""
+    """An encoded input with its attention maps, captured in advance so that pages open without loading a model."""
 
     encoding: Encoding
     maps: AttentionMaps
 
 
 def file_of(name: str) -> Path:
-    """Return the file with the captured example of a checkpoint."""
+    """Return the path of the file that stores a checkpoint's captured example."""
     return FILE if name == config.ENCODER else FILE.with_name(f"maps-{name}.npz")
 
 
 def stored(name: str, text: str, pair: str | None) -> Example | None:
-    """Return the example if it has this text and was captured from the present weights of one of the checkpoints that
-    views open with, otherwise None.
+    """Return the stored example input with its maps, or None if none fits. A stored example fits if it has these texts
+    and was captured from the checkpoint's present weights.
     """
     if name not in (config.ENCODER, config.REAL) or (text, pair) != (TEXT, PAIR):
         return None
@@ -58,7 +58,9 @@ def stored(name: str, text: str, pair: str | None) -> Example | None:
 
 
 def write(encoding: Encoding, maps: AttentionMaps, weights_hash: str, file: Path = FILE) -> None:
-    """Store a captured input as the example. weights_hash: SHA-256 of the checkpoint's safetensors."""
+    """Store an encoded input and its attention maps as the example for pages. weights_hash is the SHA-256 of the
+    checkpoint's safetensors file.
+    """
     file.parent.mkdir(exist_ok=True)
     said = json.dumps({"encoding": asdict(encoding), "weights_hash": weights_hash, "causal": maps.causal})
     with file.open("wb") as stream:
@@ -84,9 +86,10 @@ def _frozen(value: Any) -> Any:
 
 
 def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> Grid:
-    """Return the maps of all heads on the example pair, with one enlarged.
+    """Return the attention maps of all heads on the bundled example pair of sentences, with the map of one head
+    enlarged.
 
-    Maps of the checkpoints that views open with are stored; those of others are captured.
+    The maps are read from disk for the checkpoints that pages open with, and captured for other checkpoints.
 
     Args:
         weights_hash: required hash of the checkpoint's weights; "" if unknown.
@@ -105,7 +108,9 @@ def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> 
 
 
 def example_grids(checkpoints: Sequence[str]) -> GridTabs:
-    """Return `example_grid` for several checkpoints; the caption names those without maps, and why."""
+    """Return the attention maps of several checkpoints on the example pair of sentences, one tab per checkpoint. The
+    caption names every checkpoint without maps, with the reason.
+    """
     grids, left_out = {}, []
     for name in dict.fromkeys(checkpoints):
         try:

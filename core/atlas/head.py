@@ -29,7 +29,7 @@ from ..studies.patterns import pattern_shares
 
 @dataclass(frozen=True)
 class Shelved:
-    """One input of a gallery.
+    """An input in a gallery of the inputs on which a head has certain values of a score.
 
     Attributes:
         where: its rank in the gallery, as text.
@@ -47,7 +47,7 @@ class Shelved:
 
 @dataclass(frozen=True)
 class Gallery:
-    """A head's inputs ordered by a score. of: the score and the number of inputs."""
+    """Inputs ordered by the score that one head has on them. `of` names the score and the number of inputs in words."""
 
     inputs: Sequence[Shelved] = ()
     of: str = ""
@@ -64,7 +64,7 @@ def head_page(
     gallery: Gallery = Gallery(),
     hypotheses: Sequence[JudgedHypothesis] = (),
 ) -> str:
-    """Return the page of a head as text.
+    """Return an HTML page about one attention head: its known facts, maps, most similar heads, hypotheses and scores.
 
     Args:
         scores: of all heads on one task, from the atlas.
@@ -93,7 +93,7 @@ def head_page(
 
 
 def _judged(hypotheses: Sequence[JudgedHypothesis]) -> list[Part]:
-    """Each hypothesis with its verdict, and its criteria as a table."""
+    """Return each hypothesis with its verdict, and its criteria as a table."""
     parts: list[Part] = []
     for number, one in enumerate(hypotheses):
         parts.append(Words("" if number else "Hypotheses", f"{one.sentence}: {one.verdict}"))
@@ -123,7 +123,7 @@ def _grid(example: Shelved, head: Head) -> Grid:
 
 
 def command_of(checkpoint: str, task: str | None) -> str:
-    """Return the command that prints a checkpoint's scores."""
+    """Return the terminal command that prints all head scores of a checkpoint."""
     return command_line("atlas", checkpoint, *(["--task", task] if task else []))
 
 
@@ -135,7 +135,7 @@ _OF_INTERVALS = NormalDist().inv_cdf(0.975)  # a 95 % interval reaches so many s
 
 
 def scores_beside(first: pd.DataFrame, head: Head, second: pd.DataFrame, other: Head) -> pd.DataFrame:
-    """Return the scores that two heads share, sorted by the significance of their difference.
+    """Compare two heads: return the scores that both have, sorted by the significance of their difference.
 
     Standard errors come from the intervals (width / (2 * 1.96)) and are added as for independent samples, which is
     conservative for positively correlated measurements on the same inputs.
@@ -168,7 +168,7 @@ def _of_head(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
 
 
 def _standardised(found: pd.DataFrame) -> pd.Series:
-    """The difference in standard errors; NaN without an interval, 0 for equal values."""
+    """Return the difference divided by its standard error; NaN if there is no interval, 0 for equal values."""
     widths = [(found[f"{name}_high"] - found[f"{name}_low"]) / (2 * _OF_INTERVALS) for name in ("first", "second")]
     errors = np.sqrt(widths[0] ** 2 + widths[1] ** 2)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -184,10 +184,10 @@ STATISTICS = [f"{statistics.STUDY.name}/{score.name}" for score in MAP_SCORES]
 
 
 def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:
-    """Return facts about a head from its atlas rows on one task.
+    """Return short sentences about a head, with their sources, from its stored scores on one task.
 
-    Its class, roles, targets compared with chance, relations and frames, its effect when ablated, its importance among
-    all heads, and its change by fine-tuning.
+    The facts are its pattern class, roles, attention compared with chance, relations and frames, the effect of ablating
+    it, its importance among all heads, and its change by fine-tuning.
     """
     named = scores["score"].str.partition("/")
     mine = (scores["layer"] == head.layer) & (scores["head"] == head.head)
@@ -205,14 +205,15 @@ def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:
 
 
 def sentence(known: list[Fact]) -> str:
-    """Return all facts in one line."""
+    """Join all facts about a head into one line of text."""
     return "; ".join(fact.text for fact in known) + "." if known else "Nothing is stored of this head yet."
 
 
 def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head, float]]:
-    """Return the heads with the most similar statistics, nearest first, with the distance.
+    """Return the heads whose statistics are most similar to those of a given head, nearest first, with the distances.
 
-    Root mean square difference over the statistics of MAP_SCORES in standard deviations over heads.
+    The distance is the root mean square difference over the statistics of MAP_SCORES, in standard deviations over
+    heads.
     """
     some = scores[scores["score"].isin(STATISTICS)]
     table = some.pivot_table("value", ["layer", "head"], "score", aggfunc="first").dropna(axis=1, how="any")
@@ -226,8 +227,8 @@ def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head,
 
 
 def classes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the row of each head's most frequent pattern class on one task: its name as `kind`, its share as
-    `value`.
+    """Return, for every head, the table row of its most frequent pattern class on one task. Column `kind` is the name
+    of the class, and `value` is the class's share of the head's maps.
     """
     shares = scores[scores["score"].str.startswith(CLASS_SHARE) & scores["value"].notna()]
     best = shares.sort_values("value", ascending=False, kind="stable").drop_duplicates(["layer", "head"])

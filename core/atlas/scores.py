@@ -38,8 +38,8 @@ FOLDER = config.DATA / "hypotheses"
 
 
 def hypothesis_rows(checkpoint: str) -> pd.DataFrame:
-    """Return scores from bundled hypotheses, with the columns of ScoreRow; empty if none concern the present
-    weights.
+    """Return the head scores that come from bundled hypotheses, with the columns of ScoreRow. The table is empty if no
+    bundled hypothesis is about the checkpoint's present weights.
     """
     file, weights = FOLDER / checkpoint / "hypotheses.json", present_weights(checkpoint)
     if checkpoint not in bundled_names() or weights is None or not file.is_file():  # a link may name any folder
@@ -67,11 +67,11 @@ def _rows(file: Path, checkpoint: str, weights: str) -> pd.DataFrame:
 
 
 def recorded_rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
-    """Return the recorded scores of a checkpoint, each from its newest run, with the columns of ScoreRow and
-    weights_hash.
+    """Return the head scores of a checkpoint from the bundled results, each from its newest run. The columns are those
+    of ScoreRow, and weights_hash.
 
-    Runs with other weights than the present ones are left out; empty without a record. task: scores of this task and
-    those without a task; None for all.
+    Runs of other weights than the present ones are left out. The table is empty if nothing is recorded. `task` selects
+    the scores of this task and those without a task; None selects all.
     """
     every = _every(config.RECORD, _changed(config.RECORD / shipped_record.RUNS))
     mine = every[every["checkpoint"] == checkpoint] if len(every) else every
@@ -106,7 +106,7 @@ PLACE = ("x", "y", "stress")  # of the scaling of distances between heads (Clark
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One score of one head; None if not applicable.
+    """One score of one attention head, as a row of the atlas. A field is None if it does not apply to the score.
 
     Attributes:
         layer, head: zero-based.
@@ -130,7 +130,7 @@ class ScoreRow:
 
 @cache
 def p_is_corrected(study: str) -> bool:
-    """Return whether the study's p values are already corrected over all heads; False for unknown studies."""
+    """Return whether a study stores p values that are already corrected over all heads; False for an unknown study."""
     try:
         return find_study(study).p_is_corrected
     except JobError:
@@ -138,7 +138,9 @@ def p_is_corrected(study: str) -> bool:
 
 
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the rows that are scores of heads, and the position of each head in the similarity plot."""
+    """Yield the result rows that are scores of heads. Rows with a head's position in the similarity plot also yield one
+    score per coordinate.
+    """
     for row in rows:
         if {"statistic", "layer", "head", "value"} <= row.keys():
             yield row
@@ -148,7 +150,7 @@ def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def score_row(study: str, row: Row, source: str) -> ScoreRow:
-    """Return a study's row as a row of the atlas."""
+    """Convert a result row of a study to a row of the atlas."""
     task, feature = row.get("task"), row.get("feature")
     about = "" if feature is None or feature == task else f"/{feature}"
     numbers = {name: row.get(name) for name in ("value", "low", "high", "n", "baseline")}
@@ -167,7 +169,7 @@ TASK, LIMIT = "sst2", 300
 
 
 def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str] | None = None) -> list[ScoreRow]:
-    """Measure scores of every head of a checkpoint with these studies, on at most LIMIT dev examples.
+    """Measure scores of every head of a checkpoint with several studies, on at most LIMIT dev examples of a task.
 
     Studies that this checkpoint does not support are left out.
 
@@ -193,7 +195,7 @@ def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str]
 
 
 def run_here(study: Study[Any, Any], options: Any) -> list[Row]:
-    """Run all units of a study in this process and return its rows."""
+    """Run a whole study in this process, without a job, and return its result rows."""
     return study.summarize(options, [study.run(options, unit).partial for unit in study.units(options)])
 
 
@@ -206,7 +208,7 @@ COLUMNS = tuple(DTYPES)
 
 
 def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, measure: bool = True) -> pd.DataFrame:
-    """Return every stored score of every head of a checkpoint, one row each.
+    """Return every score of every head of a checkpoint, one row per score, from the database and the bundled results.
 
     Only scores of the present weights are included.
 
@@ -236,7 +238,9 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
 
 def left_out(db: Database | None, checkpoint: str) -> str:
-    """Return a sentence about stored scores that `atlas` omits because they have other weights, or ""."""
+    """Return a sentence that counts the stored scores that `atlas` omits because they belong to other weights of the
+    checkpoint; "" if there are none.
+    """
     others = 0 if db is None else other_scores(db, checkpoint=checkpoint, weights=present_weights(checkpoint))
     if not others:
         return ""
@@ -247,7 +251,9 @@ def left_out(db: Database | None, checkpoint: str) -> str:
 
 
 def framed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return `rows` with the columns of ScoreRow in order and with their types. A corrected p becomes q."""
+    """Return a table of scores with the columns of ScoreRow, in order and with their types. If a study's p values are
+    already corrected over heads, they become the q values.
+    """
     if "p" in rows and "q" in rows:
         studies = rows["score"].str.split("/").str[0]
         mine = studies.isin([study for study in studies.unique() if p_is_corrected(study)])
@@ -256,7 +262,9 @@ def framed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Return `scores` and those of `others` that are missing on the same task."""
+    """Return the first table of scores, followed by those rows of the second table whose task and score name the first
+    lacks.
+    """
     if scores.empty or others.empty:
         return others if scores.empty else scores
     known = set(zip(scores["task"], scores["score"], strict=True))

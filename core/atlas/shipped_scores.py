@@ -19,9 +19,9 @@ FILE = config.DATA / "atlas" / "scores.parquet"
 
 
 def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) -> "pd.DataFrame":
-    """Return the bundled scores of a checkpoint, including the columns of `core.atlas.scores.ScoreRow`.
+    """Return the bundled head scores of a checkpoint, with at least the columns of `core.atlas.scores.ScoreRow`.
 
-    None without a record, or if the present weights differ from the measured ones.
+    The table is empty if nothing is bundled, or if the present weights differ from the measured ones.
     """
     import pandas as pd  # a start's 0.4 s
 
@@ -33,7 +33,7 @@ def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) 
 
 
 def file_hash(file: Path) -> str:
-    """Return the SHA-256 of a file, cached until the file changes."""
+    """Return the SHA-256 of a file as hex digits. The hash is cached until the file changes."""
     return _hash(file, file.stat().st_mtime_ns)
 
 

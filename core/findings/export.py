@@ -22,7 +22,7 @@ IN_MARKDOWN = 20  # numbers of a finding there; the page has all
 def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
     """Return one HTML page with all findings: interactive maps, figures, numbers with intervals, commands and hashes.
 
-    more: parts for the end of the page. Raises InputError for a picture or maps that this program did not write.
+    `more` holds parts for the end of the page. Raises InputError for a figure or maps that this program did not write.
     """
     parts: list[Part] = []
     for finding in findings:
@@ -41,7 +41,9 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
 
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
-    """Return the findings as Markdown. pictures: folder of the SVG files as written in links; "" for no figures."""
+    """Return the findings as Markdown. `pictures` is the folder of the SVG figures as written in links; "" leaves the
+    figures out.
+    """
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     lines = ["# Findings", "", f"{count} of Attention Atlas, {date.today():%d %B %Y}."]
     for finding in findings:
@@ -55,7 +57,9 @@ def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
 
 
 def bibtex(findings: Sequence[Finding]) -> str:
-    """Return BibTeX with an entry for the software and one per finding, which has the command that reproduces it."""
+    """Return BibTeX text with one entry for the software and one per finding. The entry of a finding includes the
+    command that reproduces it.
+    """
     software = (
         "@software{attention-atlas,\n  title = {Attention Atlas},\n  author = {{The Attention Atlas developers}},\n"
         f"  version = {{{__version__}}},\n  year = {{{date.today().year}}}\n}}\n"
@@ -64,7 +68,7 @@ def bibtex(findings: Sequence[Finding]) -> str:
 
 
 def svgs(findings: Sequence[Finding]) -> dict[str, str]:
-    """Return the figures of all findings as SVG in the colours of the light theme, by file name."""
+    """Return the figures of all findings as SVG text by file name, in the colours of the light theme."""
     charts = {
         name: checked_picture(picture) | {"config": theme.of_saved_charts()}
         for finding in findings
@@ -74,7 +78,8 @@ def svgs(findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, cited: Path | None) -> list[Path]:
-    """Write findings to the named files; figures for the Markdown file are saved in a folder next to it.
+    """Write findings to the named HTML, Markdown and BibTeX files. Figures for the Markdown file go to a folder next to
+    that file.
 
     Args:
         findings: in the order of the page; at least one.
@@ -159,7 +164,7 @@ def _entry(finding: Finding) -> str:
 
 
 def _tex(text: str) -> str:
-    """Text that BibTeX and TeX take as it is: braces balance, and no character is a command."""
+    """Return text with braces balanced and commands escaped, so that BibTeX and TeX print it literally."""
     marks = {"\\": r"\textbackslash ", "{": r"\{", "}": r"\}", "~": r"\textasciitilde ", "^": r"\textasciicircum "}
     marks |= {mark: "\\" + mark for mark in "#$%&_"}
     return "".join(marks.get(letter, letter) for letter in " ".join(text.split()))
@@ -169,13 +174,15 @@ def _tex(text: str) -> str:
 
 
 def result_page(db: Database, run: str) -> str:
-    """Return the HTML page of a run. Raises StoreError for an unknown run."""
+    """Return the results of a stored run as an HTML page. Raises StoreError if no run has this ID."""
     finding = finding_of_run(db, run)
     return html([finding], _maps(finding))
 
 
 def _maps(finding: Finding) -> Sequence[Part]:
-    """All heads on the example, the result's first head enlarged; or the sentence that says why there are none."""
+    """Return the maps of all heads on the example, with the first head of the result enlarged, or a sentence that says
+    why there are none.
+    """
     if not finding.checkpoint or "," in finding.checkpoint:  # a report on several has its own page
         return ()
     head = next((number.name for number in finding.numbers if number.name.startswith("L") and "H" in number.name), "")

@@ -23,7 +23,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
-    """Return at most KEPT figures of a run's rows, sorted by distance from 0 within each measured quantity.
+    """Return at most KEPT numbers from the rows of a run, grouped by measured quantity and sorted by absolute value.
 
     Args:
         rows: as they are stored; a record of the study says which of its fields is its number, or that it has none.
@@ -34,7 +34,9 @@ def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
 
 
 def has_numbers(study: str, rows: Sequence[Row]) -> bool:
-    """Return whether the rows have any figure, without collecting all of them."""
+    """Return whether the rows of a run contain any finite number that a finding can show. The search ends at the first
+    number.
+    """
     return next(_numbers(study, rows), None) is not None
 
 
@@ -55,7 +57,7 @@ def _is_finite(value: float | None) -> bool:
 
 
 def _by_kind(study: str, rows: Sequence[Row]) -> list[list[Number]]:
-    """Every number of the rows by what was measured, largest first."""
+    """Return every number in the rows, grouped by what was measured and sorted by absolute value, largest first."""
     kinds: dict[str, list[Number]] = {}
     for number in _numbers(study, rows):
         kinds.setdefault(number.what, []).append(number)
@@ -67,8 +69,8 @@ def _size(number: Number) -> float:
 
 
 def pictures_of(study: str, rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Return charts of the first measured quantity: a layer × head heatmap if it is measured for heads, and the largest
-    values with intervals.
+    """Return charts of the first quantity that a run measured: its largest values with intervals, and a heatmap by
+    layer and head if every value belongs to a head.
 
     Returns:
         Vega-Lite specifications, none without numbers.
@@ -129,7 +131,9 @@ def _intervals(numbers: Sequence[Number], what: str) -> dict[str, Any]:
 
 
 def picture_of_map(maps: AttentionMaps, head: Head) -> dict[str, Any]:
-    """Return a heatmap of one head's map with at most LONGEST tokens; queries are rows and keys are columns."""
+    """Return a heatmap of one head's attention map, as a Vega-Lite specification. Queries are rows, keys are columns,
+    and tokens after the first LONGEST are left out.
+    """
     weights = maps.of(head)[:LONGEST, :LONGEST]
     names = [f"{k + 1} {token}" for k, token in enumerate(maps.tokens[:LONGEST])]
     values = [

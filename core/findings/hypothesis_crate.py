@@ -45,8 +45,8 @@ MARKUP = re.compile(r"<\s*/?\s*[a-zA-Z!]|javascript:", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class CrateMismatch:
-    """A difference between an RO-Crate and what was recomputed. what: a hypothesis and criterion, or a row; then, now:
-    the two values as text.
+    """A value in an exported RO-Crate of hypotheses that differs from the recomputed value. `what` names a hypothesis
+    and criterion, or a row; `then` is the exported value and `now` the recomputed one, as text.
     """
 
     what: str
@@ -55,7 +55,8 @@ class CrateMismatch:
 
 
 def export(db: Database, checkpoint: str, folder: Path) -> Path:
-    """Write all registered hypotheses about a checkpoint, with all their tests, to a folder.
+    """Write all registered hypotheses about a checkpoint, with the results of all their tests, to a folder as an
+    RO-Crate.
 
     Args:
         db: where they are registered.
@@ -84,7 +85,9 @@ def export(db: Database, checkpoint: str, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class RegisteredBatch:
-    """A batch with all its hypotheses. ever: number of hypotheses ever registered for its weights."""
+    """A batch of hypotheses that were registered together. `ever` is the number of hypotheses ever registered for the
+    same weights.
+    """
 
     batch: StoredBatch
     members: Sequence[StoredHypothesis]
@@ -92,7 +95,7 @@ class RegisteredBatch:
 
 
 def write(chosen: Sequence[RegisteredBatch], checkpoint: str, folder: Path) -> Path:
-    """Write batches and their hypotheses as an RO-Crate."""
+    """Write batches of registered hypotheses about a checkpoint to a folder as an RO-Crate, and return the folder."""
     from rocrate.model.contextentity import ContextEntity  # half a second that other commands need not wait for
     from rocrate.rocrate import ROCrate  # as above
 
@@ -118,7 +121,7 @@ def write(chosen: Sequence[RegisteredBatch], checkpoint: str, folder: Path) -> P
 
 
 def _files(chosen: Sequence[RegisteredBatch], checkpoint: str) -> dict[str, str]:
-    """Texts of the crate's own files by name."""
+    """Return the text of each file that the program writes into an RO-Crate, by file name."""
     rows: dict[str, str] = {}
     body = []
     for registered in chosen:
@@ -143,7 +146,7 @@ def _files(chosen: Sequence[RegisteredBatch], checkpoint: str) -> dict[str, str]
 
 
 def content_hash(body: Mapping[str, Any], files: Mapping[str, str]) -> str:
-    """Return the SHA-256 hash of the crate's canonical JSON content and of the hashes of its row files."""
+    """Return one SHA-256 that covers an RO-Crate's canonical JSON content and the hashes of its files of rows."""
     told = {name: value for name, value in body.items() if name != CONTENT}
     return _hash(json.dumps([told, dict(files)], sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
@@ -170,7 +173,9 @@ def _hash(text: str) -> str:
 
 @dataclass(frozen=True)
 class CrateBatch:
-    """A batch in an RO-Crate, as it was tested. rows: examples for "thought" (formed on) and "judged" (tested on)."""
+    """A batch of hypotheses read from an RO-Crate, as it was tested. `rows` holds the examples under "thought" (the
+    hypotheses were formed on them) and "judged" (the hypotheses were tested on them).
+    """
 
     options: HypothesisOptions
     rows: Mapping[str, tuple[tuple[TaskRow, str], ...]]
@@ -178,7 +183,9 @@ class CrateBatch:
 
 
 def read(folder: Path) -> list[CrateBatch]:
-    """Read the batches of an RO-Crate. Raises InputError if it is invalid or cannot be trusted."""
+    """Read the batches of hypotheses in an RO-Crate. Raises InputError if the RO-Crate is invalid or cannot be
+    trusted.
+    """
     metadata = _json(_inside(folder, METADATA))
     graph = metadata.get("@graph") if isinstance(metadata, dict) else None
     if not isinstance(graph, list):
@@ -209,10 +216,10 @@ def read(folder: Path) -> list[CrateBatch]:
 
 
 def altered_parts(folder: Path) -> list[CrateMismatch]:
-    """Return the parts of an RO-Crate that were altered, found by its content hash and by values that the metadata
-    repeat.
+    """Return the parts of an RO-Crate that were altered after export. Alterations are found by the content hash and by
+    values that the metadata repeat.
 
-    Raises InputError where it is no crate.
+    Raises InputError if the folder is not an RO-Crate.
     """
     read(folder)
     metadata, body = _json(folder / METADATA), _json(folder / FILE)
@@ -258,7 +265,7 @@ def _check_entity(folder: Path, entity: Any) -> None:
 
 
 def _check_text(value: Any, folder: Path) -> None:
-    """Rows may have any text; what describes them has no markup, since it is shown."""
+    """Refuse markup in every text except those of rows, because the texts that describe rows are shown on pages."""
     if isinstance(value, dict):
         for item in value.values():
             _check_text(item, folder)
@@ -332,8 +339,8 @@ def _rows(file: Path) -> tuple[tuple[TaskRow, str], ...]:
 
 
 def crates(folder: Path) -> list[Path]:
-    """Return the RO-Crate folder itself, or the RO-Crates directly inside the folder. Raises InputError if there are
-    none.
+    """Return the RO-Crate folders at a path: the folder itself, or the RO-Crates directly inside it. Raises InputError
+    if there are none.
     """
     if (folder / METADATA).is_file():
         return [folder]
@@ -346,7 +353,9 @@ def crates(folder: Path) -> list[Path]:
 
 
 def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
-    """Return the rows whose texts do not match their hash, or differ from the texts on this machine."""
+    """Return the examples in an RO-Crate whose texts do not match their stored hash, or differ from the texts on this
+    machine.
+    """
     found = []
     for name, rows in batch.rows.items():
         choice: RowChoice = getattr(batch.options, name)
@@ -365,7 +374,7 @@ def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
 
 
 def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
-    """Recompute every criterion of an RO-Crate.
+    """Recompute every criterion of the hypotheses in an RO-Crate, and compare the results with the exported ones.
 
     Returns:
         How many criteria were compared, and what differs: rows first; where rows differ nothing is computed.
@@ -393,7 +402,7 @@ def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
 
 
 def computed(options: HypothesisOptions) -> list[dict[str, Any]]:
-    """Compute the rows of a test of a batch in this process."""
+    """Test a batch of hypotheses in this process, and return the result rows."""
     divided = worker.divide(STUDY.name, as_json(options))
     rows = [row for unit in divided["units"] for row in worker.run_unit(STUDY.name, divided["options"], unit)["rows"]]
     return list(worker.summarize(STUDY.name, divided["options"], rows)["rows"])

@@ -27,7 +27,7 @@ MOST_MAPS = 600_000  # bytes of the maps of one finding, so that a page holds se
 
 @dataclass(frozen=True)
 class Remark:
-    """A note that a user attaches to a pinned result. A title is generated if it is empty."""
+    """A note, title and name that a user attaches to a pinned result. An empty title is replaced by a generated one."""
 
     note: str
     title: str = ""
@@ -35,14 +35,16 @@ class Remark:
 
 
 def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: str = "") -> str:
-    """Pin a stored run with a note and return the ID of the finding. Raises StoreError for an
-    unknown run; RightsError.
+    """Save a stored run with a note as a finding, and return the ID of the finding. Raises StoreError if no run has
+    this ID, and RightsError for a user without write access.
     """
     return findings.pin(db, finding_of_run(db, run, note, annotator=annotator, title=title))
 
 
 def finding_of_run(db: Database, run: str, note: str = "", *, annotator: str = "", title: str = "") -> Finding:
-    """Return a stored run as a finding without storing it. Raises StoreError for an unknown run."""
+    """Return a stored run as a finding with a note, without saving the finding. Raises StoreError if no run has this
+    ID.
+    """
     known, rows = runs.one_run(db, run), read_rows(db, run)
     return Finding(
         kind="run",
@@ -66,7 +68,7 @@ def pin_maps(
     maps: AttentionMaps,
     remark: Remark,
 ) -> str:
-    """Pin the maps of one input with a note.
+    """Save the attention maps of one input with a note as a finding, and return the ID of the finding.
 
     Args:
         db: where the finding is stored.
@@ -99,7 +101,7 @@ def pin_maps(
 
 @dataclass(frozen=True)
 class HeadFacts:
-    """The facts about a head that are pinned.
+    """What is known about an attention head and saved with a finding: a text, scores and hypotheses.
 
     Attributes:
         judged: its hypotheses, of which the criteria are numbers of a finding too.
@@ -111,7 +113,7 @@ class HeadFacts:
 
 
 def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, remark: Remark) -> str:
-    """Pin the facts about a head with a note.
+    """Save the facts about an attention head with a note as a finding, and return the ID of the finding.
 
     Args:
         db: where the finding is stored.
@@ -170,7 +172,9 @@ def _usual(value: Any, default: Any) -> bool:
 
 
 def about(run: Row) -> str:
-    """Return the provenance of a run's numbers in one line."""
+    """Return one line that says how the numbers of a run were made: study, options, number of rows, code version and
+    date.
+    """
     names = ("checkpoint", "task", "split", "operator", "dtype", "seed")
     said = [f"{name} {run[name]}" for name in names if run.get(name) is not None]
     rows = [f"{len(run['row_ids'])} rows"] if run.get("row_ids") else []

@@ -53,8 +53,8 @@ SHOWN = {
 
 @dataclass(frozen=True)
 class PlannedStudy:
-    """A study of the plan. shows: what it measures; seconds: of work on one core, None if unknown; memory: in bytes of
-    one worker.
+    """A study that can measure a checkpoint. `shows` says what the study measures, `seconds` is the estimated time on
+    one core (None if unknown), and `memory` the bytes that one worker needs.
     """
 
     study: str
@@ -66,7 +66,9 @@ class PlannedStudy:
 
 @dataclass(frozen=True)
 class AnalysisPlan:
-    """What can be measured of a checkpoint on a task. cores: that run units at the same time."""
+    """The studies that can measure a checkpoint on one task. `cores` is the number of cores that work at the
+    same time.
+    """
 
     checkpoint: str
     task: str
@@ -75,7 +77,9 @@ class AnalysisPlan:
 
     @property
     def quick(self) -> tuple[str, ...]:
-        """The studies of the default selection: in their order, as many as fit into QUICK_SECONDS."""
+        """Return the names of the studies that are selected by default: in order, as many as together take at most
+        QUICK_SECONDS.
+        """
         chosen, left = [], QUICK_SECONDS * self.cores
         for planned in self.studies:
             if planned.seconds is not None and planned.seconds <= left:
@@ -84,7 +88,9 @@ class AnalysisPlan:
         return tuple(chosen)
 
     def of(self, names: Collection[str]) -> "list[PlannedStudy]":
-        """The named studies in their order. Raises InputError for one that is not in the plan."""
+        """Return the planned studies with these names, in the order of the plan. Raises InputError for a name that is
+        not in the plan.
+        """
         known = [planned.study for planned in self.studies]
         if unknown := sorted(set(names) - set(known)):
             raise InputError(
@@ -94,11 +100,13 @@ class AnalysisPlan:
         return [planned for planned in self.studies if planned.study in names]
 
     def seconds(self, names: Collection[str]) -> float:
-        """How long the named studies take together, as far as each is known."""
+        """Return the estimated seconds that the named studies take on all cores. A study with an unknown duration
+        counts as 0.
+        """
         return sum(planned.seconds or 0.0 for planned in self.of(names)) / self.cores
 
     def job(self, names: Collection[str]) -> MeasureHeadsOptions:
-        """The options of the job that runs the named studies."""
+        """Return the options of the single job that runs the named studies. Raises InputError if no study is named."""
         if not names:
             raise InputError("An analysis needs at least one study; got none. Choose one.")
         return MeasureHeadsOptions(
@@ -107,7 +115,7 @@ class AnalysisPlan:
         )
 
     def title(self, names: Collection[str]) -> str:
-        """The title of that job."""
+        """Return the title of the job that runs the named studies."""
         studies = "1 study" if len(names) == 1 else f"{len(names)} studies"
         return f"Analysis of {self.checkpoint} on {task_of(self.task).name}: {studies}"
 
@@ -116,9 +124,9 @@ JOB = STUDY.name
 
 
 def plan_analysis(db: Database, checkpoint: str, task: str, data: str | None = None) -> AnalysisPlan:
-    """Plan every study that applies to a checkpoint on this machine and a task.
+    """List every study that can measure a checkpoint on a task on this machine, with its estimated time and memory.
 
-    data: folder of the examples; None for the bundled samples.
+    `data` is the folder of the examples; None uses the bundled samples.
 
     Raises:
         CheckpointError: the checkpoint cannot be read.
@@ -157,7 +165,9 @@ def _shows(name: str) -> str:
 
 
 def _seconds(db: Database, checkpoint: str, name: str, given: Row) -> float | None:
-    """Seconds of work, from the most similar earlier run; otherwise from the time per example of the bundled ones."""
+    """Return the seconds that a study takes on one core, from the most similar earlier run, otherwise from the time per
+    example of bundled runs.
+    """
     try:
         timed = estimate_duration(db, name, given)
     except AtlasError:  # examples that are not there: the job says so
@@ -169,7 +179,7 @@ def _seconds(db: Database, checkpoint: str, name: str, given: Row) -> float | No
 
 @dataclass(frozen=True)
 class _Memory:
-    """What a worker needs: bytes of the weights as float32, and layers and heads of the maps."""
+    """What a worker needs in memory: the weights in bytes as float32, and the numbers of layers and heads."""
 
     weights: int
     layers: int

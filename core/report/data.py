@@ -15,7 +15,7 @@ SMALL = 40_000_000  # bytes of weights
 
 @dataclass(frozen=True)
 class Data:
-    """Contents of a data folder.
+    """The files that a report found in a data folder.
 
     Attributes:
         glue: folder of the tasks; None for the bundled samples.
@@ -33,7 +33,7 @@ class Data:
 
     @property
     def trained_treebank(self) -> str | None:
-        """The treebank if it has a train split; None: the bundled one."""
+        """Return the folder of the treebank if it has a train split, otherwise None (the bundled treebank is used)."""
         if self.treebank is None or len(list(Path(self.treebank).glob("*-train.conllu"))) != 1:
             return None
         return self.treebank
@@ -41,16 +41,17 @@ class Data:
 
 @dataclass(frozen=True)
 class Facts:
-    """Properties of a checkpoint that the plan needs. preset: for fine-tuning."""
+    """The properties of a checkpoint that the plan of a report needs. `preset` names the recipe for fine-tuning."""
 
     causal: bool
     preset: str
 
 
 def find_data(folder: str | None, *, hub: bool = False) -> Data:
-    """Find GLUE's folders (in `folder` or its glue/), the papers' lists (or paper/) and a treebank.
+    """Find the GLUE folders (in the folder or its glue/), the papers' sentence lists (also in paper/) and a treebank
+    that a report uses.
 
-    hub: take all examples of the tasks from the hub. Raises InputError if the folder has no task.
+    `hub` takes all examples of the tasks from the hub. Raises InputError if the folder has no examples of any task.
     """
     root = None if folder is None else config.inside(folder)
     if root is not None and not root.is_dir():
@@ -110,7 +111,9 @@ def rows_in_both(task: str, folder: str | None) -> int:
 
 
 def facts_of(checkpoint: str) -> Facts:
-    """Read a checkpoint's config without opening its weights. Raises CheckpointError."""
+    """Return whether a checkpoint is a decoder and which recipe fine-tunes it, without opening its weights. Raises
+    CheckpointError.
+    """
     folder = models.opening.locate(checkpoint)
     model_type = models.config_files.read_config(folder, checkpoint)["model_type"]
     size = sum(file.stat().st_size for file in weight_files(folder, checkpoint))

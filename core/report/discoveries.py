@@ -15,12 +15,12 @@ DECIDED = (HOLDS, FAILS)
 
 
 def was_tested(record: ClaimRecord) -> bool:
-    """Return whether a claim was tested: neither untested nor a known error."""
+    """Return whether a claim was tested. Claims without results, and known errors of a source, were not tested."""
     return record.outcome in (*DECIDED, UNDECIDED)
 
 
 def power(records: Sequence[ClaimRecord]) -> str:
-    """Return the fraction of tests that are decided as text."""
+    """Return the fraction of the claims' tests that are decided, as text."""
     tests = [record for record in records if was_tested(record)]
     if not tests:
         return ""
@@ -29,7 +29,9 @@ def power(records: Sequence[ClaimRecord]) -> str:
 
 
 def p_of(record: ClaimRecord) -> float | None:
-    """Return the two-sided p of a test from its interval; None if it counts heads, or has no interval."""
+    """Return the two-sided p of a claim's test, computed from its interval. None if the test counts heads or has no
+    interval.
+    """
     registered = claim(record.claim)
     if not was_tested(record) or registered is None or registered.correction.counts:
         return None
@@ -41,7 +43,9 @@ def p_of(record: ClaimRecord) -> float | None:
 
 
 def together(records: Sequence[ClaimRecord]) -> str:
-    """Return how many tests are decided, and how many remain at a false discovery rate of 5 %, as text."""
+    """Return as text how many tests of claims are decided, and how many of these remain at a false discovery rate of 5
+    %.
+    """
     tests = [(record, p) for record in records if (p := p_of(record)) is not None]
     if not tests:
         return ""

@@ -11,9 +11,10 @@ from ..studies.estimate import Estimate
 
 
 def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
-    """Return an estimate with an interval that holds for `several` estimates together (Bonferroni).
+    """Return an estimate whose interval holds together with those of `several` estimates (Bonferroni).
 
-    Each half is widened by the ratio of normal quantiles; for picking the largest of several.
+    Each half of the interval is widened by the ratio of normal quantiles. Use this if the estimate is the largest of
+    several.
     """
     wider = widened(several)
     low = None if estimate.low is None else estimate.value - wider * (estimate.value - estimate.low)
@@ -22,7 +23,8 @@ def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
 
 
 def mean_over(estimates: Iterable[Estimate]) -> Estimate | None:
-    """Return the mean over heads (or layers) of values and interval bounds; None without any.
+    """Return the mean over heads (or layers) of their estimates, averaging values and interval bounds; None if there
+    are none.
 
     The interval is conservative under any dependence, because the standard deviation of a mean never exceeds the mean
     of standard deviations.
@@ -39,13 +41,13 @@ def _mean(ends: list[float | None]) -> float | None:
 
 
 def share_interval(share: float, n: int) -> Estimate:
-    """Return a proportion of n examples with Wilson's interval."""
+    """Return a proportion of n examples as an estimate with Wilson's 95 % interval."""
     low, high = wilson_interval(np.array(round(share * n)), n)
     return Estimate(share, float(low), float(high))
 
 
 def as_share(estimate: Estimate) -> Estimate:
-    """Return an estimate with interval bounds clipped to 0 and 1."""
+    """Return an estimate of a proportion with its interval bounds clipped to the range 0 to 1."""
     low, high = (None if end is None else min(1.0, max(0.0, end)) for end in (estimate.low, estimate.high))
     return Estimate(estimate.value, low, high)
 

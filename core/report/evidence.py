@@ -23,7 +23,9 @@ ON_TRAIN_ROWS = {  # each cross-fitted
 
 @dataclass(frozen=True)
 class Origin:
-    """Origin of a step's rows. seconds: total time of its units in workers."""
+    """How the results of a step were made: weights, time, code version and device. `seconds` is the total time of its
+    work in workers.
+    """
 
     weights_hash: str | None = None
     created: str | None = None
@@ -34,13 +36,13 @@ class Origin:
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> "Origin":
-        """Create it from a run, or from a step of an earlier report."""
+        """Create the origin from a stored run, or from a step of an earlier report."""
         return cls(**{field.name: plain(known.get(field.name)) for field in fields(cls)})
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """One step with its results. run: in the store; error: why there is none."""
+    """A step of a report with its result rows. `run` is the ID in the store; `error` says why there are no results."""
 
     step: ReportStep
     run: str | None
@@ -50,26 +52,26 @@ class StepResult:
 
     @property
     def task(self) -> str | None:
-        """The task of the step; None if it has none or several."""
+        """Return the task of the step; None if the step has no task or several."""
         return self.step.task
 
     @property
     def n(self) -> int:
-        """The n of the first row."""
+        """Return the sample size of the step: the n of its first row."""
         return readings.Counted.of(self.rows[0]).n
 
     @cached_property
     def scores(self) -> list[Score]:
-        """The rows as scores of heads and layers."""
+        """Return the result rows that are scores of heads and layers, as records."""
         return Score.among(self.rows)
 
     @property
     def question(self) -> Row:
-        """The options of the step without the fine-tuned checkpoints."""
+        """Return the options of the step without the names of fine-tuned checkpoints, to compare steps across seeds."""
         return {name: value for name, value in self.step.asked.items() if name not in ("after", "compare")}
 
     def by_tuned(self) -> dict[str, list[Row]]:
-        """Return its rows by fine-tuned checkpoint; "" if they name none."""
+        """Return the result rows by fine-tuned checkpoint. Rows that name no fine-tuned checkpoint have the key ""."""
         compared = getattr(self.step.options, "compare", None)
         rows: dict[str, list[Row]] = {}
         for row in self.rows:
@@ -77,18 +79,18 @@ class StepResult:
         return rows
 
     def tasks(self) -> list[str]:
-        """The tasks of its rows, in order."""
+        """Return the tasks that occur in the result rows, in order of first occurrence."""
         return [task for task in dict.fromkeys(score.task for score in self.scores) if task]
 
     def best(self, **wanted: object) -> Score | None:
-        """Return the highest score with these field values, or None."""
+        """Return the score with the highest value among those with the given field values, or None."""
         scores = [score for score in picked(self.scores, **wanted) if score.value is not None]
         return max(scores, key=lambda score: score.value or 0.0, default=None)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything known about one checkpoint.
+    """All results of a report about one checkpoint.
 
     Attributes:
         causal: whether it is a decoder.
@@ -104,13 +106,14 @@ class Evidence:
     learned: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, part: Part, task: str | None = None) -> list[StepResult]:
-        """Return the results of a part (and task) that have rows, in the order of the plan."""
+        """Return the results that have rows of one part of the report (and one task), in the order of the plan."""
         results = [result for result in self.results if result.step.part == part and result.rows]
         return [result for result in results if task is None or result.task == task]
 
     def each_seed(self, result: StepResult) -> list[StepResult]:
-        """Return a result about a fine-tuned checkpoint, followed by those of other seeds with the same recipe and
-        examples."""
+        """Return a result about a fine-tuned checkpoint, followed by the same measurement of checkpoints fine-tuned
+        with other seeds.
+        """
         seed_results = [
             candidate
             for candidate in self.of(OTHER_SEEDS[result.step.part], result.task)
@@ -124,13 +127,16 @@ class Evidence:
         return [seed_result for checkpoint, seed_result in by_checkpoint.items() if _recipe_of(checkpoint) == recipe]
 
     def sweeps(self, part: Part = Part.HEADS) -> list[StepResult]:
-        """Return ablations of heads or layers, or pruning curves; for each task the cross-fitted one if there
-        is one."""
+        """Return the ablations of heads or layers, or the pruning curves, one per task. A cross-fitted result replaces
+        the one on dev examples.
+        """
         crossed = {result.task: result for result in self.of(ON_TRAIN_ROWS[part])}
         return [crossed.get(result.task, result) for result in self.of(part)]
 
     def tuned_from(self, *initialisations: str) -> list[StepResult]:
-        """Return fine-tuning scores; for each task the cross-fitted ones if all of these initialisations have them."""
+        """Return the fine-tuning scores, one result per task. Cross-fitted scores are preferred if all of these
+        initialisations have them.
+        """
         crossed = {
             result.task: result
             for result in self.of(Part.CROSSED_SCORES)
@@ -139,11 +145,11 @@ class Evidence:
         return [crossed.get(result.task, result) for result in self.of(Part.TUNING)]
 
     def one(self, part: Part, task: str | None = None) -> StepResult | None:
-        """Return the only result of a part and task, or None."""
+        """Return the first result of a part of the report (and task), or None."""
         return next(iter(self.of(part, task)), None)
 
     def by_task(self, part: Part) -> dict[str, StepResult]:
-        """Return the first result of a part with rows of each task."""
+        """Return, for each task, the first result of a part of the report that has rows of the task."""
         first_results: dict[str, StepResult] = {}
         for result in self.of(part):
             for task in result.tasks():
@@ -151,7 +157,9 @@ class Evidence:
         return first_results
 
     def missing(self, part: Part, task: str | None = None) -> str:
-        """Return why there is no result of a part (and task): its error, or that it was not in the report."""
+        """Return why a part of the report (and task) has no result: the error of its step, or that it was not
+        measured.
+        """
         part_results = [result for result in self.results if result.step.part == part]
         errors = [
             result.error for result in part_results if result.error and (task is None or result.task in (task, None))
@@ -160,5 +168,5 @@ class Evidence:
 
 
 def _recipe_of(checkpoint: str) -> str:
-    """The part of a fine-tuned checkpoint's name that identifies everything but the seed."""
+    """Return the part of a fine-tuned checkpoint's name that identifies everything but the seed."""
     return checkpoint.rpartition("-")[2]

@@ -14,7 +14,9 @@ from .ids import ExhibitId, Part
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure or table of a source. causal: checkpoints that it is about: decoders (True) or encoders."""
+    """A figure or table in a source. `causal` says which checkpoints it is about: decoders (True) or encoders
+    (False).
+    """
 
     id: ExhibitId
     title: str
@@ -30,7 +32,7 @@ class Exhibit:
 
 @cache
 def exhibits() -> tuple[Exhibit, ...]:
-    """Return all figures and tables in the report's order."""
+    """Return all figures and tables of the sources that the report reproduces, in the order of the report."""
     declared = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["exhibit"]
     return tuple(
         Exhibit(

@@ -15,7 +15,9 @@ SEVERAL: dict[str, str] = {HOLDS: "hold", FAILS: "do not hold"}  # outcomes as a
 
 
 def headline(study: str, rows: Sequence[Row]) -> Headline:
-    """Return the headline of a run's rows; the number of rows if the study has none."""
+    """Return a one-sentence summary of a run's result rows. If the study has no summary, the sentence counts
+    the rows.
+    """
     try:
         study_headline = (_report(rows) if study == STUDY_NAME else find_study(study).headline(rows)) if rows else None
     except (JobError, StoreError, KeyError, StopIteration, ValueError, TypeError, IndexError):  # of an earlier version
@@ -24,7 +26,7 @@ def headline(study: str, rows: Sequence[Row]) -> Headline:
 
 
 def has_headline(study: str) -> bool:
-    """Return whether runs of `study` have a headline."""
+    """Return whether the runs of a study can be summarised in one sentence."""
     return study == STUDY_NAME or type(find_study(study)).headline is not Study.headline
 
 

@@ -10,7 +10,7 @@ from ..attention import Head
 
 
 class Part(StrEnum):
-    """What a step of the plan measures."""
+    """A part of the report: what one or more of its steps measure."""
 
     FRAMES = "frames"
     SINK = "sink"
@@ -52,7 +52,7 @@ class Part(StrEnum):
 
 
 class ExhibitId(StrEnum):
-    """A figure or table of the sources."""
+    """The ID of a figure or table in the sources."""
 
     SHARES = "shares"
     CLASSIFIER = "classifier"
@@ -75,7 +75,9 @@ class ExhibitId(StrEnum):
 
 
 class Condition(StrEnum):
-    """Condition of the checkpoint or measurement; numbers are compared only under the same condition."""
+    """The state of the checkpoint, or the kind of measurement, in which a number was obtained. Two numbers are compared
+    only if their conditions are equal.
+    """
 
     NONE = ""
     BEFORE = "pre-trained"
@@ -96,12 +98,12 @@ class Condition(StrEnum):
 
 
 class Quantity(StrEnum):
-    """What was counted or averaged. words: its name for readers."""
+    """The quantity that a number of a figure or table counts or averages. `words` is its name for readers."""
 
     words: str
 
     def __new__(cls, id: str, words: str = "") -> "Quantity":
-        """Create a member that equals its ID, with its name for readers."""
+        """Create an enum member that equals its ID and also has a name for readers."""
         member = str.__new__(cls, id)
         member._value_, member.words = id, words
         return member
@@ -131,7 +133,9 @@ class Quantity(StrEnum):
 
 @dataclass(frozen=True)
 class Item:
-    """One number of an exhibit. subject: ID of a class, feature, relation, metric ...; layer: from 1, of `layers`."""
+    """Identifies one number in a figure or table. `subject` is the ID of a class, feature, relation, metric ...;
+    `layer` counts from 1 to `layers`.
+    """
 
     quantity: Quantity
     subject: str = ""
@@ -141,14 +145,14 @@ class Item:
 
     @property
     def text(self) -> str:
-        """The text for readers: "noun, layer 3 of 12"."""
+        """Return the label for readers, such as "noun, layer 3 of 12"."""
         words = self.quantity.words
         text = words.format(subject=self.subject, layer=self.layer, layers=self.layers, head=self.head)
         return f"{self.subject}, {text}" if self.subject and "{subject}" not in words else text
 
     @property
     def position(self) -> float | None:
-        """Depth of a layer in the model, from 0 (first) to 1 (last)."""
+        """Return the depth of the layer in the model, from 0 (first) to 1 (last); None without a layer."""
         if self.layer is None or self.layers is None:
             return None
         return (self.layer - 1) / max(1, self.layers - 1)

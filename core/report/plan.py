@@ -56,7 +56,7 @@ PART_STEPS = (
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """Options of a report. A limit of None means all.
+    """The options of a report. A limit of None means that all examples are used.
 
     Attributes:
         data: a folder; None for the bundled samples.
@@ -96,7 +96,9 @@ class ReportOptions:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> "ReportOptions":
-        """Return options over the defaults, with names checked and tasks by key. Raises InputError."""
+        """Return the given options, with defaults for all others. Raises InputError for an unknown option, part or
+        task.
+        """
         names = [option.name for option in fields(cls)]
         if unknown := sorted(set(given) - set(names)):
             raise InputError(
@@ -147,8 +149,9 @@ INITIALISATIONS = ("pretrained", "random", "untrained")  # the paper's three col
 
 @dataclass(frozen=True)
 class ReportStep:
-    """One job of a report. options: of the study's type, None if this version cannot read them; task: None if it has
-    several."""
+    """One job in the plan of a report. `options` is None if this version cannot read the stored options; `task` is None
+    if the job covers several tasks.
+    """
 
     part: Part
     study: str
@@ -159,7 +162,7 @@ class ReportStep:
 
     @property
     def asked(self) -> Row:
-        """The options in JSON types as stored in a job; {} if this version cannot read them."""
+        """Return the options of the step as JSON types, as stored in a job; {} if this version cannot read them."""
         return {} if self.options is None else as_json(self.options)
 
 
@@ -179,10 +182,11 @@ D = TypeVar(
 def analyses(
     db: Database, checkpoint: str, task: str, data: Data, facts: Facts, options: ReportOptions
 ) -> list[tuple[str, Row]]:
-    """Return every study of one checkpoint as it is and one task, with options; each study once, in the report's order.
+    """Return the name and options of every study that can measure one checkpoint on one task, each study once, in the
+    report's order.
 
-    Fine-tuning and what compares with fine-tuned checkpoints are left out. Studies that this checkpoint or the task's
-    examples do not support are left out as far as that is known without opening the weights.
+    Fine-tuning, and studies that need fine-tuned checkpoints, are left out. Studies that the checkpoint or the examples
+    do not support are left out as far as this is known without opening the weights.
     """
     planned = _Planned(options, data, checkpoint, facts, (task,), classifier=checkpoint)
     steps = [*planned._frames()[:1], *planned._untuned(), *planned._features(task, False)]
@@ -214,7 +218,9 @@ def _runs(name: str, given: Row) -> bool:
 
 
 def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Facts]) -> list[ReportStep]:
-    """Return every step of the report. facts: of each checkpoint. Raises InputError."""
+    """Return every step of a report, in order. `facts` holds the properties of each checkpoint. Raises InputError for
+    invalid options.
+    """
     tasks = tuple(task for task in options.tasks or data.dev if task in data.dev)
     if not tasks:
         raise InputError(
@@ -232,7 +238,7 @@ def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Fact
 
 @dataclass(frozen=True)
 class _Planned:
-    """The steps of one checkpoint."""
+    """Plans the steps of a report about one checkpoint."""
 
     options: ReportOptions
     data: Data
@@ -256,7 +262,9 @@ class _Planned:
         return ReportStep(part, study.name, options, self.checkpoint, title, task)
 
     def _frames(self) -> list[ReportStep]:
-        """The paper's sentences in their pairing; for a decoder, which looks back, the direction is reversed."""
+        """Return the steps on the paper's sentences in the paper's pairing. For a decoder, which only attends
+        backwards, the direction is reversed.
+        """
         causal, listed = self.facts.causal, self.data.sentences
         direction = "later_to_earlier" if causal else "element_to_target"
         options = frame_heads.FrameHeadsOptions(
@@ -275,7 +283,7 @@ class _Planned:
         return steps
 
     def _attending(self, kind: type[A], *tasks: str, limit: int | None) -> A:
-        """Options of a study of attention."""
+        """Return the options of a study that observes attention."""
         return kind(checkpoint=self.checkpoint, tasks=tasks, data=self.data.glue, limit=limit, seed=self.options.seed)
 
     def _untuned(self) -> list[ReportStep]:
@@ -306,19 +314,21 @@ class _Planned:
         return [*steps, *self._explained()]
 
     def _linked_on_train(self, task: str) -> relations.RelationsOptions:
-        """Links on all train examples, whose labels a checkpoint without fine-tuning has never seen."""
+        """Return the options that measure links on all train examples, whose labels a checkpoint without fine-tuning
+        has never seen.
+        """
         options = self._attending(relations.RelationsOptions, task, limit=self.options.train_limit)
         return replace(options, split="train", relations=FEW_LINKS)
 
     def _explained(self) -> list[ReportStep]:
-        """Score decomposition, for checkpoints whose inputs have separators."""
+        """Return the step that decomposes attention scores, for checkpoints whose inputs have separators."""
         if self.facts.causal:
             return []
         options = self._attending(why.WhyOptions, *self.tasks, limit=self.options.effective_limit)
         return [self._step(Part.WHY, why.STUDY, replace(options, removal=0, single_heads=False))]
 
     def _probed(self) -> list[ReportStep]:
-        """Probes of the treebank, or of the bundled one if it has no train split."""
+        """Return the steps that probe the treebank, or the bundled treebank if the first has no train split."""
         shared: dict[str, Any] = {
             "checkpoint": self.checkpoint,
             "treebank": self.data.trained_treebank,
@@ -331,7 +341,7 @@ class _Planned:
         ]
 
     def _transferred(self) -> list[ReportStep]:
-        """Value of layers and components for one task: SST-2 if available."""
+        """Return the step that measures how useful layers and components are for one task (SST-2 if available)."""
         trainable = [task for task in self.tasks if task in self.data.train]
         if not trainable:
             return []
@@ -352,7 +362,7 @@ class _Planned:
         ]
 
     def tuning(self, task: str) -> finetune.FinetuneOptions:
-        """Return options of the fine-tuning that later steps depend on."""
+        """Return the options of the fine-tuning on a task whose checkpoints later steps of the report analyse."""
         preset = self.facts.preset if self.options.preset == "auto" else self.options.preset
         return finetune.FinetuneOptions(
             checkpoint=self.checkpoint,
@@ -367,7 +377,7 @@ class _Planned:
         )
 
     def _settings(self) -> dict[str, int | str]:
-        """The report's changes to a recipe, without defaults, so that stored runs are found."""
+        """Return the report's changes to a fine-tuning recipe, without defaults, so that stored runs are found."""
         limits = {"train_limit": self.options.train_limit, "dev_limit": self.options.dev_limit}
         settings: dict[str, int | str] = {name: limit for name, limit in limits.items() if limit is not None}
         return settings if self.options.precision == "float32" else settings | {"precision": self.options.precision}
@@ -398,11 +408,13 @@ class _Planned:
         ]
 
     def _other_seeds(self) -> range:
-        """Seeds of fine-tuning after the first, whose checkpoint every other step uses."""
+        """Return the seeds of fine-tuning after the first. The checkpoint with the first seed is used by every other
+        step.
+        """
         return range(1, self.options.seeds)
 
     def _found_again(self, task: str) -> ReportStep:
-        """Which heads recur in every seed of fine-tuning."""
+        """Return the step that finds which heads recur in every seed of fine-tuning."""
         first, *other_folders = (self._folder(task, seed) for seed in (0, *self._other_seeds()))
         limit = min(filter(None, (self.options.limit, counterparts.CounterpartsOptions.limit)))
         options = replace(
@@ -413,7 +425,9 @@ class _Planned:
         return self._step(Part.MATCH, counterparts.STUDY, options, task)
 
     def _features(self, task: str, tuned: bool) -> list[ReportStep]:
-        """The checkpoint compared with its first fine-tuned checkpoint, and with those of other seeds."""
+        """Return the steps that compare the checkpoint with the first fine-tuned checkpoint, and with those of other
+        seeds.
+        """
         options = self._attending(features.FeaturesOptions, task, limit=self.options.limit)
         if self.facts.causal:
             options = replace(options, features=(*options.features, "last"))  # a sentence is about it
@@ -440,7 +454,7 @@ class _Planned:
         return self._step(Part.SHARES, pattern_shares.STUDY, options, task)
 
     def _on_tuned(self, kind: type[D], task: str) -> D:
-        """Options of a study of a fine-tuned checkpoint on its task's examples."""
+        """Return the options of a study of a fine-tuned checkpoint on the examples of its task."""
         return kind(
             checkpoint=self._folder(task),
             task=task,
@@ -450,7 +464,9 @@ class _Planned:
         )
 
     def _crossed(self, task: str) -> list[ReportStep]:
-        """Ablations, scores and pruning curves tested on all train examples by cross-fitting, if requested."""
+        """Return the cross-fitted ablations, scores and pruning curves, which use all train examples, if they are
+        requested.
+        """
         if not self.options.folds or task not in CROSSED:
             return []
         tuned = self.tuning(task)
@@ -503,6 +519,6 @@ class _Planned:
         return steps + ([] if task_of(task).is_score else self._together(task))
 
     def _together(self, task: str) -> list[ReportStep]:
-        """Interactions of heads: logit differences of a task with labels."""
+        """Return the steps about interactions of heads, for a task whose predictions are labels."""
         settings = {"checkpoint": self._folder(task), "task": task, "data": self.data.glue, "seed": self.options.seed}
         return [self._step(part, module.STUDY, module.STUDY.read(settings), task) for part, module in BY_NAME.items()]

@@ -45,9 +45,11 @@ FLAWS = {  # why a number can stand beside nothing measured elsewhere
 
 @dataclass(frozen=True)
 class Figure:
-    """One published number, compared with the measured one of the same exhibit, task, item and condition.
+    """A number published in a paper, and what identifies the measured number that it is compared with: exhibit, task,
+    item and condition.
 
-    error: of reading it from a plot; flaw: why it cannot be compared with any measured number, or "".
+    `error` is the error of reading the number from a plot, and `flaw` says why the number cannot be compared with any
+    measured one (or is "").
     """
 
     source: str
@@ -63,7 +65,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Printed:
-    """One published row of a Table 1.
+    """A published row of a table of fine-tuning scores (Table 1 of Kovaleva et al.).
 
     Attributes:
         initialisation: ours, or the source's column name if none of ours is clearly meant.
@@ -79,7 +81,7 @@ class Printed:
 
 @cache
 def figures() -> tuple[Figure, ...]:
-    """Return every published number that a report compares with."""
+    """Return every published number that a report compares with its own measurements."""
     with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as lines:
         return tuple(map(_figure, csv.DictReader(lines)))
 
@@ -102,12 +104,12 @@ def _figure(line: Mapping[str, str]) -> Figure:
 
 
 def of_exhibit(exhibit: ExhibitId) -> list[Figure]:
-    """Return the published numbers of one exhibit, in the sources' order."""
+    """Return the published numbers of one figure or table, in the order of the sources."""
     return [figure for figure in figures() if figure.exhibit == exhibit]
 
 
 def printed(task: str) -> list[Printed]:
-    """Return every published row of a task."""
+    """Return the published rows of fine-tuning scores (Table 1) for a task."""
     rows: dict[tuple[str, Condition], Printed] = {}
     for figure in of_exhibit(ExhibitId.TABLE_1):
         if figure.task == task:
@@ -117,12 +119,16 @@ def printed(task: str) -> list[Printed]:
 
 
 def printed_changes() -> list[float]:
-    """Return the paper's cosines of maps before and after fine-tuning on QQP (Fig 5) by layer."""
+    """Return the cosines of attention maps before and after fine-tuning on QQP, by layer, that Kovaleva et al.
+    published (Fig 5).
+    """
     return [figure.value for figure in of_exhibit(ExhibitId.CHANGE)]
 
 
 def printed_layers() -> dict[str, dict[str, list[float]]]:
-    """Return the paper's mean weight on features on QQP (Fig 6) by feature, condition and layer."""
+    """Return the mean attention weights on features on QQP that Kovaleva et al. published (Fig 6), by feature,
+    condition and layer.
+    """
     layers: dict[str, dict[str, list[float]]] = {}
     for figure in of_exhibit(ExhibitId.FEATURES):
         if figure.item.layer is not None:
@@ -131,5 +137,5 @@ def printed_layers() -> dict[str, dict[str, list[float]]]:
 
 
 def frame_heads() -> list[Head]:
-    """Return the heads that the paper's figure of frame relations names (Fig 3)."""
+    """Return the heads that Kovaleva et al. name in their figure of frame relations (Fig 3)."""
     return [figure.item.head for figure in of_exhibit(ExhibitId.FRAMES) if figure.item.head is not None]

@@ -25,24 +25,24 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Counted(Result):
-    """A row of any study with its n."""
+    """A result row of any study, read only for its sample size n."""
 
     n: int
 
 
 def over_heads(scores: Iterable[Score]) -> Estimate | None:
-    """Return `mean_over` of the scores that have a value."""
+    """Return the mean estimate over heads, using the scores that have a value; None if there are none."""
     return mean_over(score.estimate for score in scores if score.value is not None)
 
 
 def by_layer(scores: Sequence[Score]) -> list[Estimate | None]:
-    """Return `over_heads` of each layer, first to last; empty if no row has a layer."""
+    """Return the mean estimate over the heads of each layer, first to last; an empty list if no score has a layer."""
     layers = [score.layer for score in scores if score.layer is not None]
     return [over_heads(picked(scores, layer=layer)) for layer in range(max(layers, default=-1) + 1)]
 
 
 def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
-    """Return the layers of `separators`, without the row for all layers."""
+    """Return one record per layer from the results of the study `separators`, without the record for all layers."""
     return [layer for layer in SeparatorLayer.among(rows) if layer.layer is not None]
 
 
@@ -51,14 +51,14 @@ def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
 
 @dataclass(frozen=True)
 class Frames:
-    """Results of `frame-heads`: the summary, and every head."""
+    """The results of the study `frame-heads`: a summary of all heads, and one record per head."""
 
     summary: FrameSummary
     heads: list[FrameHead]
 
 
 def frames(rows: Sequence[Row]) -> Frames:
-    """Return the rows of `frame-heads` as records."""
+    """Return the result rows of the study `frame-heads` as records."""
     return Frames(FrameSummary.of(rows[0]), FrameHead.among(rows))
 
 
@@ -66,12 +66,16 @@ def frames(rows: Sequence[Row]) -> Frames:
 
 
 def class_shares(rows: Iterable[Row]) -> list[ClassShare]:
-    """Return the uncorrected shares of `pattern-shares`."""
+    """Return the share of each pattern class from the results of the study `pattern-shares`, not corrected for
+    confusions.
+    """
     return picked(ClassShare.among(rows), part="share")
 
 
 def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
-    """Return the changes of shares of `pattern-shares`; empty for a single checkpoint."""
+    """Return how the share of each pattern class changed, from the results of `pattern-shares`; empty for a single
+    checkpoint.
+    """
     return [moved for moved in MovedShare.among(rows) if moved.share is not None]
 
 
@@ -80,7 +84,7 @@ def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Results of `disable`.
+    """The results of the study `disable`, which ablates every head or layer in turn.
 
     Attributes:
         variants: all, in order.
@@ -94,19 +98,19 @@ class Sweep:
     mean: Estimate | None = None
 
     def change_of(self, variant: AblatedTarget) -> Estimate | None:
-        """Return the change of the sweep's metric; None if undefined."""
+        """Return how much ablating a target changes the metric; None if the change is undefined."""
         measured = variant.metrics.of(self.metric)
         return measured.change if measured else None
 
     @property
     def known(self) -> list[tuple[AblatedTarget, Estimate]]:
-        """Return variants with a defined change, and the change."""
+        """Return the ablation targets whose change of the metric is defined, each with its change."""
         changes = [(variant, self.change_of(variant)) for variant in self.variants]
         return [(variant, change) for variant, change in changes if change is not None]
 
 
 def sweep(rows: Sequence[Row]) -> Sweep:
-    """Return the rows of `disable` as records."""
+    """Return the result rows of the study `disable` as records."""
     swept = AblatedTarget.among(rows)
     metric = swept[0].metrics.first.name
     mean = next((result.estimate for result in MeanOverHeads.among(rows) if result.metric == metric), None)
@@ -118,12 +122,16 @@ def sweep(rows: Sequence[Row]) -> Sweep:
 
 
 def prune_curves(rows: Iterable[Row]) -> dict[str, list[PruneStep]]:
-    """Return the curves of `prune` by order, from the fewest heads removed to the most."""
+    """Return the pruning curves from the results of the study `prune`, by pruning order. Each curve begins with the
+    fewest removed heads.
+    """
     steps = PruneStep.among(rows)
     orders = dict.fromkeys(step.order for step in steps)
     return {order: sorted(picked(steps, order=order), key=lambda step: step.removed) for order in orders}
 
 
 def agreements(rows: Iterable[Row]) -> list[tuple[RankCorrelation, float]]:
-    """Return the defined correlations of `importance`, each with its Spearman's rho."""
+    """Return the rank correlations from the results of the study `importance` that are defined, each with its
+    Spearman's rho.
+    """
     return [(result, result.spearman) for result in RankCorrelation.among(rows) if result.spearman is not None]

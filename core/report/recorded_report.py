@@ -42,9 +42,9 @@ BY_COMMAND = {  # parts that a study's own command makes for the record: its run
 
 
 def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
-    """Return the evidence of the record's reports and of runs outside reports, by checkpoint.
+    """Return the results in the bundled record, grouped by checkpoint: those of its reports, and runs outside reports.
 
-    Of equal steps, the one with most examples is used, then the newest.
+    Among equal steps, the one with most examples is used, then the newest.
 
     checkpoints: requested ones; empty for all with reports. Raises InputError if the record has no report (on one of
     these), and StoreError if it is damaged.
@@ -81,7 +81,7 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
 
 
 def about_record(evidence: Sequence[Evidence]) -> About:
-    """Return title and time of a report of this evidence."""
+    """Return the title and time of a report that is recomputed from the bundled record."""
     names = [checkpoint_evidence.checkpoint for checkpoint_evidence in evidence]
     dates = [
         result.origin.created
@@ -94,7 +94,7 @@ def about_record(evidence: Sequence[Evidence]) -> About:
 
 
 def _reported(part: Part, checkpoint: str, options: Mapping[str, Any]) -> str | None:
-    """The checkpoint whose report a run belongs to; None if no report would have made it."""
+    """Return the checkpoint whose report a run belongs to; None if no report would have made the run."""
     if part == Part.REDUNDANCY:  # without random weights it says nothing of repeated patterns
         return checkpoint if options.get("random") else None
     if part == Part.WORD_LINKS and tuple(options.get("edges", ())) != CUT_WORDS:
@@ -103,8 +103,9 @@ def _reported(part: Part, checkpoint: str, options: Mapping[str, Any]) -> str | 
 
 
 def _newest(steps: Iterable[StepRecord]) -> list[StepRecord]:
-    """Of steps that differ only in the number of examples, the one with a run, most examples, and the newest;
-    in order."""
+    """Choose among steps that differ only in the number of examples: a step with a run first, then the most examples,
+    then the newest. The order is unchanged.
+    """
     chosen: dict[str, StepRecord] = {}
     for step in steps:
         compared_options = {
@@ -140,7 +141,7 @@ def _evidence(name: str, steps: Sequence[StepRecord], reports: Iterable[Records]
 
 
 def _result(record: StepRecord) -> StepResult:
-    """A step with its rows if its run is in the record, otherwise with the reason."""
+    """Return a step with its result rows if its run is in the record, otherwise with the reason."""
     try:
         options = find_study(record.study).read(record.options)
     except AtlasError as error:

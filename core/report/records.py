@@ -16,7 +16,9 @@ REPORT = "reproduce"  # the study under which reports are stored
 
 @dataclass(frozen=True)
 class StepRecord:
-    """One step of the plan. error: why it has no results; seconds: total time in workers."""
+    """A step of a report as it is stored. `error` says why the step has no results; `seconds` is its total time in
+    workers.
+    """
 
     part: str
     study: str
@@ -36,7 +38,7 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class ValueRecord:
-    """A published and a measured number, or one of both.
+    """A measured number and the published number that it is compared with, or one of the two alone.
 
     Attributes:
         source, published, reading_error: the published number, and the error of reading it from a plot.
@@ -65,14 +67,14 @@ class ValueRecord:
 
     @property
     def number(self) -> Number:
-        """What findings and pictures show of it."""
+        """Return the measured number with its interval, as findings and plots show it."""
         item = " ".join(part for part in (self.item, self.condition, self.task) if part)
         return Number(item, f"{self.exhibit}, {self.checkpoint}", self.value, self.low, self.high, None, self.n)
 
 
 @dataclass(frozen=True)
 class ClaimRecord:
-    """The outcome of one claim's test on one checkpoint.
+    """The outcome of testing one claim on one checkpoint, as it is stored.
 
     Attributes:
         needed: number of examples that would decide an undecided claim; None if decided, or no number would.
@@ -103,7 +105,7 @@ class ClaimRecord:
 
 @dataclass(frozen=True)
 class HeadRecord:
-    """A head's number in the heatmap of an exhibit. label: its quantity."""
+    """The number of one head in the heatmap of a figure. `label` names the quantity."""
 
     exhibit: str
     checkpoint: str
@@ -120,7 +122,7 @@ class HeadRecord:
 
 @dataclass(frozen=True)
 class Records:
-    """A report, or the part of it about one exhibit."""
+    """The content of a report, or of the section about one figure or table, as records."""
 
     steps: Sequence[StepRecord] = ()
     values: Sequence[ValueRecord] = ()
@@ -128,7 +130,7 @@ class Records:
     heads: Sequence[HeadRecord] = ()
 
     def about(self, exhibit: str) -> "Records":
-        """Return the part about one exhibit."""
+        """Return the records of the section about one figure or table."""
         return Records(
             (),
             [value for value in self.values if value.exhibit == exhibit],
@@ -137,13 +139,13 @@ class Records:
         )
 
     def by_claim(self) -> dict[str, list[ClaimRecord]]:
-        """Return the outcomes of each claim, in order."""
+        """Return the outcomes of each claim by claim ID, in order."""
         ids = dict.fromkeys(outcome.claim for outcome in self.claims)
         return {id: [outcome for outcome in self.claims if outcome.claim == id] for id in ids}
 
     @property
     def seconds(self) -> float:
-        """The total time of all steps in workers."""
+        """Return the total time in seconds that all steps of the report took in workers."""
         return sum(step.seconds or 0 for step in self.steps)
 
     def __bool__(self) -> bool:
@@ -154,7 +156,7 @@ R = TypeVar("R", StepRecord, ValueRecord, ClaimRecord, HeadRecord)
 
 
 def rows_of(records: Records) -> list[Row]:
-    """Return records as rows for the store."""
+    """Return the records of a report as rows for the store."""
     by_kind: dict[str, Sequence[StepRecord | ValueRecord | ClaimRecord | HeadRecord]] = {
         "step": records.steps,
         "value": records.values,
@@ -165,7 +167,7 @@ def rows_of(records: Records) -> list[Row]:
 
 
 def records_of(rows: Iterable[Row]) -> Records:
-    """Return the records of stored rows; columns that earlier reports lack are None."""
+    """Return the records of a report from its stored rows. Columns that earlier reports lack are None."""
     all_rows = list(rows)
     return Records(
         _read(StepRecord, "step", all_rows),

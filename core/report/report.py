@@ -42,11 +42,11 @@ SETTINGS: dict[Part, Mapping[str, int | str]] = {
 def stored_beside(
     results: Sequence[StepResult], stored: Iterable[Row], rows_of: Callable[[str], Sequence[Row]]
 ) -> list[StepResult]:
-    """Return stored fine-tuning runs with other SETTINGS for each task of `results`, from the same weights and
-    examples.
+    """Return stored fine-tuning runs that differ from a report's runs only in the settings listed in SETTINGS, one
+    result per setting and task.
 
-    stored: runs of `finetune`, newest first. Returns a result for each setting and task that is found and not in
-    `results`.
+    The runs use the same weights and examples. `stored` holds runs of the study `finetune`, newest first. Settings and
+    tasks that `results` already contains are left out.
     """
     stored_runs = [run | {"options": from_json(run["options"])} for run in stored]
     measured_parts = {(result.step.checkpoint, result.step.part, result.task) for result in results}
@@ -66,7 +66,7 @@ def stored_beside(
 
 
 def _is_like(result: StepResult, run: Row, settings: Mapping[str, int | str]) -> bool:
-    """Whether a run equals the plan's except for these settings."""
+    """Return whether a stored run equals the planned run except for these settings."""
     planned, run_options = result.step.asked, run["options"]
     starts_alike = all(run_options.get(name) == planned.get(name) for name in ("checkpoint", "preset"))
     return (
@@ -81,12 +81,14 @@ def _is_like(result: StepResult, run: Row, settings: Mapping[str, int | str]) ->
 
 
 def _reads_first_token(planned: Mapping[str, Any]) -> bool:
-    """Whether the plan's runs classify by [CLS], with which the claim compares [SEP]."""
+    """Return whether the planned runs classify by [CLS], so that a run that classifies by [SEP] can be compared with
+    them.
+    """
     return Recipe.of(planned["preset"], planned["settings"]).pooling in ("auto", "cls")
 
 
 def _resolved(folder: Any) -> str | None:
-    """The source of examples as a normalised path."""
+    """Return the folder of the examples as a normalised path."""
     return None if folder is None else str(Path(str(folder)).expanduser().resolve())
 
 
@@ -95,7 +97,7 @@ STUDY_NAME = REPORT
 
 @dataclass(frozen=True)
 class Report:
-    """A report to be made: options, data and checkpoints, and steps."""
+    """A report before it runs: options, data, properties of the checkpoints, and steps."""
 
     options: ReportOptions
     data: Data
@@ -104,14 +106,18 @@ class Report:
 
 
 def prepared(db: Database, options: ReportOptions) -> Report:
-    """Check data and checkpoints and plan the report. Raises InputError, CheckpointError."""
+    """Check the data and checkpoints of a report and plan its steps. Raises InputError or CheckpointError if something
+    is missing or invalid.
+    """
     data = find_data(options.data, hub=options.hub)
     facts = {name: facts_of(name) for name in options.checkpoints}
     return Report(options, data, facts, plan(db, options, data, facts))
 
 
 def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]) -> str:
-    """Assemble and store the results of the steps; return the run. ended: run and error of each step."""
+    """Build a report from the finished runs of its steps, store it, and return the ID of its run. `ended` holds the run
+    ID (or None) and error of each step.
+    """
     results = [result_of(db, step, *run) for step, run in zip(report.steps, ended, strict=True)]
     known = runs.known_runs(db, finetune.STUDY.name)
     stored = known[known["source"] != "imported"].to_dict("records")
@@ -121,7 +127,7 @@ def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]
 
 
 def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> StepResult:
-    """Return a step with the rows of its run."""
+    """Return a step of the report with the result rows of its run, or with the error."""
     if run is None:
         return StepResult(step, None, (), error or "it has not been run")
     run_row = runs.one_run(db, run)
@@ -130,7 +136,7 @@ def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> St
 
 
 def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Facts]) -> list[Evidence]:
-    """Return the evidence by checkpoint, in the plan's order."""
+    """Return the results of the report's steps grouped by checkpoint, in the order of the plan."""
     tuned = {result.task for result in results if result.step.part == Part.TUNING and result.run and result.task}
     doubled_rows = {task: rows_in_both(task, data.glue) for task in sorted(tuned)}
     learned = {task: rows for task, rows in doubled_rows.items() if rows}
@@ -151,9 +157,10 @@ def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Fact
 
 
 def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Records:
-    """Return the records of a report: steps, values and claims by exhibit, and numbers for every head in a heatmap.
+    """Return the content of a report as records: its steps, values and claims by exhibit, and numbers of heads for
+    heatmaps.
 
-    parts: requested parts of the plan; empty: all.
+    `parts` holds the requested parts of the plan; empty means all.
     """
     shown = {*map(Part, parts), *(part for part, first in COME_WITH.items() if first in parts)}
     chosen = [exhibit for exhibit in exhibits() if not parts or set(exhibit.parts) & shown]
@@ -187,7 +194,9 @@ def _step(result: StepResult) -> StepRecord:
 
 
 def values(item: Exhibit, evidence: Evidence) -> list[ValueRecord]:
-    """Return measured numbers of one exhibit with the published ones: decoders with GPT-2, encoders with BERT."""
+    """Return the measured numbers of one figure or table next to the published ones. Decoders are compared with GPT-2,
+    and encoders with BERT.
+    """
     printed = [
         figure
         for figure in figures()
@@ -199,7 +208,7 @@ def values(item: Exhibit, evidence: Evidence) -> list[ValueRecord]:
 
 
 def outcomes(claim: Claim, evidence: Evidence) -> list[ClaimRecord]:
-    """Return the outcomes of one claim's test on one checkpoint."""
+    """Test one claim on one checkpoint, and return the outcomes as records for the store."""
     return [_claimed(claim, evidence, outcome) for outcome in claim.test(evidence)]
 
 
@@ -216,7 +225,7 @@ def _claimed(claim: Claim, evidence: Evidence, outcome: Outcome) -> ClaimRecord:
 
 
 def _learned(evidence: Evidence, outcome: Outcome) -> str:
-    """A note if dev examples were in the train split of the fine-tuned checkpoint."""
+    """Return a note if dev examples were in the train split of the fine-tuned checkpoint."""
     rows = evidence.learned.get(outcome.task or "")
     parts = {result.step.part for result in evidence.results if result.run == outcome.run}
     if not rows or not parts & {Part.TUNING, *TUNED}:
@@ -225,7 +234,7 @@ def _learned(evidence: Evidence, outcome: Outcome) -> str:
 
 
 def _unseen(evidence: Evidence, outcome: Outcome) -> str:
-    """A note that unseen train examples are included with the dev examples."""
+    """Return a note if unseen train examples are included with the dev examples."""
     run_results = [result for result in evidence.results if result.run is not None and result.run == outcome.run]
     if not any(getattr(result.step.options, "split", "") == SPLIT for result in run_results):
         return ""
@@ -233,7 +242,7 @@ def _unseen(evidence: Evidence, outcome: Outcome) -> str:
 
 
 def _seeds(claim: Claim, outcome: Outcome) -> int | None:
-    """The number of seeds of the rows; one for a checkpoint that was fine-tuned once."""
+    """Return the number of fine-tuning seeds behind the outcome; 1 for a checkpoint that was fine-tuned once."""
     if outcome.seeds is not None or outcome.outcome == UNTESTED:
         return outcome.seeds
     return 1 if claim.tuned else None
@@ -243,7 +252,9 @@ def _seeds(claim: Claim, outcome: Outcome) -> int | None:
 
 
 def keep(db: Database, options: ReportOptions, records: Records) -> str:
-    """Store a report as a run; return the newest run if it has the same rows and options."""
+    """Store a report as a run and return the ID of the run. If the newest stored report has the same rows and options,
+    its ID is returned instead.
+    """
     rows, chosen = rows_of(records), plain(asdict(options))
     newest = runs.latest_run(db, STUDY_NAME)
     if newest and one_run(db, newest).options == chosen and runs.run_rows(db, newest) == rows:

@@ -14,7 +14,7 @@ ALIASES = {"bert-base-uncased": {"bert-base-uncased"}, "gpt2": {"gpt2", "gpt2-sm
 
 
 class Verdict(StrEnum):
-    """The result of a comparison with a published number; NONE without one."""
+    """The result of comparing a measured number with a published one; NONE if no number was published."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
@@ -27,7 +27,7 @@ AGREES, DIFFERS, CANNOT = Verdict.AGREES, Verdict.DIFFERS, Verdict.CANNOT
 
 @dataclass(frozen=True)
 class Measured:
-    """One measured number. x: position in a plot, if the item has none."""
+    """A number measured for a figure or table of the report. `x` is its position in a plot if the item has no layer."""
 
     exhibit: ExhibitId
     task: str | None
@@ -42,13 +42,17 @@ class Measured:
 
     @property
     def position(self) -> float | None:
-        """x in a plot: for layers the depth, 0 first to 1 last."""
+        """Return the horizontal position of the number in a plot. For a layer this is its depth, from 0 (first) to 1
+        (last).
+        """
         return self.item.position if self.x is None else self.x
 
 
 @dataclass(frozen=True)
 class MeasurementContext:
-    """Where the number was measured."""
+    """The checkpoint and the tasks with GLUE's own dev examples, for comparing measured with published numbers.
+    `missing` says why a number was not measured.
+    """
 
     checkpoint: str
     official: tuple[str, ...] = ()
@@ -56,15 +60,18 @@ class MeasurementContext:
 
 
 def is_checkpoint(name: str, published: str) -> bool:
-    """Return whether a name, folder or hub ID (with or without a revision) is the checkpoint of a source."""
+    """Return whether a checkpoint name, folder or hub ID (with or without a revision) denotes the checkpoint that a
+    source published results on.
+    """
     last = Path(name.partition("@")[0].rstrip("/")).name.lower()
     return last in ALIASES.get(published, {published})
 
 
 def verdict(figure: Figure | None, measured: Measured | None, place: MeasurementContext) -> tuple[Verdict, str]:
-    """Return the verdict and its reason. Numbers agree if the reading error reaches into our 95 % interval.
+    """Return whether a measured number agrees with a published one, and the reason. They agree if the measured 95 %
+    interval, widened by the error of reading a plot, contains the published number.
 
-    (Verdict.NONE, "") without a published number.
+    Return (Verdict.NONE, "") if no number was published.
     """
     if figure is None:
         return Verdict.NONE, ""
@@ -92,8 +99,9 @@ def paired(
     place: MeasurementContext,
     missing: Mapping[str | None, str],
 ) -> list[ValueRecord]:
-    """Return every measured number with published ones of the same task, item and condition, then the remaining
-    published ones. missing: by task, why there is no measured number."""
+    """Pair every measured number with the published numbers of the same task, item and condition. Published numbers
+    without a measured one come last, with the reason from `missing` (by task).
+    """
     values: list[ValueRecord] = []
     used: set[Figure] = set()
     for ours in measured:

@@ -43,7 +43,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Flag:
-    """How a command line sets an option. An option without a flag cannot be set there.
+    """Says how a command line sets an option of a study. Options without a flag cannot be set on the command line.
 
     Attributes:
         name: as typed, "--task", "--normalize/--raw" or "--out --folder"; "" for the option's own name.
@@ -62,7 +62,7 @@ class Flag:
 
 
 class Need(enum.Enum):
-    """A requirement of a study, which is checked before the study starts (`core.studies.preflight`)."""
+    """A requirement of a study, which is checked before the study starts (see `core.studies.preflight`)."""
 
     CLASSIFIER = "a checkpoint with a classifier of the task"
     LABELS = "rows with labels"
@@ -70,8 +70,8 @@ class Need(enum.Enum):
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of work. arguments: one of the records in `core.studies.units`; size: in the unit that the study counts,
-    usually tokens.
+    """A unit of work of a job, run by one worker. `arguments` is one of the records in `core.studies.units`; `size` is
+    its amount of work in what the study counts, usually tokens.
     """
 
     key: str
@@ -81,7 +81,9 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """The result of a unit and its provenance. Provenance fields that are None are filled from the options."""
+    """The partial result of a unit of work with its provenance. Provenance fields that are None are filled from the
+    options.
+    """
 
     partial: P
     provenance: Provenance = field(default_factory=Provenance)
@@ -89,8 +91,8 @@ class Done(Generic[P]):
 
 @dataclass(frozen=True)
 class Finished(Generic[O, P]):
-    """A stored run as passed to `Study.keep`. partials: reads the partial results of its units, in order; None if the
-    run was imported from a file of rows.
+    """A stored run as passed to `Study.keep`. `partials` reads the partial results of its units in order; it yields
+    none if the run was imported from a file of rows.
     """
 
     run: str
@@ -101,7 +103,8 @@ class Finished(Generic[O, P]):
 
 
 class Study(Generic[O, P]):
-    """An experiment. The first line of the class's docstring is its help.
+    """An experiment: how it is divided into units of work, what each unit measures, and what is reported. The first
+    line of a subclass's docstring is its help in the terminal.
 
     Attributes:
         options, partial, arguments: types of the options, the partial results and the arguments of units.
@@ -140,27 +143,31 @@ class Study(Generic[O, P]):
     short_in: ClassVar[tuple[str, ...]] = ("table",)
 
     def units(self, options: O) -> list[Unit]:
-        """Return the units of work. Invalid options are refused here with an AtlasError."""
+        """Divide a job with these options into units of work. Invalid options raise an AtlasError here, before anything
+        runs.
+        """
         raise NotImplementedError
 
     def run(self, options: O, unit: Unit) -> Done[P]:
-        """Run one unit, in a worker."""
+        """Run one unit of work in a worker, and return its partial result."""
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return the requirements of these options as they were given: `needs`, unless a study overrides this."""
+        """Return what a job with these options, as given by the user, requires: `needs`, unless a study
+        overrides this.
+        """
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:
-        """Return the options that name checkpoints, so that missing checkpoints are found before any unit runs."""
+        """Return the checkpoints that the options name, so that missing ones are found before any unit of work runs."""
         named = [getattr(options, name, None) for name in ("checkpoint", "checkpoints", "before", "after")]
         folders = [folder for value in named for folder in (value if isinstance(value, tuple) else (value,))]
         return [folder for folder in folders if isinstance(folder, str) and folder]
 
     def paths(self, options: O) -> Iterator[tuple[str, bool]]:
-        """Return the paths that units read from (False) or write to (True), to be checked before anything runs: the
-        options of READ_FROM and WRITTEN_TO. Checkpoints, tasks and pipelines, which may be names, are checked when they
-        are opened.
+        """Return the paths that a job reads from (False) or writes to (True): the options in READ_FROM and WRITTEN_TO.
+        They are checked before anything runs. Checkpoints, tasks and pipelines, which may be names, are checked when
+        they are opened.
         """
         for name in (*READ_FROM, *WRITTEN_TO):
             path = getattr(options, name, None)
@@ -168,58 +175,62 @@ class Study(Generic[O, P]):
                 yield path, name in WRITTEN_TO
 
     def amount(self, options: O) -> int | None:
-        """Return the amount of work of a job in the unit of `counts`, to estimate its duration; fast enough for a form
-        to call after every change. None if it follows from the number of examples, or is unknown before the job begins.
+        """Return the amount of work of a job, in the unit of `counts`, to estimate its duration. It must be fast enough
+        to be called after every change of a form. None if it follows from the number of examples, or is unknown before
+        the job begins.
         """
         return None
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
-        """Return the units of the next round, given all partial results so far. None unless a study has several rounds;
-        the units may depend only on the partial results, so that they are the same for any number of workers.
+        """Return the units of work of the next round, given all partial results so far; empty unless a study has
+        several rounds. They may depend only on the partial results, so that they are the same for any number of
+        workers.
         """
         return []
 
     def merge(self, options: O, partials: Sequence[P]) -> P:
-        """Merge at least one partial result, in the order of the units, as `core.studies.merging` describes."""
+        """Merge at least one partial result into one, in the order of the units of work, as `core.studies.merging`
+        describes.
+        """
         return merged(partials)
 
     def results(self, options: O, merged: P) -> Sequence[Result]:
-        """Return the results as records; each becomes a row. Records with statistic, layer, head and value are stored
-        as head scores.
+        """Return the results as records; each record becomes a row. Records with the fields statistic, layer, head and
+        value are stored as head scores.
         """
         raise NotImplementedError
 
     def rows(self, options: O, merged: P) -> list[Row]:
-        """The results as rows, which is how they are stored."""
+        """Return the results as rows, the form in which they are stored."""
         return [result.as_row() for result in self.results(options, merged)]
 
     def records(self, rows: Iterable[Row]) -> Iterator[Result]:
-        """Return stored rows as records, without rows of earlier versions that lack a column."""
+        """Convert stored rows to records, leaving out rows of earlier versions that lack a column."""
         return records_among(self.kinds, rows)
 
     def headline(self, rows: Sequence[Row]) -> Headline | None:
-        """Return the finding of a stored run in one sentence; None if the study's results are not rows. Rows of an
-        earlier version may lack what is needed; callers then show their number (core.report.headlines).
+        """Summarise a stored run in one sentence; None if the study's results are not rows. If rows of an earlier
+        version lack what is needed, callers show the number of rows instead (core.report.headlines).
         """
         return None
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        """Return the content of the terminal output for a stored run: tables and the sentences below them, in order."""
+        """Return what the terminal prints for a stored run: tables and the sentences below them, in order."""
         return [list(rows)]
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:
-        """Return warnings for standard error about inputs that could not be used or results that are weak; none unless
+        """Return warnings about inputs that could not be used or results that are weak, for standard error; none unless
         a study overrides this.
         """
         return []
 
     def facts(self, scores: HeadScores) -> list[Fact]:
-        """Return the facts about one head from its scores; none unless a study overrides this."""
+        """Return facts about one head in sentences, from its scores; none unless a study overrides this."""
         return []
 
     def keep(self, db: Database, run: "Finished[O, P]") -> None:
-        """Store further results of a finished run, in the transaction that stores its rows; none unless a study
-        overrides this.
+        """Store further results of a finished run, in the transaction that stores its rows. The default does
+        nothing.
         """
 
     def title(self, options: O) -> str:
@@ -231,33 +242,36 @@ class Study(Generic[O, P]):
         return called.format_map(told)
 
     def typed(self, options: O) -> list[str]:
-        """Return the words after `python -m core` that reproduce these results, if they have their own command with
-        options that a user can type; empty if `jobs start` with every option is needed.
+        """Return the words after `python -m core` that reproduce results with these options. Empty if the study has no
+        command of its own, so that `jobs start` with every option is needed.
         """
         return []
 
     @property
     def in_rounds(self) -> bool:
-        """Return whether units may request further rounds."""
+        """Return whether the study may request further units of work after the first ones are done."""
         return type(self).more is not Study.more
 
     @property
     def help(self) -> str:
-        """Return the class's docstring, as help for the terminal."""
+        """Return the docstring of the study's class, as help for the terminal."""
         return inspect.getdoc(type(self)) or ""
 
     def read(self, given: Mapping[str, Any]) -> O:
-        """Return the given options, with defaults for the others. Raises InputError for an unknown option or a wrong
-        value."""
+        """Validate options by name, and return them with defaults for all others. Raises InputError for an unknown
+        option or a wrong value.
+        """
         return read_options(self.options, self.name, {k: v for k, v in given.items() if k not in WITHDRAWN})
 
     def summarize(self, options: O, partials: Sequence[P]) -> list[Row]:
-        """Return the rows of some of the units, or of all."""
+        """Return the result rows computed from the partial results of some or all units of work."""
         return self.rows(options, self.merge(options, partials)) if partials else []
 
 
 def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
-    """Validate `given` as options of `kind`. Raises InputError in one sentence."""
+    """Validate options of a study by name, and return them as an instance of `kind`. Raises InputError with one
+    sentence about what is wrong.
+    """
     names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
     if unknown := sorted(set(given) - set(names)):
         raise InputError(
@@ -276,19 +290,19 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
 
 
 def as_json(options: Any) -> Row:
-    """Return the options by name, as JSON types."""
+    """Return the options of a study by name, as JSON types."""
     return plain({option.name: _as_mapping(getattr(options, option.name)) for option in fields(options)})
 
 
 def _as_mapping(value: Any) -> Any:
-    """Records within options, alone or in a tuple, field by field."""
+    """Convert records within options, alone or in a tuple, to mappings field by field."""
     if isinstance(value, tuple):
         return tuple(_as_mapping(item) for item in value)
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def identity(study: str, options: Any) -> str:
-    """Return 64 hex digits that are equal for equal options of the same study, however they are written."""
+    """Return a hash of 64 hex digits that is the same for equal options of a study, however the options are written."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     text = json.dumps([current_name(study), plain(named)], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -299,7 +313,7 @@ def identity(study: str, options: Any) -> str:
 
 @dataclass(frozen=True)
 class Declared:
-    """A declared option. default: MISSING if the option is required."""
+    """One option of a study as declared in its options class. `default` is MISSING if the option is required."""
 
     name: str
     hint: Any
@@ -308,17 +322,17 @@ class Declared:
 
     @property
     def required(self) -> bool:
-        """Whether it has no default."""
+        """Return whether the option has no default."""
         return self.default is MISSING
 
     @property
     def help(self) -> str:
-        """Return a short description of the option."""
+        """Return a short description of the option, for forms and the terminal."""
         return self.flag.help if self.flag else ""
 
 
 def declared(kind: type) -> dict[str, Declared]:
-    """Return the declared options of an options class by name, in order."""
+    """Return the options that an options class declares, by name and in order."""
     hints = get_type_hints(kind, include_extras=True)
     options = {}
     for option in fields(kind):

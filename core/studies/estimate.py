@@ -9,10 +9,10 @@ from ..interval import RecordInterval
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval; low and high are None without one.
+    """A number with its 95 % interval. `low` and `high` are None if there is no interval.
 
-    unit: what the number measures, such as "weight", "share" or "accuracy"; "" if it is not stated. Estimates with
-    different units cannot be added or subtracted.
+    `unit` says what the number measures, such as "weight", "share" or "accuracy"; "" if it is not stated. Estimates
+    with different units cannot be added or subtracted.
     """
 
     value: float
@@ -21,16 +21,19 @@ class Estimate:
     unit: str = field(default="", compare=False)
 
     def __neg__(self) -> "Estimate":
-        """The estimate with its sign turned."""
+        """Return the estimate with its sign reversed."""
         low, high = (None if end is None else -end for end in (self.high, self.low))
         return Estimate(-self.value, low, high, self.unit)
 
     def __sub__(self, other: "Estimate") -> "Estimate":
-        """The difference, as wide as the sum. Raises TypeError if the units differ."""
+        """Return the difference of two estimates, with an interval as wide as that of their sum. Raises TypeError if
+        the units differ.
+        """
         return self + -other
 
     def __add__(self, other: "Estimate") -> "Estimate":
-        """The sum, with the sum of the ends: never too narrow, whatever the two have in common.
+        """Return the sum of two estimates. Interval ends are added, so the interval is never too narrow, however the
+        two depend on each other.
 
         Raises TypeError if the units differ.
         """
@@ -42,12 +45,12 @@ class Estimate:
 
 
 def estimate_of(measured: RecordInterval, unit: str = "") -> Estimate | None:
-    """Return what was measured; None if it is undefined."""
+    """Return a measured value and its interval as an estimate; None if the value is undefined."""
     return None if measured.value is None else Estimate(measured.value, measured.low, measured.high, unit)
 
 
 def estimate_in(row: Mapping[str, Any], name: str, low: str, high: str, unit: str = "") -> Estimate | None:
-    """Return the estimate in these columns; None if the number is undefined."""
+    """Return the estimate stored in three columns of a row (value, low and high); None if the value is undefined."""
     found = (row.get(column) for column in (name, low, high))
     value, start, end = (None if number is None or number != number else float(number) for number in found)
     return None if value is None else Estimate(value, start, end, unit)

@@ -12,7 +12,9 @@ SIGNIFICANT = 0.05  # corrected p below which an effect is called significant
 
 @dataclass(frozen=True)
 class Headline:
-    """The finding of a run. n: sample size, None if unknown; interval, baseline: as text, "" without one."""
+    """A one-sentence summary of a run. `n` is the sample size (None if unknown); `interval` and `baseline` are texts,
+    "" if there is none.
+    """
 
     sentence: str
     n: int | None = None
@@ -22,21 +24,23 @@ class Headline:
 
 
 def percent(low: float | None, high: float | None, form: str = "{:+.1f}", times: int = 100) -> str:
-    """Return an interval as text; "" without one."""
+    """Return a 95 % interval as text, or "" if there is no interval. Bounds are multiplied by `times` (100 by default)
+    and formatted by `form`.
+    """
     if low is None or high is None:
         return ""
     return f"95 % CI {form.format(times * low)} to {form.format(times * high)}"
 
 
 def defined(value: float | None) -> float:
-    """Return the value. Raises ValueError if it is None."""
+    """Return the value unchanged. Raises ValueError if it is None."""
     if value is None:
         raise ValueError("undefined")
     return value
 
 
 def points_more(share: float, than: str) -> str:
-    """Return a difference of fractions as text: "1.7 points more than this", "1.7 points less than this"."""
+    """Return a difference of two fractions as text in percentage points, such as "1.7 points more than this"."""
     points = round(100 * share, 1)
     if not points:
         return f"as much as {than}"
@@ -44,7 +48,7 @@ def points_more(share: float, than: str) -> str:
 
 
 def plural(count: int, of: int, what: str) -> str:
-    """ "3 of 12 changes"."""
+    """Return a count as text, such as "3 of 12 changes"."""
     return f"{count} of {of} {what}"
 
 
@@ -53,7 +57,9 @@ MOST, WORTH = 2, 0.05  # features, and relations, that the sentence names; how f
 
 @dataclass(frozen=True)
 class Fact:
-    """One fact about a head. about: the kind of fact; source: where the number comes from."""
+    """A sentence about one attention head. `about` is the kind of fact, and `source` says where its number
+    comes from.
+    """
 
     about: str
     text: str
@@ -62,16 +68,16 @@ class Fact:
 
 @dataclass(frozen=True)
 class HeadScores:
-    """A study's scores on one task, as in the atlas, with `score` without the study's name. every:
-    scores of all heads.
+    """The scores of one head from one study on one task (`own`), and the same scores of all heads (`every`). The
+    study's name is removed from the column `score`.
     """
 
     own: "pd.DataFrame"
     every: "pd.DataFrame"
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
-        """Return the head's scores with this prefix that are significantly, and by at least WORTH, above their
-        baseline: at most MOST, largest difference first.
+        """Return the head's scores with a name prefix that are significantly above their baseline, by at least WORTH.
+        At most MOST are returned, largest difference first.
         """
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
@@ -79,11 +85,11 @@ class HeadScores:
 
 
 def each(rows: "pd.DataFrame") -> Iterable["pd.Series"]:
-    """Iterate over the rows of a data frame."""
+    """Iterate over the rows of a data frame as Series."""
     return (row for _, row in rows.iterrows())
 
 
 def number(row: "pd.Series", digits: int = 2) -> str:
-    """Return a value with its interval, as "0.99 [0.98, 0.99]"."""
+    """Return the value in a row with its interval as text, such as "0.99 [0.98, 0.99]"."""
     value, low = f"{row['value']:.{digits}f}", row["low"]
     return value if low is None or low != low else f"{value} [{low:.{digits}f}, {row['high']:.{digits}f}]"

@@ -26,7 +26,8 @@ _WRONG_TYPE = ("_type", "_parsing", "finite_number", "literal_error")  # ends of
 
 
 def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], *, whole: bool = True) -> None:
-    """Check a run of another database before it is stored. Columns and studies that are not known here are left alone.
+    """Check the options and rows of a run from another database before the run is stored. Columns and studies that this
+    version does not know are left alone.
 
     Raises InputError if a row lacks a column, or if a row or an option has a value of another type than declared.
 
@@ -59,7 +60,8 @@ def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str
 
 
 def read_rows(db: Database, run: str) -> list[Row]:
-    """Return the rows of a run as `core.store.runs.run_rows`, without those that do not fit its study.
+    """Return the rows of a stored run, like `core.store.runs.run_rows`, without the rows that do not fit the run's
+    study.
 
     Rows that are left out are reported (`core.store.bodies.leave_out`). Bundled rows are not checked.
     """
@@ -87,7 +89,7 @@ _misfits: dict[tuple[str, bytes], dict[int, str]] = {}  # by study and rows, bec
 
 
 def _misfits_among(study: str, rows: Iterable[Any]) -> dict[int, str]:
-    """Return the positions of rows that do not fit the study, each with the reason."""
+    """Return the positions of the rows that do not fit the study, each with the reason."""
     try:
         kinds = find_study(study).kinds
     except JobError:
@@ -108,7 +110,7 @@ def _misfits_among(study: str, rows: Iterable[Any]) -> dict[int, str]:
 
 
 def check_options(study: str, kind: type, options: Mapping[str, Any]) -> None:
-    """Raise InputError if an option has another type than the study declares; its own rules are not asked."""
+    """Raise InputError if an option has another type than the study declares. The study's own validation is not run."""
     known = {one.name: options[one.name] for one in fields(kind) if one.name in options}
     try:
         TypeAdapter(kind).validate_python(known)
@@ -126,15 +128,15 @@ def check_options(study: str, kind: type, options: Mapping[str, Any]) -> None:
 
 
 class RowError(ValueError):
-    """A row does not fit its study's record."""
+    """Raised if a row does not fit the record type of its study."""
 
 
 class MissingColumnError(RowError):
-    """A row lacks a column."""
+    """Raised if a row lacks a column."""
 
 
 def _check_row(study: str, kind: type, row: Mapping[str, Any], *, undefined: bool = False) -> None:
-    """Raise RowError unless a row fits its record. undefined: allow null in each column of numbers."""
+    """Raise RowError unless a row fits its record type. `undefined` allows null in each column of numbers."""
     hints = _hints(kind)
     for known in known_fields(kind):
         if known.read is not None:
@@ -180,7 +182,7 @@ def _adapter(kind: type, name: str) -> "TypeAdapter[Any]":
 
 
 def _misfit(kind: type, name: str, hint: Any, value: Any) -> str:
-    """Why a JSON value cannot be of the declared type; "" if it can."""
+    """Return why a JSON value cannot have the declared type; "" if it can."""
     if hint is Any:
         return ""
     try:

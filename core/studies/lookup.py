@@ -15,14 +15,15 @@ FOLDER = Path(__file__).parent
 
 
 def study_modules() -> dict[str, str]:
-    """Every study by name, with its module; nothing is imported. A module is a study where it sets STUDY."""
+    """Return the name and module of every study without importing any. A module is a study if it sets STUDY."""
     files = [file for file in sorted(FOLDER.glob("*/*.py")) if re.search(r"^STUDY = ", file.read_text("utf-8"), re.M)]
     return {file.stem.replace("_", "-"): f"{__package__}.{file.parent.name}.{file.stem}" for file in files}
 
 
 def module_of(name: str) -> str:
-    """Return the module of a study by its present or former name; a name with dots is a module. Raises JobError if
-    unknown."""
+    """Return the module of a study, given its present or former name. A name with dots is returned as a module. Raises
+    JobError if the name is unknown.
+    """
     if not re.fullmatch(r"\w+(-\w+)*|\w+(\.\w+)+", name):
         raise JobError(
             f"A study's name must have letters, digits and dashes only; got {name!r}. See the list of studies."
@@ -36,12 +37,14 @@ def module_of(name: str) -> str:
 
 @cache
 def _folders() -> dict[str, str]:
-    """The folder of every module here: rows by the ten thousand ask for their study."""
+    """Return the folder of every module in this package, cached because tens of thousands of rows look up their
+    study.
+    """
     return {file.stem: file.parent.name for file in sorted(FOLDER.glob("*/*.py"), reverse=True)}
 
 
 def find_study(name: str) -> Study[Any, Any]:
-    """Return a study by name. Raises JobError if it does not exist or its module does not export it."""
+    """Return the study with this name. Raises JobError if it does not exist or its module does not export it."""
     module = module_of(name)
     try:
         imported = importlib.import_module(module)
@@ -58,7 +61,7 @@ def find_study(name: str) -> Study[Any, Any]:
 
 
 def section_of(study: str) -> str:
-    """What the study's scores of one head are about; "" where there is no such study, or none of its scores is."""
+    """Return what the head scores of a study are about; "" if the study does not exist or has no head scores."""
     try:
         return find_study(study).section
     except JobError:

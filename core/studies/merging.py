@@ -32,8 +32,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Joined:
-    """Values are joined: arrays along this axis. key: the array that gives the order of the others; per_key: a tuple
-    with an item per element of the key."""
+    """Marks a field of a partial result whose arrays are concatenated along an axis. `key` marks the array that orders
+    the other arrays; `per_key` marks a tuple with one item per element of that array.
+    """
 
     axis: int = -1
     key: bool = False
@@ -41,26 +42,28 @@ class Joined:
 
 
 class Added:
-    """Values are added."""
+    """Marks a field of a partial result whose values are added."""
 
 
 class Least:
-    """The smallest value counts."""
+    """Marks a field of a partial result of which the smallest value is retained."""
 
 
 class First:
-    """The value of the first unit counts."""
+    """Marks a field of a partial result of which the first unit's value is retained."""
 
 
 class SortedBy:
-    """Records are joined and sorted by these fields."""
+    """Marks a tuple of records that is concatenated and then sorted by the named fields."""
 
     def __init__(self, *names: str) -> None:
         self.key = attrgetter(*names)
 
 
 class MergedBy:
-    """Records with equal values in these fields are merged, in the order of the field `order`."""
+    """Marks a tuple of records. Records with equal values in the named fields are merged, in the order of the field
+    `order`.
+    """
 
     def __init__(self, *names: str, order: str | None = None) -> None:
         self.key, self.order = attrgetter(*names), attrgetter(*names, order) if order else None
@@ -77,7 +80,9 @@ OfFirst = Annotated[T, First()]
 
 
 def merged(partials: Sequence[P]) -> P:
-    """Merge at least one partial result as declared. Raises JobError if values that must be equal differ."""
+    """Merge at least one partial result, each field as its type declares. Raises JobError if values that must be equal
+    differ.
+    """
     kind = type(partials[0])
     declared = _declared(kind)  # type: ignore[arg-type]  # a class can be hashed
     key = next((name for name, how in declared.items() if isinstance(how, Joined) and how.key), None)
@@ -134,7 +139,7 @@ def _merged_values(name: str, how: Any, values: list[Any]) -> Any:
 
 
 def added(first: Any, second: Any) -> Any:
-    """Return the sum of two values of one type; an accumulator adds the second in place."""
+    """Return the sum of two values of one type. An accumulator is changed in place."""
     if hasattr(first, "merge"):
         return first.merge(second)
     if isinstance(first, Mapping):
@@ -147,7 +152,7 @@ def added(first: Any, second: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _declared(kind: type) -> dict[str, Any]:
-    """How each field of a record merges; None if its values must be equal."""
+    """Return how each field of a record merges; None if its values must be equal."""
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: _marker(hints[field.name]) for field in fields(kind) if field.init}
 

@@ -11,8 +11,9 @@ RANKING = ("accuracy", "f1", "pearson")  # the first that a row has ranks
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of some predictions; None if undefined. apart: for near-duplicates, the sum of their heads' single
-    effects."""
+    """A metric computed from some predictions; None if undefined. For near-duplicate heads, `apart` is the sum of the
+    heads' single effects.
+    """
 
     name: str
     value: float | None = None
@@ -26,17 +27,17 @@ class Metric:
 
 @dataclass(frozen=True)
 class Metrics:
-    """The metrics of a row; the first one ranks."""
+    """All metrics in a result row. The first metric is the one by which results are ranked."""
 
     every: tuple[Metric, ...]
 
     @property
     def first(self) -> Metric:
-        """Return the metric that ranks. Raises LookupError for a row without metrics."""
+        """Return the metric by which results are ranked. Raises LookupError for a row without metrics."""
         return self.every[0]
 
     def of(self, name: str) -> Metric | None:
-        """Return the metric of that name, or None."""
+        """Return the metric with this name, or None if the row does not have it."""
         return next((metric for metric in self.every if metric.name == name), None)
 
 
@@ -75,7 +76,9 @@ def _estimate(name: str, estimate: Estimate | None, low: str, high: str) -> dict
 
 
 def _changes(metrics: Metrics) -> dict[str, Any]:
-    """Contrasts first, where there are any; then each metric with its change, and those of the whole inputs."""
+    """Return the columns of a row: contrasts if there are any, then each metric with its change, then those of the
+    whole inputs.
+    """
     row: dict[str, Any] = {}
     for metric in metrics.every:
         contrasts = {f"{metric.name}_{beside}": getattr(metric, beside) for beside in CONTRASTS}

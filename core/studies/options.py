@@ -24,7 +24,7 @@ def _long_name(value: Any) -> Any:
 
 
 def _newest_of_latest(value: Any) -> Any:
-    """What "latest" is now, so that a job names it: one's own newest fine-tuned checkpoint, or the bundled one."""
+    """Replace "latest" by the user's newest fine-tuned checkpoint, or the bundled one, so that the job names it."""
     if value != LATEST or Path(LATEST).is_dir():
         return value
     known = tuned_checkpoints(settings().runs / "finetuned")
@@ -107,7 +107,9 @@ _SWITCHES = {"true": True, "false": False}
 
 
 def settings_of(given: Any) -> Any:
-    """Return settings by name, parsed from text such as "epochs=1". Raises InputError for text in another form."""
+    """Return fine-tuning settings by name, parsed from text such as "epochs=1". Raises InputError for text in another
+    form.
+    """
     if not isinstance(given, (list, tuple)):
         return given
     settings: dict[str, int | float | str | bool] = {}
@@ -145,7 +147,7 @@ Seeds = Annotated[
 
 
 def _preset_of_checkpoint(value: Any, known: ValidationInfo) -> Any:
-    """What "auto" is for this checkpoint, so that a job names it."""
+    """Replace "auto" by the recipe for this checkpoint, so that the job names it."""
     return preset_for(str(known.data.get("checkpoint", ""))) if value == AUTO else value
 
 

@@ -15,14 +15,14 @@ from .metric_columns import Metric, Metrics
 
 @runtime_checkable
 class RowPartial(Protocol):
-    """A partial result with the positions of examples, and arrays whose last axis is these examples."""
+    """A partial result that has the positions of its examples, and arrays whose last axis is these examples."""
 
     @property
     def rows(self) -> np.ndarray: ...
 
 
 def in_order(pieces: Sequence[RowPartial], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Concatenate the arrays of all partial results, in the order of the task's examples.
+    """Concatenate arrays from all partial results, with examples in the order of the task.
 
     Args:
         pieces: their `rows` say the order.
@@ -36,25 +36,27 @@ def in_order(pieces: Sequence[RowPartial], names: Sequence[str]) -> dict[str, np
 
 
 def metrics_of(task: Task) -> tuple[str, ...]:
-    """Return the task's metrics that can be resampled; the first one ranks."""
+    """Return the names of the task's metrics that can be resampled. Results are ranked by the first metric."""
     return ("pearson",) if task.is_score else tuple(task.metrics)
 
 
 def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return how right each prediction is, so that the mean over examples is the task's main metric.
+    """Return how correct each prediction is, so that the mean over examples is the task's main metric.
 
-    1 or 0 for classes, the example's share of Pearson's r for scores.
+    The value is 1 or 0 for classes, and the example's share of Pearson's r for scores.
     """
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
 
 
 def finite(value: float) -> float | None:
-    """Return the value, or None if it is not finite."""
+    """Return the value as a float, or None if it is not finite."""
     return float(value) if np.isfinite(value) else None
 
 
 class ChangeFields(TypedDict, total=False):
-    """Fields of a record about predictions under one ablation; shares and McNemar's p are undefined for scores."""
+    """The fields of a record about predictions under one ablation. Fractions of changed predictions and McNemar's p are
+    undefined for tasks with scores.
+    """
 
     n: Required[int]
     metrics: Required[Metrics]
@@ -67,7 +69,7 @@ class ChangeFields(TypedDict, total=False):
 
 
 def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
-    """Return the metrics of the unmodified model's predictions, without intervals; None if one is undefined."""
+    """Return the metrics of the unmodified model's predictions, without intervals. An undefined metric is None."""
     ones = np.ones((1, len(gold)))
     values = {name: finite(effects.counted(name, gold, plain[None], ones)[0, 0]) for name in metrics_of(task)}
     return Metrics(tuple(Metric(name, value) for name, value in values.items()))
@@ -76,10 +78,10 @@ def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
 def prediction_changes(
     task: Task, gold: np.ndarray, plain: np.ndarray, changed: np.ndarray, *, seed: int
 ) -> list[ChangeFields]:
-    """Return what each ablation changes: metrics with paired intervals, and for classes changed predictions and
-    McNemar's p.
+    """Return how each ablation changes predictions: metrics with paired intervals and, for classes, the changed
+    predictions and McNemar's p.
 
-    p is corrected over the ablations (max-T). changed: predictions [target, example].
+    p is corrected over the ablations (max-T). `changed` holds the predictions under each ablation, [target, example].
     """
     before, after = outcomes(task, gold, plain), outcomes(task, gold, changed)
     corrected = effects.max_t(before, after, seed=seed)
@@ -103,7 +105,7 @@ def _changed(before: Metric, change: RecordInterval) -> Metric:
 
 
 def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
-    """Return a share with its 95 % Wilson interval; NaN without examples."""
+    """Return the fraction of True values with its 95 % Wilson interval; NaN for an empty array."""
     if not len(hits):
         return (float("nan"),) * 3
     value, low, high = share_intervals(hits.sum(), len(hits))
@@ -111,6 +113,6 @@ def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
 
 
 def share_intervals(counts: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return shares of `rows` examples with their 95 % Wilson intervals."""
+    """Return counts as fractions of `rows` examples, with their 95 % Wilson intervals."""
     low, high = wilson_interval(np.asarray(counts), rows)
     return counts / rows, np.where(counts > 0, low, 0.0), np.where(counts < rows, high, 1.0)  # not 3e-18

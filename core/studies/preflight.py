@@ -15,8 +15,8 @@ from .contract import Need, Study
 
 
 def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
-    """Raise InputError if the study cannot run on this checkpoint: the folder is missing, it is not a classifier or one
-    for another task, or the study needs labels and the examples have none. A hub ID is checked when it is opened.
+    """Raise InputError if a study cannot run on a checkpoint: it is missing, is not a classifier for the task, or the
+    study needs labels and the examples have none. A hub ID is only checked when the checkpoint is opened.
     """
     for name in ("checkpoint", "before", *(["compare"] if options.get("compare") else [])):
         if options.get(name):
@@ -43,15 +43,16 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
 
 
 def check_paths(study: Study[Any, Any], options: Any) -> None:
-    """Raise InputError for an option with a path that users may not access here."""
+    """Raise InputError if an option of a study has a path that users may not access on this server."""
     for path, to_write in study.paths(options):
         if path != HUB:
             config.inside(path, to_write=to_write)
 
 
 def _judges(trained: str, task: str, labels: Mapping[str, str] | None) -> bool:
-    """Whether a classifier of one task can be judged on rows of another: the same, or a file of one's own that says the
-    same labels."""
+    """Return whether a classifier of one task can be evaluated on examples of another: the tasks are equal, or the
+    custom file of examples has the same labels.
+    """
     if own.is_own(task) and labels:
         try:
             return bool(label_order(task_of(task), {int(output): name for output, name in labels.items()}))

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 def provenance(
     checkpoint: "Checkpoint", row_ids: Sequence[str], *, dtype: str | None = None, split: str | None = None
 ) -> Provenance:
-    """Return the provenance of numbers measured on these examples; fields that are None come from the options.
+    """Return how numbers were measured on some examples: checkpoint, weights, dtype and examples. Fields that are None
+    are filled from the options of the run.
 
-    dtype: if it is not the checkpoint's. split: if the options have none.
+    `dtype` is given if it is not that of the checkpoint, and `split` if the options have none.
     """
     return Provenance(
         weights_hash=checkpoint.weights_hash,
@@ -26,8 +27,9 @@ def provenance(
 
 
 def provenance_of_run(options: Mapping[str, Any], said: Mapping[str, Any]) -> Provenance:
-    """Return the provenance of a run: fields from its options (several checkpoints or tasks joined), then from its
-    units."""
+    """Return the provenance of a run: fields from its options (several checkpoints or tasks are joined), then fields
+    from its units of work.
+    """
     named = {name: options.get(name) for name in ("checkpoint", "task", "split", "seed", "dtype", "operator")}
     for name in ("checkpoint", "task"):
         several = options.get(f"{name}s")

@@ -27,18 +27,22 @@ Write = Callable[[Any], dict[str, Any]]
 
 
 def column(name: str, default: Any = MISSING) -> Any:
-    """Return a field whose column has a name that is not a valid field name, such as "class"."""
+    """Declare a dataclass field whose column in stored rows has a name that is not a valid field name, such as
+    "class".
+    """
     return field(metadata={"column": name}, default=default)
 
 
 def stated(default: Any = None) -> Any:
-    """Return a field that is written to every row even if it has its default; rows of earlier versions may lack it."""
+    """Declare a dataclass field that is written to every row even if it has its default. Rows of earlier versions may
+    lack the column.
+    """
     return field(default=default, metadata={"stated": True})
 
 
 @dataclass(frozen=True)
 class Figure:
-    """The number of a record that findings and plots show.
+    """Declares which number of a record findings and plots show, and how it is named.
 
     Attributes:
         value: its field; None if the record overrides `numbers`.
@@ -53,8 +57,8 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One row of a study. KINDS: values of its column `BY`; empty if the study has only one kind of row. FIGURE: the
-    number that findings and plots show, if any.
+    """Base class of result records: one instance is one row of a study. `KINDS` holds the values of its column `BY`
+    (empty if the study has only one kind of row), and `FIGURE` the number that findings and plots show, if any.
     """
 
     BY: ClassVar[str] = "kind"
@@ -63,12 +67,12 @@ class Result:
 
     @classmethod
     def of(cls: type[R], row: Mapping[str, Any]) -> R:
-        """Return the record of one row. Raises StoreError if it lacks a required column."""
+        """Convert a stored row to a record. Raises StoreError if the row lacks a required column."""
         return record_of(cls, row)
 
     def as_row(self) -> dict[str, Any]:
-        """Return the stored row: its kind, then one column per field in order. Fields at their default are omitted
-        unless `stated`.
+        """Return the record as a row for the store: its kind, then one column per field in order. A field with its
+        default value is omitted unless declared by `stated`.
         """
         named = len(self.KINDS) == 1 and self.BY not in type(self).__dataclass_fields__
         row: dict[str, Any] = {self.BY: self.KINDS[0]} if named else {}
@@ -82,22 +86,24 @@ class Result:
 
     @classmethod
     def among(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Return the records of the rows of this kind, in order. Raises StoreError like `of`."""
+        """Return, in order, the rows of this kind as records. Raises StoreError if a row lacks a required column."""
         return [cls.of(row) for row in rows if not cls.KINDS or row.get(cls.BY) in cls.KINDS]
 
     def columns(self, *names: str) -> dict[str, Any]:
-        """Return these fields by name, as a row of a table."""
+        """Return the named fields of the record as a dictionary, for use as a row of a table."""
         return {name: getattr(self, name) for name in names}
 
     def numbers(self) -> list[Number]:
-        """Return the numbers that findings and plots show for the record."""
+        """Return the numbers of the record that findings and plots show."""
         if self.FIGURE is None or self.FIGURE.value is None:
             return []
         value = getattr(self, self.FIGURE.value)
         return [self.number(value, self.FIGURE.words, getattr(self, "low", None), getattr(self, "high", None))]
 
     def number(self, value: float | None, words: str, low: float | None, high: float | None) -> Number:
-        """Return one number with the record's p and n. words: as `Figure.words`."""
+        """Create a number for findings and plots, with the record's p and n. `words` is a template as in
+        `Figure.words`.
+        """
         told = defaultdict(str, {name: "" if known is None else known for name, known in vars(self).items()})
         parts = [" ".join(part.format_map(told).split()) for part in words.split("|")]
         corrected = getattr(self, "q", None)
@@ -121,7 +127,9 @@ class Result:
 
 
 def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
-    """Return rows as records, leaving out rows of other kinds or without a column. kinds: the most specific last."""
+    """Convert rows to records, leaving out rows that are of another kind or lack a column. The most specific record
+    class is last in `kinds`.
+    """
     for row in rows:
         if (kind := record_kind(kinds, row)) is not None:
             with contextlib.suppress(StoreError):  # of an earlier version
@@ -129,12 +137,12 @@ def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any
 
 
 def record_kind(kinds: Sequence[type[Result]], row: Mapping[str, Any]) -> type[Result] | None:
-    """Return the record that a row is of: the last of `kinds` that it fits, or None."""
+    """Return the record class that a row belongs to: the last of `kinds` that fits, or None."""
     return next((kind for kind in reversed(kinds) if not kind.KINDS or row.get(kind.BY) in kind.KINDS), None)
 
 
 def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
-    """Return the record of the dataclass `kind`. Raises StoreError with the name of a missing column."""
+    """Convert a row to a record of the dataclass `kind`. Raises StoreError with the name of a missing column."""
     values: dict[str, Any] = {}
     for known in known_fields(kind):  # type: ignore[arg-type]  # a class can be hashed
         if known.read is not None:
@@ -151,7 +159,7 @@ def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
 
 
 def picked(records: Iterable[R], **wanted: object) -> list[R]:
-    """Return the records whose fields have these values."""
+    """Return the records whose fields equal the given keyword arguments."""
     left = list(records)
     for name, value in wanted.items():  # one after the other: a report asks 2,000 times for a few of thousands
         value_of = attrgetter(name)
@@ -164,7 +172,9 @@ def picked(records: Iterable[R], **wanted: object) -> list[R]:
 
 @dataclass(frozen=True)
 class _Field:
-    """One field of a record. number: int or float where it holds one; write: what makes several columns of it."""
+    """A field of a record class. `number` is int or float if the field holds a number, and `write` converts a field
+    that has several columns.
+    """
 
     name: str
     column: str
@@ -176,8 +186,8 @@ class _Field:
     default: Any
 
     def value(self, value: Any) -> Any:
-        """Convert a value of a row to its field's type: JSON may write 1.0 as 1; data frames write NaN for None, 1.0
-        for 1, and numpy scalars.
+        """Convert a value of a row to the type of its field, because JSON may write 1.0 as 1, and data frames write NaN
+        for None, 1.0 for 1, and numpy scalars.
         """
         if isinstance(value, np.generic):
             value = value.item()
@@ -190,7 +200,7 @@ class _Field:
 
 @lru_cache(maxsize=256)
 def known_fields(kind: type) -> tuple[_Field, ...]:
-    """Return the fields of a kind of records: the column of each, how it is read and written, and its default."""
+    """Return the fields of a record class, each with its column, default, and how it is read and written."""
     hints = get_type_hints(kind)
     return tuple(
         _Field(
@@ -208,7 +218,7 @@ def known_fields(kind: type) -> tuple[_Field, ...]:
 
 
 def _number(hint: Any) -> type[int] | type[float] | None:
-    """int or float where it is what a field holds, alone or beside None."""
+    """Return int or float if the field holds a number (or None), otherwise None."""
     kinds = set(get_args(hint)) - {type(None)} if isinstance(hint, UnionType) else {hint}
     return next((kind for kind in (float, int) if kinds == {kind}), None)
 
@@ -221,7 +231,7 @@ V = TypeVar("V", bound="Valued")
 
 @dataclass(frozen=True, kw_only=True)
 class Valued(Result):
-    """A value with its 95 % interval over n observations; None if undefined."""
+    """Base class of records with a value and its 95 % interval over n observations; None if undefined."""
 
     name: str
     value: float | None
@@ -232,10 +242,10 @@ class Valued(Result):
 
     @property
     def estimate(self) -> Estimate:
-        """Return the value with its interval; 0 without an interval if undefined."""
+        """Return the value with its interval; 0 without an interval if the value is undefined."""
         return Estimate(float(self.value or 0.0), self.low, self.high)
 
     @classmethod
     def defined(cls: type[V], rows: Iterable[Mapping[str, Any]]) -> list[V]:
-        """Return the records of this kind whose value is defined, in order."""
+        """Return the records of this kind whose value is defined, in the order of the rows."""
         return [record for record in cls.among(rows) if record.value is not None]

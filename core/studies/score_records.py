@@ -8,14 +8,16 @@ from .lookup import find_study
 
 
 def find_score(key: str) -> HeadScore:
-    """Return the record of a score. Raises InputError if no study has it."""
+    """Return the definition of a score of heads, given its key. Raises InputError if no study has this score."""
     if score := _score_of(key):
         return score
     raise InputError(f"A score must be named study/name, as in the atlas; no study has {key!r}. Choose another score.")
 
 
 def label_of(key: str) -> str:
-    """Return the label and feature of a score, or the names in its key if no study has it."""
+    """Return the label of a score with its feature, for people to read. If no study has the score, return the names in
+    its key.
+    """
     study, name, feature = _names(key)
     score = _score_of(key)
     label = score.label if score else f"{name} ({study})"
@@ -23,13 +25,15 @@ def label_of(key: str) -> str:
 
 
 def meaning_of(key: str) -> str:
-    """Return the label, formula and source of a score, for captions."""
+    """Return the label, formula and source of a score as text for captions."""
     score = _score_of(key)
     return f"{label_of(key)}: {score.formula} ({score.source})" if score else label_of(key)
 
 
 def in_order(keys: Iterable[str]) -> list[str]:
-    """Return keys in display order: by study, as each lists its scores; keys without a study last."""
+    """Sort keys of scores for display: by study, and within a study as it lists its scores. Keys without a study come
+    last.
+    """
     return sorted(keys, key=lambda key: (*_place(*_names(key)[:2]), key))
 
 

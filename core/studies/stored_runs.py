@@ -21,10 +21,10 @@ _BETWEEN = re.compile(r", | and ")
 
 
 def standing(run: Mapping[str, Any]) -> Standing:
-    """Compare the weights of a stored run with the present weights of its checkpoints.
+    """Return whether a stored run used the present weights of its checkpoints ("present") or not.
 
-    "earlier": other weights now; "unrecorded": the run does not record them; "elsewhere": no checkpoint is here, or the
-    run trained its models.
+    Otherwise the result is "earlier" (the checkpoints now have other weights), "unrecorded" (the run does not record
+    its weights) or "elsewhere" (no checkpoint is here, or the run trained its models).
     """
     names, hashes = _names(run), hashes_of(run.get("weights_hash"))
     at_hand = [weights for name in names if (weights := present_weights(name))]
@@ -38,12 +38,12 @@ def standing(run: Mapping[str, Any]) -> Standing:
 
 
 def hashes_of(text: Any) -> list[str]:
-    """Return the weights hashes that a run records, one per checkpoint."""
+    """Return the hashes of weights that a run records, one per checkpoint, from the text in which they are joined."""
     return _BETWEEN.split(text) if isinstance(text, str) and text else []
 
 
 def _names(run: Mapping[str, Any]) -> list[str]:
-    """The checkpoints that a run's weights are of."""
+    """Return the names of the checkpoints whose weights a run records."""
     checkpoint, options = run.get("checkpoint"), run.get("options")
     told = (from_json(options) if isinstance(options, str) else options) or {}
     told = told if isinstance(told, Mapping) else {}
@@ -55,7 +55,7 @@ def _names(run: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class TitledRun(Result):
-    """Title, time and options of a run."""
+    """The title, time and options of a stored run."""
 
     title: str
     created: datetime
@@ -64,7 +64,7 @@ class TitledRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun(TitledRun):
-    """A stored run with its study and provenance."""
+    """A stored run with its study and its provenance."""
 
     run: str
     study: str
@@ -81,5 +81,5 @@ class StoredRun(TitledRun):
 
 
 def one_run(db: Database, run: str) -> StoredRun:
-    """Return the stored run with this ID. Raises StoreError if unknown."""
+    """Return the stored run with this ID. Raises StoreError if it does not exist."""
     return StoredRun.of(runs.one_run(db, run))

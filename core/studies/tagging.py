@@ -19,15 +19,16 @@ BATCH_TEXTS = 64
 
 
 def pipeline_names() -> list[str]:
-    """Return the bundled pipeline, then those installed as packages."""
+    """Return the names of the available language pipelines: the bundled one, then those installed as packages."""
     from spacy.util import get_installed_models  # 2.6 s of start-up
 
     return [config.ENGLISH, *sorted(get_installed_models())]
 
 
 def open_pipeline(name: str | None = None) -> "Language":
-    """Open the bundled pipeline (None) or another by package name or folder. Raises InputError if it is missing or
-    unsuitable."""
+    """Open a language pipeline by package name or folder, or the bundled one (None). Raises InputError if it is missing
+    or unsuitable.
+    """
     import spacy  # 2.6 s of start-up
 
     wanted = name or config.ENGLISH
@@ -58,7 +59,7 @@ def open_pipeline(name: str | None = None) -> "Language":
 
 
 def tag(texts: Sequence[str], pipeline: Any) -> list[TaggedSentence]:
-    """Return the words of each text, in the order of `texts`; texts that are cached are not tagged again."""
+    """Tag the words of each text, in the order of the texts. Texts that are cached are not tagged again."""
     with _LOCK:
         known = _KNOWN.setdefault(pipeline, OrderedDict())
         sentences = {text: known[text] for text in dict.fromkeys(texts) if text in known}

@@ -19,7 +19,7 @@ ARRAY, NOT_FINITE = "array", "not finite"  # keys that mark what JSON has no for
 
 
 def encode(value: Any) -> Any:
-    """Return a record, or a value that a record can contain, as JSON types. Raises TypeError for other values."""
+    """Convert a record, or a value that a record can contain, to JSON types. Raises TypeError for other values."""
     if isinstance(value, np.ndarray):
         whole = np.ascontiguousarray(value)
         data = base64.b64encode(whole.tobytes()).decode()
@@ -49,7 +49,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: Any, value: Any) -> Any:
-    """Decode a value written by `encode` and declared as `kind`."""
+    """Convert JSON types written by `encode` back to a value of the declared type `kind`."""
     if isinstance(value, dict) and ARRAY in value and "dtype" in value:
         flat = np.frombuffer(base64.b64decode(value[ARRAY]), dtype=np.dtype(value["dtype"]))
         return flat.reshape(value["shape"]).copy()
@@ -72,14 +72,14 @@ def decode(kind: Any, value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _hints(kind: Any) -> dict[str, Any]:
-    """The types of a record's fields; of a generic record all are of its parameter."""
+    """Return the declared types of a record's fields. All fields of a generic record have the type of its parameter."""
     record, inner = get_origin(kind) or kind, get_args(kind)
     hints = get_type_hints(record, include_extras=True)
     return {field.name: hints[field.name][inner] if inner else hints[field.name] for field in fields(record)}
 
 
 def _items(kind: Any, inner: tuple[Any, ...], value: Any) -> Any:
-    """Lists, tuples and mappings item by item; all else as it is."""
+    """Decode lists, tuples and mappings item by item; return any other value unchanged."""
     if isinstance(value, dict):
         return {key: decode(inner[1] if inner else Any, item) for key, item in value.items()}
     if not isinstance(value, list):
@@ -95,7 +95,7 @@ def _items(kind: Any, inner: tuple[Any, ...], value: Any) -> Any:
 
 
 def _arm(inner: tuple[Any, ...], value: Any) -> Any:
-    """Which of several declared types a value has."""
+    """Return which of several declared types a value has."""
     arms = [arm for arm in inner if arm is not type(None)]
     if isinstance(value, dict):
         return next((arm for arm in arms if is_dataclass(arm)), arms[0])

@@ -7,7 +7,7 @@ from ..tuning.recipe import Seeds
 
 @dataclass(frozen=True)
 class ExampleUnit:
-    """Examples, and what is measured on them.
+    """A unit of work on some examples of a task, with what is measured on them.
 
     Attributes:
         positions: of the examples in their task.
@@ -28,7 +28,9 @@ class ExampleUnit:
 
 @dataclass(frozen=True)
 class ChunkUnit:
-    """Inputs `start` to `stop` on a checkpoint. inputs: a task, a split of a treebank, or another list of inputs."""
+    """A unit of work on the inputs from index `start` to `stop` of one checkpoint. `inputs` names a task, a split of a
+    treebank, or another list of inputs.
+    """
 
     checkpoint: str
     inputs: str
@@ -37,13 +39,13 @@ class ChunkUnit:
 
     @property
     def key(self) -> str:
-        """Its name among the units."""
+        """Return the name of the chunk, which is unique among the units of work."""
         return f"{self.checkpoint}|{self.inputs}|{self.start}"
 
 
 @dataclass(frozen=True)
 class NamedUnit:
-    """One of several things that a study measures, such as an ablation method, a property or a snapshot.
+    """A unit of work that measures one of several named things, such as an ablation method, a property or a snapshot.
 
     Attributes:
         source: which weights are measured.
@@ -62,7 +64,7 @@ class NamedUnit:
 
 @dataclass(frozen=True)
 class TrainingUnit:
-    """One fit of a model.
+    """A unit of work that trains one model.
 
     Attributes:
         kind: of the fit, where a study has several.

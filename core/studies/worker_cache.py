@@ -24,10 +24,11 @@ _RANDOM = re.compile(r"(?P<name>.+) \(random weights (?P<seed>\d{1,9})\)")
 def get_checkpoint(
     name: str, *, head: HeadKind = "none", dtype: str = "float32", revision: str | None = None
 ) -> Checkpoint:
-    """Open a checkpoint, or reuse it; the last two are cached, and changed files are read again. Raises
-    CheckpointError.
+    """Open a checkpoint, or return it from the cache, which holds the last two. Files that have changed are read again.
+    Raises CheckpointError.
 
-    A name from `random_name` opens random weights with the same mean entropy of attention.
+    A name from `random_name` opens random weights whose attention has the same mean entropy as that of the trained
+    ones.
     """
     if drawn := _RANDOM.fullmatch(name):
         known = get_checkpoint(drawn["name"], head=head, dtype=dtype, revision=revision)
@@ -38,7 +39,7 @@ def get_checkpoint(
 
 
 def random_name(checkpoint: str, seed: int) -> str:
-    """Return the name under which `get_checkpoint` opens a checkpoint's architecture with random weights."""
+    """Return a name under which `get_checkpoint` opens a model with a checkpoint's architecture and random weights."""
     return f"{checkpoint} (random weights {seed})"
 
 
@@ -48,7 +49,8 @@ def _random(known: Checkpoint, seed: int, classifier: bool) -> Checkpoint:
 
 
 def spread_as(random: Checkpoint, known: Checkpoint) -> Checkpoint:
-    """Scale each random head's scores so that its rows have the mean entropy of the known head, on bundled sentences.
+    """Scale the attention scores of each random head so that its rows have the mean entropy of the corresponding head
+    in a trained checkpoint, measured on bundled sentences.
 
     Fresh weights attend nearly uniformly and would be no baseline. Decoders of encoder-decoders, and families whose
     scores are out of reach, are not scaled.
@@ -69,7 +71,7 @@ def spread_as(random: Checkpoint, known: Checkpoint) -> Checkpoint:
 
 
 class _Rows:
-    """Keeps every layer's rows, for a few short inputs."""
+    """Observer that stores the rows of every layer's maps for a few short inputs."""
 
     takes_sinks = takes_hybrids = True
 
@@ -77,13 +79,13 @@ class _Rows:
         self.by_layer: dict[int, list[Tensor]] = {}
 
     def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-        """Store one layer's maps of one batch as rows of each head."""
+        """Store the attention maps of one layer in one batch as rows of each head."""
         del inputs
         self.by_layer.setdefault(layer, []).append(weights.float().cpu().transpose(0, 1).flatten(1, 2))
 
 
 def _rows_of(checkpoint: Checkpoint) -> list[list[Tensor]]:
-    """By layer blocks of rows [head, row, key] on bundled sentences."""
+    """Return, for each layer, blocks of map rows [head, row, key] on bundled sentences."""
     texts = [row.text for row in read_rows("sst2", "dev", limit=INPUTS)]
     encodings = [checkpoint.encode(text, text if checkpoint.family.translates else None) for text in texts]
     observer = _Rows()
@@ -92,7 +94,7 @@ def _rows_of(checkpoint: Checkpoint) -> list[list[Tensor]]:
 
 
 def pipeline(name: str | None) -> Any:
-    """Return a language pipeline, cached until another one is requested; None is the bundled one."""
+    """Return a language pipeline (None: the bundled one). It is cached until another one is requested."""
     return _pipeline(name)
 
 

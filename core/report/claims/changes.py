@@ -100,25 +100,30 @@ def _changed(evidence: Evidence, result: StepResult, most: slice, least: slice) 
 
 
 def gain(result: StepResult, feature: str) -> Estimate | None:
-    """Return the increase in attention to a feature after fine-tuning, mean over heads, paired by input; None if
-    unknown."""
+    """Return how much fine-tuning increases attention to a feature: the mean over heads, paired by input. None if it
+    was not measured.
+    """
     mean = over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint="difference"))
     return None if mean is None or mean.low is None else -mean  # the study's difference is before less after
 
 
 def gains_by_seed(evidence: Evidence, result: StepResult, feature: str) -> list[Estimate]:
-    """Return `gain` of each seed; empty if the first seed has none."""
+    """Return, for each fine-tuning seed, how much fine-tuning increases attention to a feature. The list is empty if
+    the first seed has no result.
+    """
     gains = [gain(seed_result, feature) for seed_result in evidence.each_seed(result)]
     return [seed_gain for seed_gain in gains if seed_gain is not None] if gains[0] is not None else []
 
 
 def said_of_seeds(gains: Sequence[Estimate]) -> str:
-    """Return the mean of gains as text, with examples and seeds in its interval."""
+    """Return the mean of several gains in attention as text, with an interval that covers both examples and fine-tuning
+    seeds.
+    """
     return said(with_luck(*mean_of_seeds(gains)), 2)
 
 
 def gained(evidence: Evidence, result: StepResult, features: Sequence[str]) -> Outcome | None:
-    """Test whether fine-tuning increases attention to all of these features."""
+    """Test the claim that fine-tuning increases attention to every one of the given features."""
     gains = {name: seed_gains for name in features if (seed_gains := gains_by_seed(evidence, result, name))}
     if not gains:
         return None
@@ -156,8 +161,9 @@ def _gains_of_heads(result: StepResult) -> dict[str, list[Estimate]]:
 
 
 def _recurs(seeds: Sequence[Sequence[Estimate]]) -> Decision:
-    """Whether heads gain in all seeds: on average, or more heads in all seeds than by chance. seeds: gains of heads by
-    seed."""
+    """Decide whether heads gain attention in all seeds: on average, or in more heads than expected by chance. `seeds`
+    holds the gains of the heads for each seed.
+    """
     mean = decided_over_seeds(_means(seeds))
     if mean.word == HOLDS or recurs_by_chance(_clear(seeds, HOLDS)) > BY_CHANCE:
         return mean
@@ -165,7 +171,7 @@ def _recurs(seeds: Sequence[Sequence[Estimate]]) -> Decision:
 
 
 def _heads_that_gain(feature: str, seeds: Sequence[Sequence[Estimate]]) -> str:
-    """Text such as "noun: 5/6/4 of 72 heads more (3 in all, p 0.001), 2/3/2 less, mean 0.01 (0.002 to 0.02)"."""
+    """Return text such as "noun: 5/6/4 of 72 heads more (3 in all, p 0.001), 2/3/2 less, mean 0.01 (0.002 to 0.02)"."""
     gaining, losing = _clear(seeds, HOLDS), _clear(seeds, FAILS)
     up, down = ("/".join(map(str, clear.sum(1))) for clear in (gaining, losing))
     recurring = f" ({gaining.all(0).sum()} in all, p {recurs_by_chance(gaining):.2g})" if len(seeds) > 1 else ""
@@ -179,7 +185,9 @@ def _means(seeds: Sequence[Sequence[Estimate]]) -> list[Estimate]:
 
 
 def _clear(seeds: Sequence[Sequence[Estimate]], word: str) -> np.ndarray:
-    """Whether each head [seed, head] gains (HOLDS) or loses (FAILS), corrected over heads."""
+    """Return whether each head gains (HOLDS) or loses (FAILS) attention, corrected over heads. *Shape:* (seed,
+    head).
+    """
     return np.array(
         [[decided(bonferroni_widened(head, len(heads)), 0.0).word == word for head in heads] for heads in seeds]
     )
@@ -210,7 +218,9 @@ def most_change_little(evidence: Evidence, result: StepResult) -> Outcome | None
 
 
 def _median(heads: Sequence[Estimate]) -> Estimate:
-    """The median of heads and of both bounds of their intervals, which contain it if each head's interval does."""
+    """Return the median over heads of the estimates and of both interval bounds. The resulting interval contains the
+    true median if each head's interval contains the true value.
+    """
     ends = [
         [head.value if end is None else end for head, end in zip(heads, side, strict=True)]
         for side in ((head.low for head in heads), (head.high for head in heads))

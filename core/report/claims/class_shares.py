@@ -67,10 +67,11 @@ def more_vertical(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool) -> list[Estimate]:
-    """Return the changes of all pattern shares, corrected for the classifier's confusions (Rogan and Gladen) if known.
+    """Return how each pattern share changes with fine-tuning, corrected for the classifier's confusions (Rogan and
+    Gladen) if they are known.
 
-    The classifier's errors are assumed equal before and after. There are no intervals if the shares before or after are
-    inconsistent with the confusions. joint: intervals that hold for all classes together.
+    The classifier's errors are assumed to be equal before and after fine-tuning. There are no intervals if the shares
+    before or after are inconsistent with the confusions. `joint` requests intervals that hold for all classes together.
     """
     counted = [share.joint if joint else share.change for share in moved]
     held_out = _confusions(result, len(moved))
@@ -89,7 +90,7 @@ def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool
 
 
 def _misfits(result: StepResult) -> bool:
-    """Whether the shares before or after are impossible given the classifier's confusions."""
+    """Return whether the shares before or after fine-tuning are impossible given the classifier's confusions."""
     return any(share.misfit is not None and share.misfit < MISFIT_LEVEL for share in ClassShare.among(result.rows))
 
 
@@ -100,14 +101,15 @@ def _how(result: StepResult, change: Estimate, counted: Estimate) -> str:
 
 
 def _confusions(result: StepResult, classes: int) -> np.ndarray | None:
-    """The classifier's held-out confusions according to the options of the step, or None."""
+    """Return the held-out confusion counts of the classifier from the options of the step, or None."""
     confusions = np.array(getattr(result.step.options, "confusions", ())).astype(int)  # whole maps, in JSON 3.0
     return confusions if confusions.ndim == 3 and confusions.shape[1:] == (classes, classes) else None
 
 
 def _both_added(result: StepResult, name: str, counted: Estimate) -> Estimate:
-    """The difference if only corrected shares are known. Its interval adds both, and is at least as wide as the counted
-    one."""
+    """Return the change of a share if only corrected shares are known. Its interval adds both intervals, and is at
+    least as wide as that of the raw change.
+    """
     shares = [
         share
         for share in ClassShare.among(result.rows)
@@ -147,7 +149,9 @@ def few_meaningful(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def _meaningless(result: StepResult, heads: Sequence[HeadClass]) -> tuple[list[Estimate], bool]:
-    """The share of each head's maps that are neither Heterogeneous nor Block, and whether it is corrected."""
+    """Return, for each head, the share of its maps that are neither Heterogeneous nor Block, and whether the shares are
+    corrected.
+    """
     names = list(dict.fromkeys(name for head in heads for name in head.counts))
     counts = np.array([[head.counts.get(name, 0) for name in names] for head in heads])
     chosen = np.array([name not in MEANINGFUL for name in names])

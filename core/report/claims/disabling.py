@@ -43,7 +43,7 @@ AS_MUCH = -0.05  # of the whole logit difference, that an order may keep less
 
 
 def agrees(result: StepResult, *names: str) -> Outcome | None:
-    """Test Spearman's correlation over heads of two rankings, with its bootstrap interval over heads."""
+    """Test whether two rankings of heads agree, by Spearman's correlation with its bootstrap interval over heads."""
     chosen = [
         correlation
         for correlation in RankingCorrelation.among(result.rows)
@@ -142,7 +142,7 @@ def words_of_both(evidence: Evidence) -> list[Outcome]:
 
 
 def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome:
-    """How many of these heads attend to the same word in the other sentence."""
+    """Count how many of these heads attend to the same word in the other sentence."""
     word_scores = picked(result.scores, task=task, feature=SAME_WORD)
     scores = [score for score in word_scores if score.name in heads and score.effect is not None]
     words: dict[str, list[str]] = {}
@@ -259,7 +259,7 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
 
 
 def clear_losses(known: Sequence[tuple[AblatedTarget, Estimate]]) -> set[str]:
-    """Return the names of heads with a significant loss, corrected over all heads."""
+    """Return the names of the heads whose ablation lowers the score significantly, corrected over all heads."""
     return {variant.name for variant, change in known if decided(-bonferroni_widened(change, len(known))).word == HOLDS}
 
 
@@ -319,7 +319,9 @@ def one_head_is_enough(evidence: Evidence, result: StepResult) -> Outcome | None
 
 
 def _most(decisions: Sequence[Decision]) -> Decision:
-    """HOLDS if it does for more than half, FAILS if it does for half, otherwise UNDECIDED until enough are decided."""
+    """Return HOLDS if the claim holds for more than half of the cases, FAILS if it fails for half, otherwise
+    UNDECIDED.
+    """
     words = [decision.word for decision in decisions]
     holds, fails, total = words.count(HOLDS), words.count(FAILS), max(1, len(words))
     better = sum(decision.statistic is not None and decision.statistic.value >= -MARGIN for decision in decisions)

@@ -181,7 +181,7 @@ def keeps_its_role(evidence: Evidence) -> list[Outcome]:
 
 
 def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:
-    """Mean of each statistic of one head over the examples of all tasks."""
+    """Return the mean of each statistic of one head over the examples of all tasks."""
     pooled: dict[str, float | None] = {}
     for statistic in STATISTICS:
         statistic_scores = picked(scores, statistic=statistic)
@@ -219,7 +219,7 @@ def more_to_negation(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def _of_own_rows(evidence: Evidence, outcome: Outcome | None) -> Outcome | None:
-    """The outcome, with a note if the examples are the bundled samples."""
+    """Return the outcome, with a note added if the examples are the bundled samples."""
     if outcome is None or not evidence.bundled:
         return outcome
     return replace(outcome, said=outcome.said + BUNDLED)

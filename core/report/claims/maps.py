@@ -298,13 +298,13 @@ def element_first(evidence: Evidence, result: StepResult) -> Outcome:
 
 
 def layer_means(result: StepResult, feature: str, checkpoint: str) -> list[Estimate]:
-    """Return the mean over each layer's heads of the weight on a feature."""
+    """Return, for each layer, the mean attention weight of its heads on a feature."""
     scores = picked(result.scores, statistic="max", feature=feature, checkpoint=checkpoint)
     return [layer for layer in by_layer(scores) if layer is not None]
 
 
 def over(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the mean of estimates; NaN without any."""
+    """Return the mean of several estimates with its interval; NaN if there are none."""
     return mean_over(estimates) or Estimate(float("nan"))
 
 
@@ -324,7 +324,7 @@ def early_and_late(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def feature_means(result: StepResult, checkpoint: str, features: Sequence[str] = LOOKED_AT) -> dict[str, Estimate]:
-    """Return the mean over heads of the weight on each feature that occurs in some input."""
+    """Return the mean attention weight over heads on each feature that occurs in at least one input."""
     means = {
         feature: over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint=checkpoint))
         for feature in features
@@ -356,8 +356,9 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
-    """Return the fractions of heads that significantly have a stripe at one of these features, that may have one, and
-    that have one by their point estimates."""
+    """Return three fractions of heads: those that significantly have a vertical stripe at one of the scored features,
+    those that may have one, and those that have one by point estimate alone.
+    """
     decisions: dict[str, list[Decision]] = {}
     for score in scores:
         decision = decided(bonferroni_widened(score.effect_estimate, len(scores)), NEARLY_UNIFORM)
@@ -415,7 +416,7 @@ def separator_or_punctuation(evidence: Evidence, result: StepResult) -> Outcome 
 
 
 def _classifying(result: StepResult, checkpoint: str) -> dict[str, Estimate]:
-    """Weight of the last layer's [CLS] on each feature, mean over heads."""
+    """Return the mean attention weight over heads from [CLS] in the last layer to each feature."""
     means = {name: over_heads(last_layer(result.scores, name, checkpoint)) for name in LOOKED_AT}
     return {name: mean for name, mean in means.items() if mean is not None}
 
@@ -455,7 +456,9 @@ def _diagonal(relations: StepResult, statistics: StepResult, task: str) -> Outco
 
 
 def _beyond_its_distance(score: Score, heads: int) -> Decision:
-    """Whether a head has more weight on links than at the same distance elsewhere, corrected over so many heads."""
+    """Decide whether a head has more weight on links than at the same distance elsewhere, corrected over the given
+    number of heads.
+    """
     return decided(bonferroni_widened(score.estimate, heads), score.baseline or 0.0)
 
 
@@ -514,9 +517,10 @@ def late_stripes(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def _stripe_word(effects: Mapping[str, Estimate], several: int) -> tuple[OutcomeWord, bool] | None:
-    """Whether a head's largest effect at a named feature is above all others: by intervals, and by point estimates.
+    """Decide whether a head's largest effect at a named feature exceeds all its other effects, by intervals and by
+    point estimates.
 
-    None if no effect is significantly a stripe.
+    Return None if no effect is significantly a stripe.
     """
     wide = {feature: bonferroni_widened(effect, several) for feature, effect in effects.items()}
     if not any(decided(effect, NEARLY_UNIFORM).word == HOLDS for effect in wide.values()):

@@ -25,7 +25,7 @@ MOST_TIMES = 10_000  # so many times the rows are no plan
 
 
 class OutcomeWord(StrEnum):
-    """The four outcomes of a test, and one for claims that no checkpoint can decide."""
+    """The possible outcomes of testing a claim: four for tests, and one for claims that no checkpoint can decide."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -39,7 +39,7 @@ HOLDS, FAILS, UNDECIDED, UNTESTED, KNOWN_ERROR = OutcomeWord
 
 @dataclass(frozen=True)
 class Decision:
-    """The outcome of a test and the number that determined it.
+    """The outcome of a statistical test and the number that determined the outcome.
 
     Attributes:
         times: for an undecided test, the factor by which the number of examples must grow; None if no number would
@@ -56,7 +56,7 @@ class Decision:
 
     @property
     def clear(self) -> float:
-        """The distance of the statistic from the margin in half-widths of its interval; 0 if unknown."""
+        """Return how many half-widths of the interval lie between the tested statistic and the margin; 0 if unknown."""
         if self.statistic is None or self.margin is None:
             return 0.0
         half = _half(self.statistic, above=self.statistic.value > self.margin)
@@ -66,7 +66,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a test.
+    """The result of testing a claim of a paper, as shown in the report.
 
     Attributes:
         task: None if it does not belong to one task.
@@ -89,7 +89,7 @@ class Outcome:
 
     @property
     def needed(self) -> int | None:
-        """The number of examples that would decide; None if unknown."""
+        """Return the estimated number of examples that would decide an undecided claim; None if unknown."""
         return math.ceil(self.n * self.times) if self.n and self.times else None
 
 
@@ -107,8 +107,9 @@ def found_by(
     margin: float | None = None,
     seeds: int | None = None,
 ) -> Outcome:
-    """Return the outcome of one result of a step; task, statistic and margin default to those of the step and the
-    decision."""
+    """Turn the decision of a statistical test into an outcome that the report shows. Unless given, the task is that of
+    the step's result, and the statistic and margin are those of the decision.
+    """
     statistic = decision.statistic if statistic is None else statistic
     margin = decision.margin if margin is None else margin
     about = (task or result.task, n, result.run, decision.times, statistic, margin, seeds)
@@ -119,7 +120,7 @@ def found_by(
 
 
 def decided(estimate: Estimate, zero: float = 0.0) -> Decision:
-    """Return HOLDS if the interval is above `zero`, FAILS if it is below, otherwise UNDECIDED."""
+    """Return HOLDS if the whole interval of an estimate is above `zero`, FAILS if it is below, otherwise UNDECIDED."""
     if estimate.low is not None and estimate.low > zero:
         return Decision(HOLDS, None, estimate, zero)
     if estimate.high is not None and estimate.high < zero:
@@ -128,8 +129,9 @@ def decided(estimate: Estimate, zero: float = 0.0) -> Decision:
 
 
 def gains(estimate: Estimate, zero: float = 0.0) -> Decision:
-    """Return HOLDS if the interval is above `zero`, FAILS if it ends below a gain of MARGIN (less than one point does
-    not count as a gain), otherwise UNDECIDED."""
+    """Test for an increase: HOLDS if the interval is above `zero`, FAILS if it ends below a gain of MARGIN (one point),
+    otherwise UNDECIDED.
+    """
     decision = decided(estimate, zero)
     if decision.word == HOLDS or estimate.high is None or decision.word == FAILS:
         return decision
@@ -140,8 +142,9 @@ def gains(estimate: Estimate, zero: float = 0.0) -> Decision:
 
 
 def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
-    """Return HOLDS if all of `upper` are significantly above all of `lower`, FAILS if some are significantly below,
-    otherwise UNDECIDED."""
+    """Test whether all estimates of one group exceed all of another: HOLDS if all do significantly, FAILS if a pair is
+    significantly reversed, otherwise UNDECIDED.
+    """
     estimates = [*upper, *lower]
     if not upper or not lower or any(estimate.low is None or estimate.high is None for estimate in estimates):
         return Decision(UNDECIDED)
@@ -149,7 +152,7 @@ def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
 
 
 def _pair(upper: Estimate, lower: Estimate) -> Decision:
-    """Whether `upper` is above `lower`: the interval of their difference excludes 0."""
+    """Decide whether the first of two estimates is above the second, by whether their intervals overlap."""
     difference = upper - lower
     if upper.low is not None and lower.high is not None and upper.low > lower.high:
         return Decision(HOLDS, None, difference, 0.0)
@@ -162,7 +165,8 @@ def _pair(upper: Estimate, lower: Estimate) -> Decision:
 
 
 def no_loss(changes: Sequence[Estimate], most: float = MARGIN) -> Decision:
-    """Return HOLDS if no interval extends below -`most`, FAILS if one is entirely below, otherwise UNDECIDED.
+    """Test that no change is a loss: HOLDS if no interval extends below minus the margin `most`, FAILS if one is
+    entirely below, otherwise UNDECIDED.
 
     A loss smaller than the margin does not count: an interval from -0.5 to -0.1 points holds.
     """
@@ -180,7 +184,8 @@ def _no_loss(change: Estimate, most: float) -> Decision:
 
 
 def exists(effects: Sequence[Estimate], bound: float) -> Decision:
-    """Decide whether there are heads above `bound`: HOLDS if one is, FAILS if all are below, otherwise UNDECIDED.
+    """Test whether any head has an effect above `bound`: HOLDS if one head does, FAILS if all are below, otherwise
+    UNDECIDED.
 
     Intervals are widened for the number of heads (Bonferroni), because the largest is picked. A head without an
     interval is undecided. The statistic is the deciding head.
@@ -199,8 +204,9 @@ def exists(effects: Sequence[Estimate], bound: float) -> Decision:
 
 
 def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Decision:
-    """Return HOLDS if at least a fraction `share` of the heads is above a bound, each with its interval, FAILS if that
-    is impossible, otherwise UNDECIDED."""
+    """Test whether at least a fraction `share` of the heads has a weight above a bound: HOLDS if enough intervals are
+    above it, FAILS if too many are below, otherwise UNDECIDED.
+    """
     decisions = [decided(weight, bound) for weight in weights]
     words = [decision.word for decision in decisions]
     required = share * len(words) - 1e-9
@@ -221,7 +227,9 @@ def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Dec
 
 
 def within(changes: Sequence[Estimate], margin: float) -> Decision:
-    """Return HOLDS if every interval is inside [-`margin`, `margin`], FAILS if one is outside, otherwise UNDECIDED."""
+    """Test that all changes are small: HOLDS if every interval is inside [-`margin`, `margin`], FAILS if one is
+    outside, otherwise UNDECIDED.
+    """
     if not changes:
         return Decision(UNDECIDED)
     return all_of([_within(change, margin) for change in changes])
@@ -242,14 +250,17 @@ def _within(change: Estimate, margin: float) -> Decision:
 
 
 def all_of(decisions: Iterable[Decision]) -> Decision:
-    """Return HOLDS if all hold, FAILS if one fails, otherwise UNDECIDED until the part that needs most examples is
-    decided."""
+    """Combine decisions that must all hold: HOLDS if every one does, FAILS if one fails, otherwise the undecided one
+    that needs most examples.
+    """
     several = list(decisions)
     return _weakest([_of_several(decision, len(several)) for decision in several])
 
 
 def _of_several(decision: Decision, several: int) -> Decision:
-    """One of several parts fails only if it does with its interval widened for their number (Bonferroni)."""
+    """Return one of several decisions that must all hold. It fails only if it still does with its interval widened for
+    the number of parts (Bonferroni).
+    """
     if decision.word != FAILS or decision.statistic is None or several < 2 or decision.clear >= widened(several):
         return decision
     times = (widened(several) / decision.clear) ** 2 if decision.clear else None
@@ -257,7 +268,7 @@ def _of_several(decision: Decision, several: int) -> Decision:
 
 
 def _weakest(decisions: Sequence[Decision]) -> Decision:
-    """The part that determines the outcome of all."""
+    """Return the decision that determines the outcome of several decisions that must all hold."""
     fails = [decision for decision in decisions if decision.word == FAILS]
     if fails:
         return max(fails, key=lambda decision: decision.clear)
@@ -269,19 +280,24 @@ def _weakest(decisions: Sequence[Decision]) -> Decision:
 
 
 def times_until(estimate: Estimate, zero: float) -> float | None:
-    """Return the factor by which the number of examples must grow until an interval excludes `zero`, for the same
-    estimate."""
+    """Return the factor by which the number of examples must grow until the interval of an estimate excludes `zero`, if
+    the estimate stays the same.
+    """
     return _times(estimate.value - zero, _half(estimate, above=estimate.value > zero))
 
 
 def _half(estimate: Estimate, *, above: bool) -> float | None:
-    """The half of the interval that must shrink for the estimate to be above (or below) a value."""
+    """Return the half-width of the interval on the side that must shrink for the estimate to be above (or below) a
+    value.
+    """
     end = estimate.low if above else estimate.high
     return None if end is None else abs(estimate.value - end)
 
 
 def _times(distance: float, half: float | None) -> float | None:
-    """The factor of examples until half an interval is shorter than a distance: (half / distance)^2."""
+    """Return the factor by which examples must increase until half an interval is shorter than a distance: (half /
+    distance)^2.
+    """
     if half is None or distance == 0:
         return None
     times = (half / abs(distance)) ** 2
@@ -292,8 +308,9 @@ def _times(distance: float, half: float | None) -> float | None:
 
 
 def said(estimate: Estimate | None, digits: int = 3) -> str:
-    """Return an estimate as text: "0.12 (0.10 to 0.14)"; without an interval if there is none, "not measured"
-    for None."""
+    """Return an estimate as text such as "0.12 (0.10 to 0.14)"; without the brackets if it has no interval, and "not
+    measured" for None.
+    """
     if estimate is None:
         return "not measured"
     if estimate.low is None or estimate.high is None:
@@ -302,14 +319,14 @@ def said(estimate: Estimate | None, digits: int = 3) -> str:
 
 
 def points(estimate: Estimate) -> str:
-    """Return a change of a score in points: "+1.2 (+0.3 to +2.1) points"."""
+    """Return a change of a score as text in percentage points, such as "+1.2 (+0.3 to +2.1) points"."""
     if estimate.low is None or estimate.high is None:
         return f"{100 * estimate.value:+.1f} points"
     return f"{100 * estimate.value:+.1f} ({100 * estimate.low:+.1f} to {100 * estimate.high:+.1f}) points"
 
 
 def percent(share: Estimate) -> str:
-    """Return a fraction as text: "52.3 % (50.1 to 54.4)"."""
+    """Return a fraction with its interval as text in per cent, such as "52.3 % (50.1 to 54.4)"."""
     ends = "" if share.low is None or share.high is None else f" ({100 * share.low:.1f} to {100 * share.high:.1f})"
     return f"{100 * share.value:.1f} %{ends}"
 
@@ -318,20 +335,21 @@ def percent(share: Estimate) -> str:
 
 
 def on_rows(result: StepResult) -> str:
-    """Return the beginning of a sentence if each train example was tested by a model that never saw it;
-    otherwise ""."""
+    """Return words that begin a sentence about a cross-fitted result, in which a model that never saw an example tests
+    it; "" for other results.
+    """
     return "cross-fitted on all train rows: " if result.step.part in ON_TRAIN_ROWS.values() else ""
 
 
 def untested(evidence: Evidence, part: Part, task: str | None = None) -> list[Outcome]:
-    """Return one UNTESTED outcome that says why a part has no results."""
+    """Return one outcome, UNTESTED, with the reason why this part of the report has no results."""
     return [Outcome(UNTESTED, evidence.missing(part, task), task)]
 
 
 def for_each(
     part: Part, *tasks: str, swept: bool = False, loses: bool = False, starts: Sequence[str] = (), not_causal: str = ""
 ) -> Callable[[Callable[[Evidence, StepResult], Outcome | None]], Test]:
-    """Turn a test of one result into a test of every result of a part.
+    """Return a decorator that turns the test of one result into a test of every result of a part of the report.
 
     Args:
         tasks: only results on these; empty for all.

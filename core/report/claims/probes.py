@@ -100,7 +100,9 @@ def middle_transfers(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def _nothing_to_lose(result: StepResult) -> Outcome | None:
-    """UNTESTED if the fine-tuned, unpruned checkpoint is not above the constant prediction; otherwise None."""
+    """Return UNTESTED if the fine-tuned, unpruned checkpoint does not score above the constant prediction; otherwise
+    None.
+    """
     networks = [score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "curve")]
     unpruned = [score for score in networks if score.name == "full" or (score.kind == "curve" and not score.share)]
     for score in unpruned[:1]:

@@ -15,8 +15,9 @@ from .outcomes import Test
 
 @dataclass(frozen=True)
 class Correction:
-    """The correction for many heads, layers or classes. holds, fails, undecided: meaning of these outcomes; counts:
-    whether the claim is decided by counting, not by one interval."""
+    """How a claim's test corrects for testing many heads, layers or classes. `holds`, `fails` and `undecided` say what
+    these outcomes mean; `counts` says whether the test counts heads instead of using one interval.
+    """
 
     says: str
     holds: str
@@ -27,7 +28,7 @@ class Correction:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a source and its test.
+    """A claim from a paper or another source, with the test of the claim.
 
     Attributes:
         causal: checkpoints that it is about: decoders (True) or encoders.
@@ -51,12 +52,12 @@ class Claim:
 
     @property
     def statistic(self) -> str:
-        """The tested statistic, from the docstring of the test."""
+        """Return what the claim's test measures, in words, from the docstring of the test."""
         return " ".join((self.test.__doc__ or "").split())
 
     @property
     def meanings(self) -> tuple[str, ...]:
-        """The meanings of holds, does not hold and undecided."""
+        """Return what the outcomes "holds", "does not hold" and "undecided" mean for this claim."""
         margin = "its floor" if self.margin is None else f"{self.margin:.3g}"
         templates = (self.correction.holds, self.correction.fails, self.correction.undecided)
         return tuple(meaning.format(margin=margin) for meaning in templates)
@@ -133,7 +134,7 @@ TESTS: dict[str, Test] = {
 
 @cache
 def claims() -> tuple[Claim, ...]:
-    """Return all claims in the report's order."""
+    """Return all claims that the report tests, in the order of the report."""
     declared = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
     corrections = {name: Correction(**correction) for name, correction in declared["correction"].items()}
     made = []

@@ -18,7 +18,7 @@ MOST_SEEDS = 100  # more are no plan
 
 @dataclass(frozen=True)
 class Luck:
-    """The contribution of seeds to the error of a mean."""
+    """The part of a mean's error that comes from the choice of random seeds."""
 
     spread: float = 0.0
     seeds: float = 1.0
@@ -27,20 +27,21 @@ class Luck:
 
     @property
     def half(self) -> float:
-        """Half of the interval from seeds only (Student's t)."""
+        """Return the half-width of the 95 % interval that covers only the seeds (Student's t)."""
         return _half(self.spread, self.seeds, self.freedom, self.several) if self.spread else 0.0
 
 
 def luck_of(values: Sequence[float]) -> Luck:
-    """Return the seed variance of a mean of these values, one per seed; 0 for a single value."""
+    """Return the error that seeds add to a mean, estimated from one value per seed; 0 for a single value."""
     if len(values) < 2:
         return Luck()
     return Luck(float(np.std(values, ddof=1)), len(values), len(values) - 1)
 
 
 def with_luck(rows: Estimate, luck: Luck) -> Estimate:
-    """Return an estimate with seeds in its interval: squared half-widths are added. No interval if the variance is
-    unknown."""
+    """Return an estimate whose interval also covers seeds: squared half-widths are added. There is no interval if the
+    variance between seeds is unknown.
+    """
     if math.isnan(luck.half):
         return Estimate(rows.value)
     low = None if rows.low is None else rows.value - math.hypot(rows.value - rows.low, luck.half)
@@ -49,7 +50,7 @@ def with_luck(rows: Estimate, luck: Luck) -> Estimate:
 
 
 def score_of(score: TunedScore, metric: str, n: int) -> tuple[Estimate, Luck]:
-    """Return a score with an interval over dev examples, and its seed variance; NaN if unknown."""
+    """Return a fine-tuning score with its interval over dev examples, and the error that seeds add (NaN if unknown)."""
     spread, seeds = score.spread(metric), score.n or 1
     unknown = float("nan")
     luck = Luck() if seeds < 2 else Luck(unknown if spread is None else spread, seeds, seeds - 1)
@@ -57,14 +58,15 @@ def score_of(score: TunedScore, metric: str, n: int) -> tuple[Estimate, Luck]:
 
 
 def over_seeds(score: TunedScore, metric: str, n: int) -> Estimate:
-    """Return a score with an interval over dev examples, and over seeds if there are several."""
+    """Return a fine-tuning score with an interval over dev examples, and also over seeds if there are several."""
     return with_luck(*score_of(score, metric, n))
 
 
 def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
-    """Decide whether one initialisation scores above another; None if one has no score.
+    """Decide whether fine-tuning from one initialisation scores above fine-tuning from another. None if one of them has
+    no score.
 
-    Errors over shared examples and over seeds are added.
+    The interval covers errors over shared examples and over seeds.
     """
     metric, n = tuning.metric, tuning.rows
     upper_mean, lower_mean = tuning.mean(upper), tuning.mean(lower)
@@ -82,7 +84,9 @@ def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
 
 
 def welch(first: Luck, other: Luck) -> Luck:
-    """Return the seed variance of a difference of two means (Welch); a single seed adds none."""
+    """Return the error that seeds add to the difference of two means, by Welch's method. A mean of a single seed adds
+    none.
+    """
     squares = [luck.spread**2 / luck.seeds for luck in (first, other)]
     if not any(squares):
         return Luck()
@@ -93,7 +97,9 @@ def welch(first: Luck, other: Luck) -> Luck:
 
 
 def _pairs(tuning: FinetunedTask, upper: str, lower: str) -> list[float]:
-    """Differences of runs with the same initial network: an untrained head is the start of its seed's run."""
+    """Return the score differences between runs with the same initial network: an untrained head is the start of the
+    run with the same seed.
+    """
     runs: list[dict[int | None, float]] = [{}, {}]
     for several, name in zip(runs, (upper, lower), strict=True):
         for run in tuning.runs:
@@ -105,16 +111,18 @@ def _pairs(tuning: FinetunedTask, upper: str, lower: str) -> list[float]:
 
 
 def decided_with(rows: Estimate, luck: Luck, zero: float = 0.0, *, more_rows: bool = True) -> Decision:
-    """Return `decided` with seeds in the interval; undecided ones say how many more examples and seeds would decide.
+    """Decide whether an estimate is above `zero`, with seeds in its interval. An undecided result says how many more
+    examples and seeds would decide.
 
-    more_rows: whether there can be more examples.
+    `more_rows` says whether the number of examples can be increased.
     """
     return needs(decided(with_luck(rows, luck), zero), rows, luck, zero, more_rows=more_rows)
 
 
 def needs(decision: Decision, rows: Estimate, luck: Luck, zero: float, *, more_rows: bool = True) -> Decision:
-    """Return a decision with what would decide it: more examples if their error alone includes `zero`, more seeds if
-    theirs does; numbers so that both together would exclude it."""
+    """Add to an undecided decision how many times as many examples, and how many seeds, would decide it, given the
+    errors over examples and seeds.
+    """
     end = rows.low if rows.value > zero else rows.high
     distance = abs(rows.value - zero)
     if decision.word != UNDECIDED or not luck.spread or end is None or not distance:
@@ -130,7 +138,7 @@ def needs(decision: Decision, rows: Estimate, luck: Luck, zero: float, *, more_r
 
 
 def _seeds(luck: Luck, distance: float) -> int | None:
-    """The smallest number of seeds whose variance fits this distance; None above MOST_SEEDS."""
+    """Return the smallest number of seeds whose half-interval is below this distance; None above MOST_SEEDS."""
     spread = luck.spread if luck.seeds > 1 else luck.spread * (luck.freedom + 1) ** 0.5
     enough = (seeds for seeds in range(2, MOST_SEEDS + 1) if _half(spread, seeds, seeds - 1, luck.several) < distance)
     return next(enough, None)
@@ -144,8 +152,8 @@ def _half(spread: float, seeds: float, freedom: float, several: int) -> float:
 
 
 def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
-    """Return the mean over seeds of a number measured on the same examples, and its seed variance; one seed is returned
-    as is.
+    """Return the mean over seeds of a number measured on the same examples, and the error that seeds add. A single seed
+    is returned as is.
 
     The mean of interval bounds is never too narrow, whatever the dependence.
     """
@@ -154,8 +162,9 @@ def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
 
 
 def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float = 0.0) -> Decision:
-    """Return `decided_with` of the mean, as one of `several` parts that must all hold; failing is corrected for their
-    number."""
+    """Decide whether the mean over seeds is above `zero`, as one of `several` parts that must all hold. Failing is
+    corrected for the number of parts.
+    """
     rows, luck = mean_of_seeds(seeds)
     decision = decided_with(rows, luck, zero)
     if decision.word != FAILS or several < 2:
@@ -165,7 +174,9 @@ def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float 
 
 
 def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequence[Estimate]]) -> Decision:
-    """Return `apart` for numbers with several seeds, by the differences within each seed, which must all be above 0."""
+    """Test whether all numbers of one group exceed all of another, by their differences within each seed, which must
+    all be above 0.
+    """
     if all(len(seeds) == 1 for seeds in (*upper, *lower)):
         return apart([seeds[0] for seeds in upper], [seeds[0] for seeds in lower])
     pairs = [[above - below for above, below in zip(first, second, strict=True)] for first in upper for second in lower]
@@ -173,7 +184,9 @@ def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequen
 
 
 def both(of_each: Decision, together: Decision) -> Decision:
-    """Return HOLDS if both do, FAILS if both do, otherwise UNDECIDED, with the numbers of the least clear seed."""
+    """Combine two decisions: HOLDS if both hold, FAILS if both fail, otherwise UNDECIDED with what the first undecided
+    decision needs.
+    """
     if of_each.word == together.word and of_each.word != UNDECIDED:
         return of_each
     needed = next((decision for decision in (of_each, together) if decision.word == UNDECIDED), Decision(UNDECIDED))
@@ -181,8 +194,9 @@ def both(of_each: Decision, together: Decision) -> Decision:
 
 
 def in_every_seed(decisions: Sequence[Decision]) -> Decision:
-    """Return HOLDS if it holds for every seed, FAILS if it fails for every seed, otherwise UNDECIDED, finally if seeds
-    differ."""
+    """Combine one decision per seed: HOLDS if all hold, FAILS if all fail, otherwise UNDECIDED. If seeds differ, no
+    number of examples would decide.
+    """
     words = {decision.word for decision in decisions}
     least = min(decisions, key=lambda decision: decision.clear)
     if len(words) == 1 and UNDECIDED not in words:

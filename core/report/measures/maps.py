@@ -22,7 +22,7 @@ TOP = 2  # best heads named beside the paper's
 
 
 def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str = "") -> list[Measured]:
-    """Return one number per layer, otherwise equal to `like`."""
+    """Return one measured number per layer. Each copies all other fields from `like`."""
     listed = list(estimates)
     return [
         replace(like, item=Item(Quantity.LAYER, subject, layer=k, layers=len(listed)), estimate=estimate)
@@ -32,7 +32,9 @@ def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str
 
 
 def condition_of(evidence: Evidence, checkpoint: str | None) -> Condition:
-    """Return the condition of a row: about the checkpoint of the report, or one fine-tuned from it."""
+    """Return whether a row is about the checkpoint of the report itself or about one fine-tuned from it, as a
+    Condition.
+    """
     return Condition.BEFORE if checkpoint == evidence.checkpoint else Condition.TUNED
 
 
@@ -40,7 +42,7 @@ def condition_of(evidence: Evidence, checkpoint: str | None) -> Condition:
 
 
 def shares(evidence: Evidence) -> list[Measured]:
-    """Fraction of maps of each class, before and after fine-tuning (Fig 2)."""
+    """Return the fraction of maps in each pattern class, before and after fine-tuning (Kovaleva et al., Fig 2)."""
     return [
         Measured(
             ExhibitId.SHARES, result.task, Item(Quantity.CLASS_SHARE, share.name),
@@ -78,13 +80,17 @@ def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> lis
 
 
 def frames(evidence: Evidence) -> list[Measured]:
-    """Heads on the links of frames (Fig 3)."""
+    """Return the attention of heads along frame-semantic links: named heads, the best head, the 99th percentile and the
+    mean (Kovaleva et al., Fig 3).
+    """
     results = evidence.of(Part.FRAMES)
     return [value for result in results for value in _frames(result, ExhibitId.FRAMES, Condition.BEFORE)]
 
 
 def sink(evidence: Evidence) -> list[Measured]:
-    """The replication's links with the first position (the sink), and without it."""
+    """Return the attention of heads along the GPT-2 replication's frame links, with and without the first position (the
+    attention sink).
+    """
     parts = ((Part.SINK, Condition.BEFORE), (Part.SINKLESS, Condition.WITHOUT_FIRST))
     return [
         value
@@ -95,7 +101,9 @@ def sink(evidence: Evidence) -> list[Measured]:
 
 
 def features(evidence: Evidence) -> list[Measured]:
-    """Attention to linguistic features: layer means of [SEP] and [CLS], means over heads of the others (Fig 6)."""
+    """Return the attention to linguistic features, averaged over all heads and, for [SEP] and [CLS], also by layer
+    (Kovaleva et al., Fig 6).
+    """
     values = []
     for result in evidence.of(Part.FEATURES):
         for checkpoint in dict.fromkeys(score.checkpoint for score in picked(result.scores, statistic="max")):
@@ -117,7 +125,9 @@ def _feature(result: StepResult, feature_scores: Sequence[Score], feature: str, 
 
 
 def classifying(evidence: Evidence) -> list[Measured]:
-    """Attention of the last layer's classifying token, mean over heads (Fig 7, right)."""
+    """Return the attention from the last layer's classifying token to each feature, averaged over heads (Kovaleva et
+    al., Fig 7, right).
+    """
     quantity = Quantity.FROM_LAST if evidence.causal else Quantity.FROM_CLS
     values = []
     for result in evidence.of(Part.FEATURES):
@@ -132,7 +142,9 @@ def classifying(evidence: Evidence) -> list[Measured]:
 
 
 def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
-    """Return the last layer's "classifying" scores of a feature, from the fine-tuned checkpoint if there is one."""
+    """Return the scores of attention from the classifying token to a feature in the last layer, of the fine-tuned
+    checkpoint if there is one.
+    """
     classifying = picked(some, statistic="classifying", feature=feature)
     checkpoint_scores = [score for score in classifying if score.checkpoint != "difference"]
     tuned = [score for score in checkpoint_scores if score.checkpoint != checkpoint] or checkpoint_scores
@@ -141,7 +153,9 @@ def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Sco
 
 
 def relations(evidence: Evidence) -> list[Measured]:
-    """Best head of each relation and direction, and its weight at the same distance elsewhere (Fig 7, left)."""
+    """Return the best head of each relation and direction, with its weight at the same distance elsewhere (Kovaleva et
+    al., Fig 7, left).
+    """
     values = []
     for result in evidence.of(Part.RELATIONS):
         for task, feature, direction in dict.fromkeys(
@@ -161,7 +175,9 @@ def relations(evidence: Evidence) -> list[Measured]:
 
 
 def tokens(evidence: Evidence) -> list[Measured]:
-    """Both halves of Fig 7."""
+    """Return the measured numbers for both halves of Fig 7 of Kovaleva et al.: relations, and attention from the
+    classifying token.
+    """
     return [*relations(evidence), *classifying(evidence)]
 
 
@@ -169,7 +185,9 @@ def tokens(evidence: Evidence) -> list[Measured]:
 
 
 def statistics(evidence: Evidence) -> list[Measured]:
-    """Counts of heads on neighbouring tokens, and the last layer's entropy of the classifying token (Clark et al.)."""
+    """Return how many heads attend mainly to neighbouring tokens, and the entropy of the classifying token's attention
+    in the last layer (Clark et al.).
+    """
     values = []
     for result in evidence.of(Part.STATISTICS):
         for task in dict.fromkeys(score.task for score in result.scores):
@@ -179,7 +197,9 @@ def statistics(evidence: Evidence) -> list[Measured]:
 
 
 def counted(some: Sequence[Score], bound: float) -> Estimate:
-    """Return how many heads are above a bound, with the counts of lower and upper interval bounds above it."""
+    """Return how many heads have a score above a bound, with an interval: the counts of lower and of upper interval
+    bounds above it.
+    """
     lows, highs = [score.low for score in some], [score.high for score in some]
     low, high = (float(sum(end is not None and end > bound for end in ends)) for ends in (lows, highs))
     return Estimate(float(sum(score.estimate.value > bound for score in some)), low, high)
@@ -205,7 +225,9 @@ def _last_entropy(result: StepResult, task_scores: Sequence[Score], task: str) -
 
 
 def dependencies(evidence: Evidence) -> list[Measured]:
-    """Best head of each dependency on gold trees, and the best fixed distance (Clark et al., Table 1)."""
+    """Return the best head for each syntactic dependency on gold trees, and the best fixed distance (Clark et al.,
+    Table 1).
+    """
     return [
         value
         for result in evidence.of(Part.DEPENDENCIES)
@@ -229,7 +251,9 @@ def _dependency(result: StepResult, label: str) -> list[Measured]:
 
 
 def effective(evidence: Evidence) -> list[Measured]:
-    """Correlation of raw and effective attention by length, and both by token type (Brunner et al.)."""
+    """Return the correlation of raw and effective attention by input length, and both kinds of attention by token type
+    (Brunner et al.).
+    """
     values = []
     for result in evidence.of(Part.EFFECTIVE):
         for length in LengthCorrelation.among(result.rows):

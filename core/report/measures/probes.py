@@ -16,7 +16,9 @@ def _measured(result: StepResult, exhibit: ExhibitId, subject: str, score: Value
 
 
 def probes(evidence: Evidence) -> list[Measured]:
-    """UAS of probes, baselines and the best head; each property in the embeddings and the last layer; best layers."""
+    """Return the results of probes: UAS of parse trees from attention, accuracy for each property in the embeddings and
+    the last layer, and best layers.
+    """
     values = []
     for result in evidence.of(Part.SYNTAX):
         note = "" if result.step.options.treebank else "trees parsed by machine"
@@ -39,7 +41,7 @@ def probes(evidence: Evidence) -> list[Measured]:
 
 
 def subnetworks(evidence: Evidence) -> list[Measured]:
-    """The score at each fraction of pruned weights, and of the subnetworks."""
+    """Return the score at each fraction of pruned weights, and the scores of the retrained subnetworks."""
     values = []
     for result in evidence.of(Part.SUBNETWORKS):
         for score in (network for network in Subnetwork.defined(result.rows) if network.kind != "baseline"):

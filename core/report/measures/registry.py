@@ -21,8 +21,9 @@ DECODERS = shipped_set(causal=True).name
 
 
 def classifier(evidence: Evidence) -> list[Measured]:
-    """F1 over classes on checkpoints outside the training data, and each class's fraction of its labels; empty if
-    another classifier counted the maps."""
+    """Return the F1 of the bundled pattern classifier on checkpoints outside its training data, and each class's
+    fraction of the labels. Empty if another classifier classified the maps.
+    """
     results = [result for result in evidence.of(Part.SHARES) if _by_bundled(result.rows)]
     about = classifier_registry.bundled_about(DECODERS)
     if not results or about is None:

@@ -27,7 +27,9 @@ BEST_KEPT = "; the best epoch by these dev rows was kept, so the score is too hi
 
 
 def table_one(evidence: Evidence) -> list[Measured]:
-    """Means over seeds, with intervals over dev examples."""
+    """Return the fine-tuning scores of each initialisation, as in Table 1: means over seeds, with intervals over dev
+    examples.
+    """
     values = []
     for result in evidence.of(Part.TUNING):
         tuning = finetuned_task(result.rows)
@@ -44,12 +46,12 @@ def table_one(evidence: Evidence) -> list[Measured]:
 
 
 def _keeps_best(options: finetune.FinetuneOptions) -> bool:
-    """Whether a fine-tuning selected its best epoch."""
+    """Return whether a fine-tuning selected its best epoch."""
     return Recipe.of(options.preset, options.settings).keep == "best"
 
 
 def scored(score: TunedScore, metric: str, n: int) -> Estimate:
-    """Return a score of n examples with its interval; none for mean squared error."""
+    """Return a score on n examples with its interval. Mean squared error has no interval."""
     value = float(score.of_metric(metric) or 0.0)
     if metric == "accuracy":
         return share_interval(value, n)
@@ -59,9 +61,11 @@ def scored(score: TunedScore, metric: str, n: int) -> Estimate:
 
 
 def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
-    """Return the score of the best constant prediction on the dev examples of a fine-tuning; 0 if undefined.
+    """Return the score of the best constant prediction on the dev examples of a fine-tuning; 0 if the metric is
+    undefined for a constant.
 
-    The baseline of fine-tuning is the majority of the train split; another label may be more frequent on dev.
+    The baseline that fine-tuning records is the majority label of the train split; another label may be more frequent
+    on dev.
     """
     if tuning.constant is None:
         return None
@@ -71,9 +75,10 @@ def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
 
 
 def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
-    """Return why losses of a fine-tuned checkpoint are meaningless: its score is not above a constant prediction.
+    """Return why an ablation cannot lower the score of a fine-tuned checkpoint: the score is not above that of a
+    constant prediction.
 
-    None if it is above, or unknown.
+    Return None if the score is above that of a constant prediction, or unknown.
     """
     result = evidence.one(Part.TUNING, task)
     if result is None:
@@ -94,7 +99,7 @@ def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
 
 
 def change(evidence: Evidence) -> list[Measured]:
-    """Layer means of the cosine before and after (Fig 5)."""
+    """Return the cosine of attention maps before and after fine-tuning, averaged by layer (Kovaleva et al., Fig 5)."""
     values = []
     for result in evidence.of(Part.CHANGE):
         layers = cosines(result)
@@ -108,7 +113,7 @@ def change(evidence: Evidence) -> list[Measured]:
 
 
 def cosines(result: StepResult) -> list[Score]:
-    """Return the layers' cosines of a comparison, from the first layer."""
+    """Return the cosines of attention maps before and after fine-tuning by layer, from the first layer."""
     return sorted(picked(result.scores, kind="layer", statistic="cosine"), key=lambda score: score.layer or 0)
 
 
@@ -116,13 +121,14 @@ def cosines(result: StepResult) -> list[Score]:
 
 
 def heads(evidence: Evidence) -> list[Measured]:
-    """Best, mean and worst change of the score when one head is ablated, and the best one on unseen examples
-    (Fig 8)."""
+    """Return the best, mean and worst change of the score when one head is ablated, and the best head's change on
+    unseen examples (Kovaleva et al., Fig 8).
+    """
     return [value for result in evidence.of(Part.HEADS) for value in _heads(result)]
 
 
 def _rows_of(result: StepResult) -> str:
-    """Which examples a sweep uses."""
+    """Return which examples an ablation of every head uses."""
     return "rows it never saw" if getattr(result.step.options, "split", "") == SPLIT else "dev rows"
 
 
@@ -173,25 +179,28 @@ def _by_layers(evidence: Evidence, part: Part, exhibit: ExhibitId, condition: Co
 
 
 def best_by_layer(known: Sequence[tuple[AblatedTarget, Estimate]]) -> list[Estimate]:
-    """Return the highest change in each layer, from the first."""
+    """Return, for each layer from the first, the highest change of the score when one of its heads is ablated."""
     layers = sorted({variant.layer or 0 for variant, _ in known})
     by_layer = [[change for variant, change in known if (variant.layer or 0) == layer] for layer in layers]
     return [max(changes, key=lambda change: change.value) for changes in by_layer]
 
 
 def layers(evidence: Evidence) -> list[Measured]:
-    """Change of the score when a layer is ablated (Fig 9)."""
+    """Return the change of the score when a whole layer is ablated, for every layer (Kovaleva et al., Fig 9)."""
     return _by_layers(evidence, Part.LAYERS, ExhibitId.LAYERS, Condition.DISABLED)
 
 
 def alone(evidence: Evidence) -> list[Measured]:
-    """Change of the score when a layer retains only its best head (Michel et al., Table 2)."""
+    """Return the change of the score when a layer retains only its best head, for every layer (Michel et al.,
+    Table 2).
+    """
     return _by_layers(evidence, Part.ALONE, ExhibitId.ALONE, Condition.ZEROED)
 
 
 def prune(evidence: Evidence) -> list[Measured]:
-    """Largest fraction of heads that can be pruned, least important first, before the score drops significantly
-    (Michel, Fig 3)."""
+    """Return the largest fraction of heads that can be pruned, least important first, before the score drops
+    significantly (Michel et al., Fig 3).
+    """
     values = []
     for result in evidence.of(Part.PRUNE):
         curves = readings.prune_curves(result.rows)
@@ -207,8 +216,9 @@ def prune(evidence: Evidence) -> list[Measured]:
 
 
 def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
-    """Return the last fraction before the change is significantly below 0 for the first time, and the fraction where it
-    is."""
+    """Return two fractions of pruned heads: the last one before the score is significantly lower for the first time,
+    and the one where it is lower.
+    """
     share = 0.0
     for step in steps:
         if step.high is not None and step.high < step.baseline:
@@ -218,7 +228,9 @@ def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
 
 
 def importance(evidence: Evidence) -> list[Measured]:
-    """Rank correlation between importance and the effect of zeroing each head (Michel et al., section 4)."""
+    """Return the rank correlation between the gradient-based importance of heads and the effect of zeroing each head
+    (Michel et al., section 4).
+    """
     return [
         Measured(
             ExhibitId.IMPORTANCE, result.task, Item(Quantity.AGREEMENT, agreement.name), Condition.ZEROED,
@@ -233,7 +245,7 @@ def importance(evidence: Evidence) -> list[Measured]:
 
 
 def head_maps(evidence: Evidence) -> list[HeadRecord]:
-    """One number per head, exhibit and task for the heatmaps of Figs 3, 5 and 8."""
+    """Return one number per head, figure and task, for the heatmaps of Figs 3, 5 and 8 of Kovaleva et al."""
     records: list[HeadRecord] = []
     for result in evidence.of(Part.FRAMES):
         records += _map(result, ExhibitId.FRAMES, readings.frames(result.rows).heads, "mean largest weight")

@@ -26,7 +26,9 @@ DASHES = alt.Scale(domain=[True, False], range=[[1, 0], [5, 3]])  # of ours, and
 
 @dataclass(frozen=True)
 class Mark:
-    """One number in a plot. ours: measured, not published; position: x; panel, line: its place."""
+    """One number drawn in a plot. `ours` says whether it is measured rather than published, `position` is its x value,
+    and `panel` and `line` say where it is drawn.
+    """
 
     item: str
     position: float | None
@@ -44,7 +46,9 @@ class Mark:
 
 
 def chart_of(item: Exhibit, records: Records) -> alt.TopLevelMixin | None:
-    """Return the exhibit's plot, or None if there is nothing to draw. records: about this exhibit."""
+    """Return the plot of a figure or table of the report, or None if there is nothing to draw. `records` holds the
+    numbers of this exhibit.
+    """
     if item.chart == "heads":
         return _heads(records.heads)
     first: dict[tuple[Any, ...], Mark] = {}
@@ -57,7 +61,9 @@ def chart_of(item: Exhibit, records: Records) -> alt.TopLevelMixin | None:
 
 
 def series_of(value: ValueRecord, *, printed: bool) -> str:
-    """Return the name of the series: "atlas-encoder, fine-tuned", or "printed: Kovaleva et al. 2019, fine-tuned"."""
+    """Return the name of a data series for a plot's legend: "atlas-encoder, fine-tuned", or "printed: Kovaleva et al.
+    2019, fine-tuned".
+    """
     who = f"{PRINTED}{value.source}" if printed else short(value.checkpoint)
     return ", ".join(part for part in (who, value.condition) if part)
 
@@ -102,7 +108,9 @@ def _stacked(exhibit: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
 
 
 def classes_scale(names: Sequence[str]) -> alt.Scale:
-    """Return the colours that pattern classes have on every page; otherwise those of the palette."""
+    """Return the colour scale that pattern classes have on every page. Names that are not all pattern classes get the
+    default palette.
+    """
     colours = [COLOURS[name] for name in names if name in COLOURS]
     return alt.Scale(range=colours if len(colours) == len(names) else "category", domain=list(names))
 
@@ -198,7 +206,7 @@ ARRANGED: dict[ExhibitId, tuple[Placed, int]] = {
 
 
 def _heads(heads: Sequence[HeadRecord]) -> alt.TopLevelMixin | None:
-    """A small heatmap per checkpoint and task, on one scale per exhibit."""
+    """Return a small heatmap per checkpoint and task, with one colour scale per exhibit."""
     if not heads:
         return None
     values = [head.value for head in heads if head.value is not None]

@@ -38,7 +38,9 @@ FILES = {"value": "values", "claim": "claims", "head": "heads", "step": "steps"}
 
 
 def parquet_files(records: Records) -> dict[str, bytes]:
-    """Return content by file name: values.parquet, claims.parquet, heads.parquet, steps.parquet."""
+    """Return the tables of a report as Parquet bytes by file name: values.parquet, claims.parquet, heads.parquet and
+    steps.parquet.
+    """
     rows, contents = rows_of(records), {}
     for kind, name in FILES.items():
         kind_rows = [{key: _flat(value) for key, value in row.items()} for row in rows if row["kind"] == kind]
@@ -56,7 +58,7 @@ def _flat(value: Any) -> Any:
 
 
 def pictures(records: Records) -> dict[str, str]:
-    """Return SVG text by exhibit, in the light theme's colours."""
+    """Return the plots of a report as SVG text by exhibit, in the colours of the light theme."""
     charts = {exhibit.id: chart_of(exhibit, records.about(exhibit.id)) for exhibit in exhibits()}
     drawn = {
         id: chart.to_dict() | {"config": theme.of_saved_charts()} for id, chart in charts.items() if chart is not None
@@ -65,7 +67,9 @@ def pictures(records: Records) -> dict[str, str]:
 
 
 def markdown(about: About, records: Records) -> str:
-    """Return the report as Markdown: the comparison, every claim with its outcomes, and their numbers."""
+    """Return the whole report as Markdown: the comparison with published numbers, every claim with its outcomes, and
+    their numbers.
+    """
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
     measured_steps = sum(not step.error for step in records.steps)
     counted = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
@@ -96,7 +100,9 @@ def _claims(records: Records) -> str:
 
 
 def cell(claims: Sequence[ClaimRecord]) -> str:
-    """Return "holds: RTE, MRPC; undecided: SST-2" for one claim and checkpoint."""
+    """Return the outcomes of one claim on one checkpoint as text for a table cell, such as "holds: RTE, MRPC;
+    undecided: SST-2".
+    """
     parts = []
     for outcome in OutcomeWord:
         outcome_claims = [result for result in claims if result.outcome == outcome]
@@ -123,7 +129,7 @@ def _numbers(claims: Sequence[ClaimRecord]) -> str:
 
 
 def _plain(text: object) -> str:
-    """Text for a cell, escaped so that it cannot end the cell or start a link."""
+    """Return text for a table cell, escaped so that it cannot end the cell or start a link."""
     return str(text).replace("|", "\\|").replace("[", "\\[").replace("\n", " ")
 
 
@@ -133,9 +139,10 @@ NO_MAPS = GridTabs({})
 
 
 def write_report(folder: Path, about: About, records: Records, *, figures: bool = False) -> Path:
-    """Write report.html, report.md and a Parquet file for each kind of row; return the page's path.
+    """Write a report to a folder as report.html, report.md and one Parquet file per kind of row, and return the path of
+    report.html.
 
-    figures: also write the plots as SVG. Raises StoreError if the folder cannot be written.
+    `figures` also writes the plots as SVG. Raises StoreError if the folder cannot be written.
     """
     page = folder / "report.html"
     for name, content in parquet_files(records).items():
@@ -158,7 +165,9 @@ class _Part:
 
 
 def html_of(about: About, records: Records, shelf: GridTabs = NO_MAPS) -> str:
-    """Return the whole page. shelf: maps of the checkpoints for interactive viewing."""
+    """Return the whole report as an HTML page. `shelf` holds attention maps of the checkpoints for interactive
+    viewing.
+    """
     shown = [(exhibit, exhibit_records) for exhibit in exhibits() if (exhibit_records := records.about(exhibit.id))]
     charts = {
         exhibit.id: chart

@@ -17,7 +17,7 @@ FLAGS = {"tasks": "--task", "parts": "--part"}  # of options that are typed once
 
 @dataclass(frozen=True)
 class About:
-    """Title, time and options of a stored report."""
+    """The title, time and options of a stored report."""
 
     title: str
     created: datetime
@@ -25,7 +25,9 @@ class About:
 
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> "About":
-        """Create it from a run; options that reports no longer have are ignored."""
+        """Return the title, time and options of a stored run of a report. Options that reports no longer have are
+        ignored.
+        """
         names = {option.name for option in fields(ReportOptions)}
         titled_run = TitledRun.of(run)
         options = {name: value for name, value in titled_run.options.items() if name in names}
@@ -33,18 +35,19 @@ class About:
 
     @property
     def day(self) -> str:
-        """The date, such as "21 November 2026"."""
+        """Return the date of the report as text, such as "21 November 2026"."""
         return f"{self.created:%d %B %Y}"
 
 
 def short(name: str) -> str:
-    """Return a checkpoint's name without its folders."""
+    """Return the last part of a checkpoint's name, without folders or an organisation."""
     return Path(name).name
 
 
 def numbers_of(claim: ClaimRecord) -> str:
-    """Return the numbers behind an outcome, the margin and the seeds; for undecided claims also what would
-    decide them."""
+    """Return the numbers behind the outcome of a claim as text: statistic, margin and seeds, and for an undecided claim
+    what would decide it.
+    """
     parts = [claim.said]
     if claim.margin is not None:
         parts.append(f"margin {claim.margin:g}")
@@ -58,19 +61,21 @@ def numbers_of(claim: ClaimRecord) -> str:
 
 
 def needed_of(claim: ClaimRecord) -> str:
-    """Return what would decide an undecided claim: examples, fine-tuning seeds, or both; "" if unknown."""
+    """Return as text what would decide an undecided claim: more examples, more fine-tuning seeds, or both; "" if
+    unknown.
+    """
     rows = needed_rows(claim.needed) if claim.needed else ""
     seeds = f"{claim.needed_seeds} seeds of each" if claim.needed_seeds else ""
     return " and ".join(filter(None, (rows, seeds)))
 
 
 def needed_rows(needed: int) -> str:
-    """Return text such as "about 2,600 rows", with two significant digits."""
+    """Return a number of examples, rounded to two significant digits, as text such as "about 2,600 rows"."""
     return f"about {int(float(f'{needed:.2g}')):,} rows"
 
 
 def command_of(options: ReportOptions) -> str:
-    """Return the command that makes this report."""
+    """Return the terminal command that produces a report with these options."""
     default = asdict(ReportOptions())
     words = [command_line("reproduce"), *map(shlex.quote, options.checkpoints)]
     for name, value in asdict(options).items():

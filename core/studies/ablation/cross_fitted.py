@@ -42,7 +42,9 @@ TARGETS = ("heads", "layers")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedOptions(cross_fitting.CrossFitting):
-    """Options: how examples are divided into folds, and how the heads of each fold's model are ablated."""
+    """Options of a cross-fitted ablation: how examples are divided into folds, and how the heads of each fold's model
+    are ablated.
+    """
 
     operator: Annotated[
         str, Flag("ablation method: disable (uniform attention), zero, previous, current, next or first")
@@ -53,8 +55,9 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """Ablation of some examples by models that never saw them. folds: fold of each example, from 0; runs: models in the
-    order of the folds."""
+    """Ablation results on examples that the ablated models were not trained on. `folds` holds the fold of each example,
+    from 0; `runs` holds the models in the order of the folds.
+    """
 
     swept: disable.Ablations
     folds: np.ndarray
@@ -73,7 +76,7 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: CrossFittedOptions) -> list[Unit]:
-        """Return one unit per fold. Invalid options are refused before training."""
+        """Return one unit of work per cross-fitting fold. Invalid options raise an error here, before any training."""
         cross_fitting.recipe_of(options)
         if options.operator not in capture.interventions.OPERATORS:
             raise InputError(
@@ -90,14 +93,16 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         return _units(options, ())
 
     def more(self, options: CrossFittedOptions, partials: Sequence[CrossFitted]) -> list[Unit]:
-        """With low precision: recompute in float32 the targets whose effect might be significant."""
+        """If models ran in low precision, return units of work that recompute in float32 the ablations whose effect
+        might be significant.
+        """
         if any(not len(part.swept.changed) for part in partials):
             return []
         near = disable.near_claims(_sweep(options), self.merge(options, partials).swept)
         return _units(options, near) if near else []
 
     def run(self, options: CrossFittedOptions, unit: Unit) -> Done[CrossFitted]:
-        """Fine-tune on the other folds, then ablate on this fold."""
+        """Fine-tune a model on all folds but one, then ablate its heads on the fold that was left out."""
         of: TrainingUnit = unit.arguments
         all_rows, folds = cross_fitting.cut_rows(options)
         places = np.flatnonzero(folds == of.fold)
@@ -113,7 +118,7 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         return Done(CrossFitted(swept, folds[places], runs), facts)
 
     def merge(self, options: CrossFittedOptions, partials: Sequence[CrossFitted]) -> CrossFitted:
-        """Merge all examples, in the order of the task."""
+        """Merge the results of all folds, with examples in the order of the task's data."""
         first = sorted((part for part in partials if len(part.swept.changed)), key=lambda part: part.folds[0])
         swept = disable.STUDY.merge(_sweep(options), [part.swept for part in partials])
         places = np.concatenate([part.swept.rows for part in first])
@@ -121,7 +126,9 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         return CrossFitted(swept, folds[np.argsort(places)], tuple(run for part in first for run in part.runs))
 
     def results(self, options: CrossFittedOptions, merged: CrossFitted) -> list[Result]:
-        """Return the ablation records with the number of folds that agree in sign, then one record per fold."""
+        """Return the ablation records, with the number of folds whose change has the same sign as the overall change,
+        then one record per fold.
+        """
         swept = disable.STUDY.results(_sweep(options), merged.swept)
         agree = iter(_agreeing(options, merged))
         told = [
@@ -154,7 +161,7 @@ def _units(options: CrossFittedOptions, variants: tuple[int, ...]) -> list[Unit]
 
 
 def _sweep(options: CrossFittedOptions, folder: str = "-") -> disable.DisableOptions:
-    """The sweep that each part is given, of the model at `folder`."""
+    """Return the options of the ablation on each fold, for the model in `folder`."""
     return disable.DisableOptions(
         checkpoint=folder, task=options.task, data=options.data, split="train", limit=options.limit,
         dtype=options.dtype, seed=options.seed, what=options.what, operator=options.operator,
@@ -162,7 +169,9 @@ def _sweep(options: CrossFittedOptions, folder: str = "-") -> disable.DisableOpt
 
 
 def _agreeing(options: CrossFittedOptions, merged: CrossFitted) -> list[int]:
-    """Of each variant: the parts in which its change has the sign of the change over all rows; 0 where that is 0."""
+    """Return, for each ablation target, the number of folds in which the change has the sign of the change over all
+    examples; 0 if that change is 0.
+    """
     task, swept = task_of(options.task), merged.swept
     difference = outcomes(task, swept.gold, swept.changed) - outcomes(task, swept.gold, swept.plain)
     whole = np.sign(difference.mean(1))
@@ -171,7 +180,7 @@ def _agreeing(options: CrossFittedOptions, merged: CrossFitted) -> list[int]:
 
 
 def _parts(options: CrossFittedOptions, merged: CrossFitted) -> list[CrossFittedPart]:
-    """Each part's score."""
+    """Return the score of the model of each fold."""
     task, swept, parts = task_of(options.task), merged.swept, []
     for number, run in zip(np.unique(merged.folds), merged.runs, strict=True):
         mine = merged.folds == number

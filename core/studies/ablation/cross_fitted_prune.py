@@ -28,7 +28,9 @@ from .records import CrossFittedPart, PruneStep
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedPruneOptions(cross_fitting.CrossFitting):
-    """Options: how examples are divided into folds, and the orders in which each fold's model is pruned."""
+    """Options of cross-fitted pruning: how examples are divided into folds, and the orders in which each fold's model
+    is pruned.
+    """
 
     orders: Annotated[
         tuple[str, ...],
@@ -49,7 +51,7 @@ class CrossFittedPruneOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class PartCurves:
-    """The model and the pruning curves of each fold, counted from 0."""
+    """The model and the pruning curves of each cross-fitting fold. Folds are counted from 0."""
 
     numbers: AllOf[int]
     models: tuple[cross_fitting.TunedPart, ...]
@@ -67,7 +69,7 @@ class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: CrossFittedPruneOptions) -> list[Unit]:
-        """Return one unit per fold. Invalid options are refused before training."""
+        """Return one unit of work per cross-fitting fold. Invalid options raise an error here, before any training."""
         prune.order_names(_pruning(options))
         cross_fitting.recipe_of(options)
         cross_fitting.cut_rows(options)
@@ -75,7 +77,9 @@ class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
         return [Unit(f"fold-{number}", TrainingUnit(fold=number), size) for number in range(options.folds)]
 
     def run(self, options: CrossFittedPruneOptions, unit: Unit) -> Done[PartCurves]:
-        """Fine-tune on the other folds, rank the heads on them, and compute the pruning curves on this fold."""
+        """Fine-tune a model and rank its heads on all folds but one, then compute the pruning curves on the fold that
+        was left out.
+        """
         of: TrainingUnit = unit.arguments
         rows, folds = cross_fitting.cut_rows(options)
         run = cross_fitting.run_without(options, of.fold)
@@ -93,7 +97,7 @@ class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
         return Done(PartCurves((of.fold,), (part,), (prune.Curves(tuple(curves)),)), facts)
 
     def results(self, options: CrossFittedPruneOptions, merged: PartCurves) -> list[PruneStep | CrossFittedPart]:
-        """Return the steps of each order over all examples, then one record per fold."""
+        """Return one record per step of each pruning order, over all examples, then one record per fold."""
         task = task_of(options.task)
         by_order = zip(*(part.curves for part in merged.curves), strict=True)
         steps = [step for curves in by_order for step in prune.curve_steps(task, _together(curves))]
@@ -114,7 +118,7 @@ STUDY = CrossFittedPrune()
 
 
 def _pruning(options: CrossFittedPruneOptions, folder: str = "-") -> prune.PruneOptions:
-    """The curves of the model at `folder`."""
+    """Return the options of the pruning curves of the model in `folder`."""
     return prune.PruneOptions(
         checkpoint=folder, task=options.task, data=options.data, dtype=options.dtype, seed=options.seed,
         orders=options.orders, order_rows=options.order_rows, steps=options.steps, random_orders=options.random_orders,
@@ -122,7 +126,9 @@ def _pruning(options: CrossFittedPruneOptions, folder: str = "-") -> prune.Prune
 
 
 def _together(curves: Sequence[prune.Curve]) -> prune.Curve:
-    """An order's curves of all parts as one, which names no heads where the models' orders differ."""
+    """Join the curves of all folds for one order into one curve. It names no heads where the orders of the models
+    differ.
+    """
     first = curves[0]
     heads = first.heads if all(curve.heads == first.heads for curve in curves) else ()
     gold, plain = (np.concatenate([getattr(curve, side) for curve in curves]) for side in ("gold", "plain"))

@@ -33,7 +33,9 @@ from . import cross_fitting, setup
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedScoresOptions(cross_fitting.CrossFitting):
-    """Options: how examples are divided into folds, and the initialisations of the models."""
+    """Options of cross-fitted scores: how examples are divided into folds, and from which initialisations models are
+    trained.
+    """
 
     initialisations: Annotated[
         tuple[str, ...], Flag("initialisation: pretrained, random, frozen or untrained; can be repeated", name="--init")
@@ -43,8 +45,9 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class TestedPart:
-    """Predictions of a model for the fold that it never saw. seed: of its head and the order of examples; number: of
-    the fold."""
+    """Predictions of a fine-tuned model for the fold that it was not trained on. `seed` sets the classifier's initial
+    weights and the order of examples; `number` is the fold.
+    """
 
     initialisation: str
     seed: int
@@ -57,7 +60,7 @@ class TestedPart:
 
 @dataclass(frozen=True)
 class TestedParts:
-    """The parts of some models."""
+    """Predictions of several cross-fitted models, each for the fold that it was not trained on."""
 
     parts: tuple[TestedPart, ...]
 
@@ -73,7 +76,7 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: CrossFittedScoresOptions) -> list[Unit]:
-        """Return one unit per model. Invalid options are refused before training."""
+        """Return one unit of work per model to train. Invalid options raise an error here, before any training."""
         if not options.initialisations or not options.seeds:
             raise InputError("Cross-fitting needs at least one initialisation and one seed; got none. Choose them.")
         for initialisation in options.initialisations:
@@ -93,7 +96,7 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
         ]
 
     def run(self, options: CrossFittedScoresOptions, unit: Unit) -> Done[TestedParts]:
-        """Fine-tune on the other folds, then predict this fold."""
+        """Fine-tune a model on all folds but one, then predict the examples of the fold that was left out."""
         of: TrainingUnit = unit.arguments
         rows, folds = cross_fitting.cut_rows(options)
         left_out = folds == of.fold
@@ -111,7 +114,9 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
         return Done(TestedParts((tested,)), facts)
 
     def results(self, options: CrossFittedScoresOptions, merged: TestedParts) -> list[TunedScore]:
-        """Return each model's score over all examples, then means and the constant prediction."""
+        """Return the score over all examples for each initialisation and seed, then the means over seeds and the
+        constant prediction.
+        """
         several: dict[tuple[str, int], list[TestedPart]] = {}
         for part in merged.parts:
             several.setdefault((part.initialisation, part.seed), []).append(part)
@@ -139,7 +144,9 @@ STUDY = CrossFittedScores()
 
 
 def _over_all_rows(task: Task, parts: Sequence[TestedPart]) -> TunedRun:
-    """What the models of one initialisation and seed score together; train_rows: the fewest that one learned."""
+    """Return the joint score of all folds' models of one initialisation and seed. `train_rows` is the smallest number
+    of examples that a model was trained on.
+    """
     gold, predicted = in_order(parts, ("gold", "predicted")).values()
     answer, best_constant = majority(task, gold, gold)
     silent = sum(len(np.unique(part.predicted)) == 1 for part in parts)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFitting:
-    """Options of cross-fitting: checkpoint, task, examples, folds and recipe. seed: of the sampled examples and of the
-    folds.
+    """Options of cross-fitting: checkpoint, task, examples, number of folds and training recipe. `seed` samples the
+    examples and divides them into folds.
     """
 
     checkpoint: Checkpoint = config.ENCODER
@@ -44,8 +44,9 @@ class CrossFitting:
 
 @dataclass(frozen=True)
 class TunedPart:
-    """A model fine-tuned on all folds but one. constant: whether all its predictions are equal; baseline: score of the
-    constant predictor on the fold left out, by metric, None if it is undefined."""
+    """A model that was fine-tuned on all folds but one. `constant` says whether all its predictions are equal;
+    `baseline` is the score of the constant predictor on the left-out fold, by metric (None if undefined).
+    """
 
     folder: str
     train_rows: int
@@ -54,7 +55,9 @@ class TunedPart:
 
 
 def recipe_of(options: CrossFitting) -> Recipe:
-    """Return the fine-tuning recipe. Raises InputError if the fold left out would choose the epoch."""
+    """Return the fine-tuning recipe of a cross-fitting. Raises InputError if the recipe would choose the best epoch on
+    the left-out fold.
+    """
     recipe = Recipe.of(options.preset, options.settings)
     if recipe.keep == "best":
         raise InputError(
@@ -65,12 +68,14 @@ def recipe_of(options: CrossFitting) -> Recipe:
 
 
 def training_size(options: CrossFitting) -> int:
-    """Return the number of tokens that a model processes when it is trained on all examples."""
+    """Return the number of tokens that one model processes if it is trained on all examples, to estimate durations."""
     return finetune.STUDY.units(_on_all_rows(options))[0].size
 
 
 def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
-    """The fine-tuning on all of the rows: it says how large a part's is, and what its folder is called."""
+    """Return the options of a fine-tuning on all examples. They determine the size of each fold's training and the name
+    of its folder.
+    """
     settings = options.settings if options.limit is None else options.settings | {"train_limit": options.limit}
     return finetune.FinetuneOptions(
         checkpoint=options.checkpoint,
@@ -82,7 +87,7 @@ def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
 
 
 def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
-    """Return the training examples and the fold of each, from 0; classes are spread evenly over the folds.
+    """Return the training examples and the fold of each example, from 0. Classes are spread evenly over the folds.
 
     Examples that share a sentence (ignoring case) are in one fold. Raises InputError if there are too few examples.
     """
@@ -115,8 +120,9 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
 
 
 def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
-    """Return the group of each example; examples that share a sentence (ignoring case), even through others, are one
-    group."""
+    """Return the group of each example. Two examples are in one group if they share a sentence (ignoring case),
+    directly or through other examples.
+    """
     group: dict[str, str] = {}
 
     def root(text: str) -> str:
@@ -147,8 +153,9 @@ def _must_have_all_labels(labels: Sequence[object], folds: np.ndarray, *, is_sco
 def run_without(
     options: CrossFitting, number: int, initialisation: str = "pretrained", seed: int | None = None
 ) -> "FinetuningRun":
-    """Describe the fine-tuning on all folds but `number`. Its folder has a name that depends on everything that decides
-    it."""
+    """Describe the fine-tuning on all folds except fold `number`. The name of the run's folder depends on everything
+    that determines the result.
+    """
     task, seed = task_of(options.task), options.seed if seed is None else seed
     name = finetune.run_name(_on_all_rows(options), task.key, initialisation, seed)
     key = f"{name}-without-texts-{number + 1}-of-{options.folds}"
@@ -159,13 +166,15 @@ def run_without(
 
 
 def parted(rows: Sequence[TaskRow], left_out: np.ndarray) -> tuple[list[TaskRow], list[TaskRow]]:
-    """Return the examples outside and inside the fold that is left out."""
+    """Divide examples into those outside and those inside the fold that is left out."""
     others, own = ([row for row, out in zip(rows, left_out, strict=True) if out == which] for which in (False, True))
     return others, own
 
 
 def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedPart:
-    """Fine-tune a model on all folds but one, unless it was already trained on these examples by this recipe."""
+    """Fine-tune a model on all folds but one, or reuse a model that was already trained on these examples by this
+    recipe.
+    """
     base = studies.worker_cache.get_checkpoint(options.checkpoint)
     others, own_rows = parted(rows, left_out)
     if not studies.tuning.finetune.is_trained(base, run, others, own_rows):
@@ -176,7 +185,9 @@ def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow],
 
 
 def part_score(task: Task, number: int, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
-    """Return the score on fold `number` by the model that never saw it, and of the constant predictor."""
+    """Return the score on one cross-fitting fold by the model that was not trained on the fold, next to the score of
+    the constant predictor.
+    """
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
     return CrossFittedPart(

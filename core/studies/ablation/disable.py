@@ -62,7 +62,7 @@ Differences = Float[np.ndarray, "variant row"]
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DisableOptions(AblationOptions, references.ReferenceOptions):
-    """Options: what is ablated, in which checkpoint, on which examples."""
+    """Options of an ablation study: what is ablated, in which checkpoint, on which examples."""
 
     what: Annotated[
         str,
@@ -91,7 +91,8 @@ class DisableOptions(AblationOptions, references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Ablations:
-    """Predictions for some examples. A unit of the second round, in float32, has only exact_plain and exact.
+    """Predictions for some examples, with and without ablation. A unit of work that only recomputes in float32 fills
+    exact_plain and exact alone.
 
     Attributes:
         plain: without ablation. *Shape:* (example,).
@@ -113,7 +114,9 @@ class Ablations:
 
     @property
     def in_float32(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return exact_plain and exact, or None if the partial result has neither."""
+        """Return the predictions that were recomputed in float32, without and with ablation, or None if there
+        are none.
+        """
         return None if self.exact is None or self.exact_plain is None else (self.exact_plain, self.exact)
 
 
@@ -133,8 +136,8 @@ class Disable(Study[DisableOptions, Ablations]):
     p_is_corrected = True
 
     def read(self, given: Mapping[str, Any]) -> DisableOptions:
-        """Read the options; named heads are treated as groups. Raises InputError if another target is requested with
-        them.
+        """Return validated options of an ablation. If heads are named, they are ablated as groups. Raises InputError if
+        another target is requested as well.
         """
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
         if setup.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
@@ -142,7 +145,7 @@ class Disable(Study[DisableOptions, Ablations]):
         return super().read(setup.with_groups(given))
 
     def units(self, options: DisableOptions) -> list[Unit]:
-        """Return slices of the task's examples. Invalid options are refused here."""
+        """Divide the examples of the task into units of work. Invalid options raise an error here."""
         references.check(capture.interventions.known_operator(options.operator), options)
         if setup.has_parts(options.what, options.heads) and options.operator != "zero":
             raise InputError(
@@ -157,21 +160,23 @@ class Disable(Study[DisableOptions, Ablations]):
         return setup.units_of(options)
 
     def more(self, options: DisableOptions, partials: Sequence[Ablations]) -> list[Unit]:
-        """With low precision: recompute in float32 the targets whose effect might be significant."""
+        """If the model ran in low precision, return units of work that recompute in float32 the ablations whose effect
+        might be significant.
+        """
         if any(not len(part.changed) for part in partials):
             return []
         near = near_claims(options, self.merge(options, partials))
         return setup.units_of(options, "again", targets=near) if near else []
 
     def run(self, options: DisableOptions, unit: Unit) -> Done[Ablations]:
-        """Predict these examples, without ablation and for every ablation target."""
+        """Predict some examples without ablation and under every ablation."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         rows = [all_rows[k] for k in unit.arguments.positions]
         partial, dtype = swept_rows(options, opened, rows, unit.arguments)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows], dtype=dtype))
 
     def merge(self, options: DisableOptions, partials: Sequence[Ablations]) -> Ablations:
-        """Merge all examples, in the order of the task."""
+        """Merge the predictions of all units of work, with examples in the order of the task's data."""
         swept = [part for part in partials if len(part.changed)]
         first, columns = swept[0], in_order(swept, ("rows", "gold", "plain", "changed"))
         whole = Ablations(
@@ -183,7 +188,9 @@ class Disable(Study[DisableOptions, Ablations]):
         return replace(whole, exact_plain=exact_plain, exact=exact)
 
     def results(self, options: DisableOptions, merged: Ablations) -> list[Result]:
-        """Return the baseline, a record per ablation target in the order of the heads, and the split-half check."""
+        """Return the unmodified model's scores, one record per ablation target, and a split-half check of the best
+        target.
+        """
         return _Table(options, task_of(options.task), merged).results()
 
     def facts(self, scores: HeadScores) -> list[Fact]:
@@ -208,8 +215,8 @@ STUDY = Disable()
 
 @dataclass(frozen=True)
 class Deviation:
-    """Largest deviation of low precision from float32. effect: of a mean difference; t: of its t statistic; variants:
-    number of targets computed in both.
+    """How far effects of ablations in low precision deviate at most from float32: `effect` for a mean difference, and
+    `t` for its t statistic. `variants` counts the targets computed in both.
     """
 
     effect: float
@@ -218,18 +225,20 @@ class Deviation:
 
 
 def sampled_variants(variants: int) -> list[int]:
-    """Return evenly spaced ablation targets that are computed in both precisions."""
+    """Return the indices of evenly spaced ablation targets that are computed in both low precision and float32."""
     count = min(variants, max(LEAST, -(-variants // EVERY)))
     return sorted({round(k) for k in np.linspace(0, variants - 1, count)})
 
 
 def exactly_known(exact: Differences) -> np.ndarray:
-    """Return whether each ablation target has float32 outcomes of all examples."""
+    """Return, for each ablation target, whether every example has a float32 outcome."""
     return ~np.isnan(exact).any(1)
 
 
 def deviation_of(low: Differences, exact: Differences) -> Deviation:
-    """Return SAFETY times the largest deviation of a mean effect, and of its t, between low precision and float32."""
+    """Return the largest deviation of mean effects, and of their t statistics, between low precision and float32,
+    multiplied by SAFETY.
+    """
     both = exactly_known(exact)
     means = np.abs(low[both].mean(1) - exact[both].mean(1))
     scores = np.abs(np.abs(effects.t_values(low[both])) - np.abs(effects.t_values(exact[both])))
@@ -237,8 +246,8 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Return the targets whose corrected p could reach CLAIM within the deviation and that have not been computed in
-    float32.
+    """Return the indices of ablation targets that must be recomputed in float32, because their corrected p could be
+    significant given the deviation of low precision.
     """
     difference = deviation_of(low, exact)
     reachable = (
@@ -248,7 +257,9 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Return the outcomes after minus before: from float32 if every example has them, otherwise from low precision."""
+    """Return the outcomes after minus before ablation. A target's outcomes are from float32 if all examples have them,
+    otherwise from low precision.
+    """
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 
@@ -256,12 +267,14 @@ def mixed_precision(low: Differences, exact: Differences) -> Differences:
 
 
 def check_within(within: float) -> None:
-    """Raise InputError for an invalid fraction."""
+    """Raise InputError for an invalid fraction of the mean distance below which heads are near-duplicates."""
     scoring.distances.groups_of(np.zeros((2, 2)), all_heads(1, 2), within=within)
 
 
 def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
-    """Return the targets for every group: the whole group, each of its heads alone, and its controls."""
+    """Return the ablation targets for every group of near-duplicate heads: the whole group, each of its heads alone,
+    and random control heads.
+    """
     checkpoint = opened.checkpoint
     groups = _groups(opened, data, seed, within)
     if not groups:
@@ -298,8 +311,8 @@ def _groups(opened: Opened, data: str | None, seed: int, within: float) -> "tupl
 
 
 class Contrast(TypedDict, total=False):
-    """Sum of the single effects of a group's heads, effect of random heads, and the excess of the group's effect over
-    each.
+    """The effect of ablating a group of heads, compared with the sum of its heads' single effects and with random
+    heads. Differences to the group have the prefix `beyond_`.
     """
 
     apart: Estimate | None
@@ -312,8 +325,9 @@ Contrasts = dict[str, Contrast]  # by metric
 
 
 def whole_groups(variants: Sequence[AblationTarget], changed: np.ndarray) -> tuple[list[AblationTarget], np.ndarray]:
-    """Return the targets that are whole groups, without their single heads and controls, and the predictions under
-    each."""
+    """Return the ablation targets that are whole groups of near-duplicate heads, and the predictions under each of
+    these ablations.
+    """
     places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
     return [variants[k] for k in places], changed[places]
 
@@ -325,7 +339,8 @@ def group_contrasts(
     changed: np.ndarray,
     variants: Sequence[AblationTarget],
 ) -> list[Contrasts]:
-    """Compare each group with the sum of its heads' single effects ("apart") and with random heads ("control").
+    """Compare the effect of ablating each group of heads with the sum of its heads' single effects ("apart") and with
+    random heads ("control").
 
     Returns:
         For each group and metric, the effect of both and the difference to the group, with 95 % paired intervals; None
@@ -354,9 +369,11 @@ def group_contrasts(
 def swept_rows(
     options: DisableOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
 ) -> tuple[Ablations, str]:
-    """Return predictions for some examples, without ablation and under every ablation, and the dtype that was used.
+    """Return predictions for some examples, without ablation and under every ablation, and the dtype of the
+    computation.
 
-    unit: if it has targets, they are computed in float32 only; otherwise all targets are computed as the options say.
+    If `unit` names targets, only these are computed, in float32; otherwise all targets are computed in the dtype of the
+    options.
     """
     again, grouped = unit.targets, _grouped(options, opened)
     shape = (opened.checkpoint.layers, opened.checkpoint.heads)
@@ -383,15 +400,15 @@ def swept_rows(
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
-    """With low precision: return the targets whose effect might be significant and that have not been computed in
-    float32.
+    """Return the indices of ablation targets to be recomputed in float32 because their effect in low precision might be
+    significant.
     """
     return () if merged.exact is None else tuple(_Table(options, task_of(options.task), merged).near())
 
 
 @dataclass(frozen=True)
 class _Sweeps:
-    """Predictions of a unit's rows, in whichever arithmetic is asked for."""
+    """Computes predictions for the examples of a unit of work in a requested number format."""
 
     options: DisableOptions
     opened: setup.Opened
@@ -399,8 +416,8 @@ class _Sweeps:
     variants: Sequence[AblationTarget]
 
     def of(self, some: Sequence[int], dtype: str) -> tuple[np.ndarray, np.ndarray, str]:
-        """Return the predictions without ablation [row], for some targets [target, row], and the number format that the
-        machine chose.
+        """Return the predictions without ablation [example] and for some ablation targets [target, example], and the
+        number format that the machine used.
         """
         opened, options = self.opened, self.options
         components = [self.variants[k].components for k in some]
@@ -420,14 +437,16 @@ class _Sweeps:
 
 
 def _spread(measured: np.ndarray, places: Sequence[int], variants: int) -> np.ndarray:
-    """Predictions of some variants among all of them, NaN elsewhere."""
+    """Place the predictions of some ablation targets among all targets. The other targets are NaN."""
     spread = np.full((variants, measured.shape[1]), np.nan)
     spread[list(places)] = measured
     return spread
 
 
 def _exact(partials: Sequence[Ablations], rows: np.ndarray, variants: int) -> tuple[np.ndarray, np.ndarray]:
-    """What float32 gives, all rounds together, in the order of `rows`: untouched [row] and changed [variant, row]."""
+    """Join the float32 predictions of all rounds in the order of `rows`: unmodified [example] and ablated [target,
+    example].
+    """
     places = {row: k for k, row in enumerate(rows.tolist())}
     plain, changed = np.full(len(rows), np.nan), np.full((variants, len(rows)), np.nan)
     for part in partials:
@@ -449,7 +468,7 @@ def _variants(options: DisableOptions, layers: int, heads: int, attending: tuple
 
 
 class About(TypedDict):
-    """Fields that all records of an ablation share."""
+    """The fields that every record of an ablation study has, such as checkpoint and task."""
 
     operator: str
     what: str
@@ -458,7 +477,7 @@ class About(TypedDict):
 
 
 class ScoreColumns(TypedDict, total=False):
-    """Columns by which the store finds the score of a head."""
+    """The columns by which the store recognises a record as the score of an attention head."""
 
     statistic: str
     feature: str
@@ -469,7 +488,7 @@ class ScoreColumns(TypedDict, total=False):
 
 
 class _Table:
-    """The records of a sweep, from all its predictions."""
+    """Computes the result records of an ablation study from all predictions."""
 
     def __init__(self, options: DisableOptions, task: Task, swept: Ablations):
         self.options, self.task, self.swept = options, task, swept
@@ -495,7 +514,9 @@ class _Table:
         self.again = exactly_known(self.exact)
 
     def _take_exact(self, plain: np.ndarray, exact: np.ndarray) -> None:
-        """What float32 says of the variants that it was asked about, and of the untouched model."""
+        """Replace low-precision predictions by the float32 ones of the unmodified model and of the targets that were
+        recomputed.
+        """
         precision_facts = exactly_known(exact)
         self.whole = {
             name: effects.counted(name, self.swept.gold, plain[None], np.ones((1, len(plain))))[0, 0]
@@ -506,15 +527,19 @@ class _Table:
         )
 
     def near(self) -> list[int]:
-        """Return the targets whose effect might be significant and that have not been computed in float32."""
+        """Return the indices of ablation targets to be recomputed in float32 because their effect might be
+        significant.
+        """
         return possible_claims(self.low, self.exact, seed=self.options.seed)
 
     def results(self) -> list[Result]:
-        """Return the baseline, the targets, their mean, and the split-half check."""
+        """Return the unmodified model's scores, one record per ablation target, their mean, and a split-half check of
+        the best target.
+        """
         return [self._untouched(), *self._variants(), *self._mean(), *self._checked_on_the_other_half()]
 
     def _mean(self) -> list[MeanOverHeads]:
-        """Of single heads, where the metric is a mean of rows: the mean change over all of them."""
+        """Return the mean change over all single heads, if the metric is a mean over examples."""
         if self.options.what != "heads" or self.names[0] != "accuracy" or not len(self.before):
             return []
         means = self.differences.mean(0)
@@ -553,7 +578,9 @@ class _Table:
         return Metric(name, value, estimate_of(change, name), **contrasts.get(name, {}))
 
     def _intervals(self, name: str) -> list[RecordInterval]:
-        """Each variant's change, by the arithmetic that its claim rests on."""
+        """Return the change of a metric for each ablation target, in the number format on which the target's p value is
+        based.
+        """
         gold = self.swept.gold
         intervals = effects.metric_intervals(name, gold, self.swept.plain, self.changed)
         if self.swept.in_float32 is None:
@@ -565,7 +592,9 @@ class _Table:
         return intervals
 
     def _flipped(self, k: int) -> tuple[int | None, float | None]:
-        """How many predictions changed, and McNemar's p; neither of scores."""
+        """Return the number of changed predictions and McNemar's p for one ablation; both are None for tasks with
+        scores.
+        """
         if self.task.is_score:
             return None, None
         gold = self.swept.gold
@@ -576,7 +605,9 @@ class _Table:
         return int(effects.flips(before, after[None])[0]), effects.mcnemar(before == gold, after == gold)
 
     def _score(self, change: RecordInterval, flipped: int | None) -> ScoreColumns:
-        """The fields that make a row of one head a head score in the store; no interval if too few predictions flip."""
+        """Return the columns that make the record of a single head a head score. There is no interval if too few
+        predictions change.
+        """
         if self.options.what not in ("heads", "all-but-one"):
             return ScoreColumns()
         few = bool(too_few_flips(flipped, len(self.swept.gold)))

@@ -40,7 +40,9 @@ FREE, HELD = "free", "held"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FixedPatternOptions:
-    """Options: which checkpoint is fine-tuned on which tasks, and which heads get which fixed pattern."""
+    """Options of a fine-tuning with fixed attention: which checkpoint, which tasks, and which heads get which fixed
+    pattern.
+    """
 
     checkpoint: Checkpoint = config.ENCODER
     tasks: TunedTasks = ("sst2",)
@@ -71,7 +73,9 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: FixedPatternOptions) -> list[Unit]:
-        """Return one unit per run: with free heads and with fixed patterns, for every task and seed."""
+        """Return one unit of work per fine-tuning run: with free heads and with fixed patterns, for every task and
+        seed.
+        """
         if options.heads:
             setup.head_groups_of(options.heads)
             capture.interventions.operator_of(options.operator, causal=False)
@@ -85,8 +89,8 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         return all_units
 
     def run(self, options: FixedPatternOptions, unit: Unit) -> Done[TunedRuns]:
-        """Train one model, with free heads or fixed patterns, evaluate it in the same state on dev, and save its
-        checkpoint.
+        """Fine-tune one model with free heads or fixed patterns, evaluate it on dev with the same patterns, and save
+        its checkpoint.
         """
         of: TrainingUnit = unit.arguments
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
@@ -99,7 +103,7 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         return Done(TunedRuns((tuned,)), provenance(base, row_ids))
 
     def results(self, options: FixedPatternOptions, merged: TunedRuns) -> list[Result]:
-        """Return the rows of Table 1 for free heads and fixed patterns, then the effect of fixing heads on each task,
+        """Return the scores with free heads and with fixed patterns, then the effect of fixing heads on each task,
         averaged over seeds.
         """
         scores = table_scores(merged.runs)
@@ -133,7 +137,9 @@ STUDY = FixedPattern()
 
 
 def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
-    """Return fixed patterns for all heads of each layer except the last head, using each pattern in turn."""
+    """Return a fixed attention pattern for every head except the last one of each layer. The patterns are used
+    in turn.
+    """
     turns = [name for name in TURNS if not (causal and name == "next")]
     held: dict[str, set[Head]] = {}
     for head in range(heads - 1):
@@ -142,7 +148,9 @@ def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
 
 
 def held_heads(options: FixedPatternOptions, checkpoint: "Opened") -> "list[Intervention]":
-    """Return the heads and patterns that the options fix. Raises InputError, InterventionError."""
+    """Return the heads whose attention is fixed and the pattern of each, as interventions. Raises InputError or
+    InterventionError for invalid options.
+    """
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
     operator = capture.interventions.operator_of(options.operator, causal=checkpoint.causal)
@@ -155,7 +163,7 @@ def held_heads(options: FixedPatternOptions, checkpoint: "Opened") -> "list[Inte
 
 
 def _mark(options: FixedPatternOptions) -> str:
-    """Other heads or another operator make another checkpoint."""
+    """Return a text that differs if the fixed heads or patterns differ, for names of checkpoints."""
     if not options.heads:
         return HELD
     mark = f"{options.heads} {options.operator}"
@@ -163,7 +171,9 @@ def _mark(options: FixedPatternOptions) -> str:
 
 
 def _cost(task: str, runs: Sequence[TunedRun]) -> FixedPatternChange:
-    """Held less free: the same dev rows under the same draws, so the difference is paired."""
+    """Return the score with fixed patterns minus that with free heads, paired by dev example and averaged over
+    seeds.
+    """
     metric, gold = metrics_of(task_of(task))[0], runs[0].gold
     predicted = np.array([run.predicted for run in runs])
     weights = np.array([[(1.0 if run.initialisation == HELD else -1.0) * 2 / len(runs) for run in runs]])

@@ -43,8 +43,8 @@ def _operator(value: Any) -> Any:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ImportanceOptions(AblationOptions):
-    """Options: for which heads importance is computed, how, and on which examples. sweep: ablation method to compare
-    with; None for no comparison.
+    """Options of gradient-based head importance: which heads, how, and on which examples. `sweep` names an ablation
+    method whose effects are compared with importance; None for no comparison.
     """
 
     split: Split = "train"
@@ -63,7 +63,8 @@ class ImportanceOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Weighed:
-    """Gradients with respect to every head's gate, and with `sweep` predictions without each head.
+    """Sums of gradients with respect to a gate on every head, and, if effects are compared, predictions without each
+    head.
 
     Attributes:
         example, token: sums over inputs, or over inputs and positions, of |dL/dxi|. *Shape:* (layer, head).
@@ -99,7 +100,7 @@ class Importance(Study[ImportanceOptions, Weighed]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: ImportanceOptions) -> list[Unit]:
-        """Slices of the task's rows."""
+        """Divide the examples of the task into units of work."""
         if options.reading not in READINGS:
             raise InputError(
                 f'Importance must be averaged per {" or per ".join(READINGS)}; got "{options.reading}". '
@@ -108,7 +109,9 @@ class Importance(Study[ImportanceOptions, Weighed]):
         return units_of(options)
 
     def run(self, options: ImportanceOptions, unit: Unit) -> Done[Weighed]:
-        """Return gradient sums for these examples, and with `sweep` their predictions without each head."""
+        """Return the sums of gradients for some examples and, if effects of ablation are compared, the predictions
+        without each head.
+        """
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         encodings = opened.encoded(rows)
@@ -134,7 +137,9 @@ class Importance(Study[ImportanceOptions, Weighed]):
         return Done(weighed, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
 
     def results(self, options: ImportanceOptions, merged: Weighed) -> list[Result]:
-        """Return a record per head, most important first, then the rank correlations with the ablation effects."""
+        """Return one record per head, most important first, then the rank correlations between importance and the
+        effects of ablation.
+        """
         import torch  # 1.3 s of start-up
 
         total = capture.importance.Gradients(

@@ -23,8 +23,8 @@ Texts = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class Beside:
-    """Two inputs compared word by word. maps: attention between the words of each input. *Shape:* (layer, head, word,
-    word).
+    """Two inputs compared word by word. `maps` holds the attention between words in each input. *Shape:* (layer, head,
+    word, word).
     """
 
     words: tuple[tuple[Word, ...], tuple[Word, ...]]
@@ -34,7 +34,7 @@ class Beside:
 
 
 def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[Word, ...], ...], WordAlignment]:
-    """Return the words of both inputs (special tokens count as words) and which of them correspond."""
+    """Return the words of two inputs, with special tokens as words, and which words correspond to each other."""
     words = tuple(words_of(encoding) for encoding in (first, second))
     texts = [[word.text for word in side] for side in words]
     marks = ([word.sentence for word in words[0]], [word.sentence for word in words[1]])
@@ -42,8 +42,8 @@ def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[W
 
 
 def positions(first: "Encoding", second: "Encoding") -> Alignment:
-    """Return aligned token positions: tokens of corresponding words one to one; if their numbers differ, the last token
-    is aligned with the last.
+    """Return the aligned token positions of two inputs. Tokens of corresponding words are aligned one to one; if their
+    numbers differ, the last ones are aligned with each other.
     """
     words, alignment = word_alignment(first, second)
     pairs: list[tuple[int, int]] = []
@@ -62,28 +62,29 @@ def positions(first: "Encoding", second: "Encoding") -> Alignment:
 def aligned(
     checkpoint: "Checkpoint", firsts: Sequence[Texts], seconds: Sequence[Texts]
 ) -> "tuple[tuple[Encoding, ...], tuple[Encoding, ...], tuple[Alignment, ...]]":
-    """Return the encoded pairs and their aligned positions."""
+    """Encode pairs of texts, and return the encodings and the aligned token positions of each pair."""
     encodings = [tuple(checkpoint.encode(*texts) for texts in side) for side in (firsts, seconds)]
     return encodings[0], encodings[1], tuple(positions(a, b) for a, b in zip(*encodings, strict=True))
 
 
 @dataclass(frozen=True)
 class LogitDifference:
-    """m, the logit of one choice minus that of another (or the score itself), on inputs A and B. choices: both outputs,
-    the one predicted for A first; (0,) for a score."""
+    """The logit of one output minus that of another (or the score itself) on two inputs A and B, called m(A) and m(B).
+    `choices` holds both outputs, the one predicted for A first; (0,) for a score.
+    """
 
     choices: tuple[int, ...]
     first: float
     second: float
 
     def of(self, logits: "Tensor") -> "Tensor":
-        """Return m of logits [..., choice]."""
+        """Return the difference m between the two chosen outputs, from logits whose last axis is the output."""
         if len(self.choices) == 1:
             return logits[..., 0]
         return logits[..., self.choices[0]] - logits[..., self.choices[1]]
 
     def whole(self) -> float:
-        """Return m(A) - m(B). Raises InputError if the difference is too small to be recovered."""
+        """Return m(A) - m(B), the difference that patching can recover. Raises InputError if it is too small."""
         if abs(self.first - self.second) < 1e-3:
             raise InputError(
                 "The logit differences of the two inputs must differ; those of these inputs differ by only "
@@ -93,8 +94,9 @@ class LogitDifference:
 
 
 def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
-    """Compare the prediction for A with the prediction for B, or with its strongest rival on A if both are equal.
-    Logits are [1, choice]."""
+    """Choose the two outputs to compare on inputs A and B: the predictions for A and B, or, if these are equal, the
+    prediction and its strongest rival on A. Logits are [1, choice].
+    """
     a, b = first[0], second[0]
     if len(a) == 1:
         return LogitDifference((0,), float(a[0]), float(b[0]))
@@ -105,8 +107,8 @@ def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
 
 
 def beside(checkpoint: "Checkpoint", first: "Encoding", second: "Encoding") -> Beside:
-    """Return the word maps of both inputs and how much each head's map changes. Raises InputError if no words
-    correspond.
+    """Return the attention maps between the words of two inputs, and how much the map of each head changes. Raises
+    InputError if no words correspond.
     """
     words, alignment = word_alignment(first, second)
     maps = tuple(

@@ -50,7 +50,7 @@ Link = tuple[int, int]
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class KnockoutOptions(ExampleOptions):
-    """Options: which edges are cut, in which checkpoint, on which examples."""
+    """Options of an attention knockout: which attention edges are cut, in which checkpoint, on which examples."""
 
     edges: Annotated[
         tuple[str, ...],
@@ -75,8 +75,8 @@ class KnockoutOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Knocked:
-    """Predictions for some examples, without a cut and under every cut: each layer alone, then all layers, by kind of
-    edge.
+    """Predictions for some examples without any cut and with every cut: attention edges of one kind, in each layer
+    alone and in all layers.
 
     Attributes:
         changed: *Shape:* (cut, example).
@@ -106,14 +106,14 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: KnockoutOptions) -> list[Unit]:
-        """Return slices of the task's examples. Invalid edges are refused here."""
+        """Divide the examples of the task into units of work. Invalid kinds of edges raise an error here."""
         for kind in options.edges:
             if not is_of_words(kind):
                 capture.knockout.edges_of(kind, causal=False)
         return units_of(options)
 
     def run(self, options: KnockoutOptions, unit: Unit) -> Done[Knocked]:
-        """Predict these examples, without a cut and for every cut."""
+        """Predict some examples without any cut and with every cut of attention edges."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         encodings, changed, having, moved = opened.encoded(rows), [], [], {}
@@ -143,8 +143,8 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: KnockoutOptions, merged: Knocked) -> list[Result]:
-        """Return the baseline, a record per kind of edge and layer (layer None: all layers), then comparisons between
-        links of words.
+        """Return the unmodified model's scores, one record per kind of edge and layer (layer None: all layers), then
+        comparisons between links of words.
         """
         task = task_of(options.task)
         how = f"knockout, {'renormalised' if options.renormalise else 'weights set to 0'}"
@@ -183,7 +183,9 @@ def _of_words(options: KnockoutOptions) -> list[str]:
 
 
 def _links(options: KnockoutOptions, encodings: "Sequence[Encoding]") -> dict[str, list[list[Link]]]:
-    """Of each kind of words the links of each input, as many as of the other kinds at every distance."""
+    """Return, for each kind of word pairs, the links to cut in each input: at every distance as many as of the other
+    kinds.
+    """
     kinds = _of_words(options)
     if not kinds:
         return {}
@@ -205,7 +207,9 @@ def _edges(
 
 
 def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
-    """Return each layer alone, then all together (if there is more than one). attending: as in `AttentionMaps`."""
+    """Return the sets of layers in which edges are cut: each layer alone, then all layers together. `attending` lists
+    the layers with attention; empty means all.
+    """
     own = list(attending or range(layers))
     return [*([layer] for layer in own), *([own] if len(own) > 1 else [])]
 
@@ -214,8 +218,8 @@ def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
 
 
 def is_of_words(kind: str) -> bool:
-    """Return whether a kind of edges has the form "CLASS-CLASS", such as noun-adjective. Raises InputError for an
-    unknown word class.
+    """Return whether a kind of attention edges joins two word classes, such as "noun-adjective". Raises InputError for
+    an unknown word class.
     """
     first, dash, other = kind.partition("-")
     if not dash:
@@ -226,8 +230,8 @@ def is_of_words(kind: str) -> bool:
 
 
 def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str) -> list[Link]:
-    """Return the positions (earlier, later) of all pairs of single-token words of these two word classes within a
-    sentence.
+    """Return the positions (earlier, later) of all word pairs of two given word classes within a sentence. Words with
+    several tokens are left out.
     """
     first, other = (SORTS[name] for name in kind.split("-"))
     found = set()
@@ -244,7 +248,9 @@ def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str
 
 
 def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[list[Link]]:
-    """Return equally many links of each kind at every distance, sampled by seed and text."""
+    """Sample links so that each kind has equally many at every distance. The sample depends on the seed and the
+    text.
+    """
     chance = np.random.default_rng([seed, zlib.crc32(text.encode())])
     counts = [Counter(later - earlier for earlier, later in links) for links in kinds]
     chosen: list[list[Link]] = []
@@ -259,9 +265,10 @@ def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[li
 
 
 def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
-    """Return by how much the label that is predicted without a cut leads the next label, or the score, [example].
+    """Return by how much the logit of the originally predicted label exceeds that of the next label, for each example
+    with links cut; for score tasks, the score.
 
-    logits: with links cut [example, label]. plain: without a cut, which determines both labels.
+    `logits` has the links cut, [example, label]. `plain` has no links cut, and determines both labels.
     """
     if plain.shape[-1] == 1:
         return logits[:, 0].double().numpy()
@@ -271,10 +278,11 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Compare the first kind of links with each other kind, on examples that have both: mean difference with a t
-    interval.
+    """Compare how far cutting the first kind of links moves the logits with every other kind, on examples that have
+    both: mean difference with a t interval.
 
-    moved: how far cutting its links moved each example, by kind. links: how many links were cut, by kind.
+    `moved` says how far cutting the links of a kind moved each example, and `links` how many links were cut, both by
+    kind.
     """
     names = list(moved)
     found = []

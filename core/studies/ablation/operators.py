@@ -36,7 +36,7 @@ DEFAULT = ("disable", "zero", "mean", "resample", "constant")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class OperatorsOptions(AblationOptions, references.ReferenceOptions):
-    """Options: which ablation methods are compared, on which checkpoint and examples."""
+    """Options of a comparison between ablation methods: which methods, on which checkpoint and examples."""
 
     limit: Limit = 200
     operators: Annotated[tuple[str, ...], Flag("ablation methods to compare; can be repeated", name="--operator")] = (
@@ -46,7 +46,7 @@ class OperatorsOptions(AblationOptions, references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Effects:
-    """Losses with and without ablation.
+    """Losses of some examples without ablation, and their changes under each ablation method.
 
     Attributes:
         numbers: of the methods among the options.
@@ -82,7 +82,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
     p_is_corrected = True
 
     def units(self, options: OperatorsOptions) -> list[Unit]:
-        """Return one unit per ablation method. Invalid methods are refused here."""
+        """Return one unit of work per ablation method. Invalid methods raise an error here."""
         if len(set(options.operators)) != len(options.operators) or len(options.operators) < 2:
             raise InputError(
                 "At least two different ablation methods must be compared; got "
@@ -94,7 +94,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         return [Unit(name, NamedUnit(name, number=k), size) for k, name in enumerate(options.operators)]
 
     def run(self, options: OperatorsOptions, unit: Unit) -> Done[Effects]:
-        """Return the change of every example's loss for one ablation method."""
+        """Return how the loss of every example changes when each head is ablated by one method."""
         opened, rows = setup.opened(options), setup.rows_of(options)
         checkpoint, operator = opened.checkpoint, unit.arguments.name
         encodings, gold = opened.encoded(rows), opened.outputs(rows)
@@ -125,7 +125,9 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         return Done(partial, provenance(checkpoint, names, dtype=outcomes[0].dtype))
 
     def results(self, options: OperatorsOptions, merged: Effects) -> list[Result]:
-        """Return the baseline, a row per head and ablation method, then a row per pair of methods."""
+        """Return the unmodified model's loss, one record per head and ablation method, then the agreement of each pair
+        of methods.
+        """
         task = task_of(options.task).key
         about: Any = {"task": task, "n": len(merged.plain)}
         baseline = Unmodified(name="untouched", loss=float(merged.plain.mean()), metrics=Metrics(()), **about)

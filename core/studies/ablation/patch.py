@@ -35,7 +35,7 @@ WHAT = ("heads", "layers", "blocks", "feedforward", "layers-whole")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PatchOptions(ExampleOptions):
-    """Options: what is patched, in which checkpoint, and how pairs are made."""
+    """Options of activation patching: what is patched, in which checkpoint, and how pairs of inputs are made."""
 
     limit: Limit = 100
     kind: Annotated[
@@ -59,7 +59,8 @@ class PatchOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class PatchPartial:
-    """Logit differences m of some pairs; 0 if a pair could not be made (`made` is False).
+    """Logit differences m on some pairs of inputs A and B, without and with patching. They are 0 if a pair could not be
+    made (`made` is False).
 
     Attributes:
         first, second: m of A and of B. *Shape:* (pair,).
@@ -94,7 +95,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: PatchOptions) -> list[Unit]:
-        """Return slices of the task's examples. Invalid options are refused here."""
+        """Divide the examples of the task into units of work. Invalid options raise an error here."""
         if options.what not in WHAT:
             raise InputError(
                 f'What is patched must be one of {", ".join(WHAT)}; got "{options.what}". Choose one of them.'
@@ -107,7 +108,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
         return units_of(options)
 
     def run(self, options: PatchOptions, unit: Unit) -> Done[PatchPartial]:
-        """m of these pairs."""
+        """Return the logit differences of some pairs of inputs, without and with each component patched."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         variants = setup.targets_of(options.what, "", checkpoint.layers, checkpoint.heads, checkpoint.attending)
@@ -133,7 +134,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: PatchOptions, merged: PatchPartial) -> list[Patched]:
-        """Return a record per component: the recovered logit difference with its interval and corrected p."""
+        """Return one record per patched component: the recovered logit difference with its interval and corrected p."""
         made = merged.made.astype(bool)
         if not made.any():
             raise InputError(
@@ -183,8 +184,9 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
 
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return m of A, of B [pair] and of B patched [component, pair], from logits [pair, choice] and [component, pair,
-    choice]."""
+    """Compute the logit difference m for input A, for input B, and for B with each component patched from A, given
+    logits whose last axis is the output.
+    """
     a, b, patched_logits = (np.asarray(logits, dtype=float) for logits in (first, second, patched))
     if a.shape[-1] == 1:
         return a[:, 0], b[:, 0], patched_logits[..., 0]

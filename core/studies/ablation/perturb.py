@@ -39,7 +39,7 @@ DEFAULT = tuple(kind for kind in PERTURBATIONS if kind not in ("typed", "same"))
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PerturbOptions(ExampleOptions):
-    """Options: which perturbations, on which checkpoint and examples."""
+    """Options of a perturbation study: which changes of the inputs, on which checkpoint and examples."""
 
     kinds: Annotated[
         tuple[str, ...], Flag(f"perturbation of the input: {', '.join(DEFAULT)}; can be repeated", name="--kind")
@@ -48,7 +48,7 @@ class PerturbOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Perturbations:
-    """Predictions for some examples, as they are and perturbed. Arrays are [kind, example].
+    """Predictions for some examples, unchanged and after each kind of perturbation. Arrays are [kind, example].
 
     Attributes:
         changed: equal to `plain` if the example could not be perturbed (`made` is False).
@@ -73,7 +73,7 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: PerturbOptions) -> list[Unit]:
-        """Return slices of the task's examples. Invalid perturbations are refused here."""
+        """Divide the examples of the task into units of work. Invalid perturbations raise an error here."""
         if unknown := [kind for kind in options.kinds if kind not in DEFAULT and kind != "same"]:
             raise InputError(
                 f'A perturbation must be one of {", ".join(DEFAULT)}; got "{unknown[0]}". Choose one of them.'
@@ -81,7 +81,7 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
         return units_of(options)
 
     def run(self, options: PerturbOptions, unit: Unit) -> Done[Perturbations]:
-        """Predict these examples and their perturbed versions."""
+        """Predict some examples and their perturbed versions."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         logits = capture.running.predict(checkpoint, opened.encoded(rows))
@@ -109,8 +109,8 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: PerturbOptions, merged: Perturbations) -> list[Result]:
-        """Return the baseline with the best constant prediction, then a record per perturbation; n = 0 if it applies to
-        no example.
+        """Return the unmodified scores with the best constant prediction, then one record per perturbation; n = 0 if
+        the perturbation applies to no example.
         """
         task = task_of(options.task)
         before, constant = metrics_before(task, merged.gold, merged.plain), _constant(task, merged.gold)
@@ -148,8 +148,8 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
 
 
 def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
-    """Return p of each perturbation after Holm's correction; perturbations apply to different examples, so max-T cannot
-    be used.
+    """Correct the p values of perturbations for their number by Holm's method. (Max-T does not apply, because
+    perturbations affect different examples.)
     """
     tested = [k for k, kind in enumerate(kinds) if kind.p is not None]
     changed = list(kinds)
@@ -161,7 +161,7 @@ def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
 
 
 def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, str | None] | None:
-    """Return the perturbed texts of an example, or None if the perturbation does not apply."""
+    """Return the texts of an example after one kind of perturbation, or None if the perturbation does not apply."""
     try:
         made = perturb(kind, row.text, row.pair, seed=seed, choice=PerturbationChoice(mask=mask)).made  # type: ignore[attr-defined]
     except InputError:
@@ -198,7 +198,7 @@ def _perturbed(options: PerturbOptions, task: Task, merged: Perturbations, numbe
 
 
 def _constant(task: Task, gold: np.ndarray) -> float | None:
-    """The share of the commonest label; None for scores, where a constant has no correlation."""
+    """Return the fraction of the most frequent label; None for scores, because a constant has no correlation."""
     return None if task.is_score else float(np.unique(gold, return_counts=True)[1].max() / len(gold))
 
 

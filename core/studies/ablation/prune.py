@@ -37,7 +37,7 @@ ORDERS = ("importance", "recomputed", "sweep", "random")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PruneOptions(AblationOptions):
-    """Options: which heads are pruned, in which orders, and how many at a time."""
+    """Options of head pruning: which heads are pruned, in which orders, and how many at a time."""
 
     orders: Annotated[
         tuple[str, ...],
@@ -61,8 +61,8 @@ class PruneOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Curve:
-    """An order of the heads, with predictions of the unpruned model (plain) and after every step (changed). *Shape:*
-    (step, example).
+    """A pruning order of the heads, with predictions of the unpruned model (`plain`) and after every pruning step
+    (`changed`). *Shape:* (step, example).
     """
 
     order: str
@@ -75,7 +75,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Curves:
-    """Pruning curves in a form that can be merged."""
+    """Several pruning curves, as a partial result that can be merged with others."""
 
     curves: tuple[Curve, ...]
 
@@ -91,7 +91,7 @@ class Prune(Study[PruneOptions, Curves]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: PruneOptions) -> list[Unit]:
-        """One unit a curve."""
+        """Return one unit of work per pruning curve."""
         names = order_names(options)
         if options.split == SPLIT:
             raise InputError(
@@ -103,15 +103,15 @@ class Prune(Study[PruneOptions, Curves]):
         return [Unit(name, NamedUnit(name), size=max(1, options.steps * length)) for name in names]
 
     def run(self, options: PruneOptions, unit: Unit) -> Done[Curves]:
-        """Compute one curve: the order, and the dev predictions after every step."""
+        """Compute one pruning curve: the order of the heads, and the predictions on dev after every pruning step."""
         opened, dev = setup.opened(options), setup.rows_of(options)
         learned = setup.rows_of(options, "train", options.order_rows)
         curve, dtype = drawn_curve(options, unit.arguments.name, opened, learned, dev)
         return Done(Curves((curve,)), provenance(opened.checkpoint, [row.id for row in dev], dtype=dtype))
 
     def results(self, options: PruneOptions, merged: Curves) -> list[PruneStep]:
-        """Return a record per curve and step: the metric on dev, and its change from the unpruned model with an
-        interval.
+        """Return one record per pruning curve and step: the metric on dev, and its change from the unpruned model with
+        an interval.
         """
         return [step for curve in merged.curves for step in curve_steps(task_of(options.task), curve)]
 
@@ -123,8 +123,8 @@ STUDY = Prune()
 
 
 def order_names(options: PruneOptions) -> list[str]:
-    """Return the names of the orders in the options, with one name per random order. Raises InputError if there are
-    none.
+    """Return the names of the requested pruning orders, with one name per random order. Raises InputError if no order
+    is requested.
     """
     if unknown := [name for name in options.orders if name not in ORDERS]:
         raise InputError(f"A pruning order must be one of {', '.join(ORDERS)}; got {unknown[0]!r}. Choose one of them.")
@@ -140,7 +140,7 @@ def order_names(options: PruneOptions) -> list[str]:
 
 
 def pruning_headline(rows: Sequence[Row]) -> Headline:
-    """Return the headline of a pruning curve: the metric with half of the heads pruned in the first order."""
+    """Return a one-sentence summary of pruning: the metric when half of the heads are pruned in the first order."""
     steps = PruneStep.among(rows)
     order = steps[0].order
     half = min(picked(steps, order=order), key=lambda step: abs(step.share - 0.5))
@@ -161,8 +161,9 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
 def drawn_curve(
     options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
 ) -> tuple[Curve, str]:
-    """Return the curve of the order `name` on `tested`, and the dtype used. learned: the examples that determine the
-    order."""
+    """Compute the pruning curve of one order on test examples, and return it with the dtype used. `learned` holds the
+    examples that determine the order.
+    """
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
     swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])
@@ -172,7 +173,7 @@ def drawn_curve(
 
 
 def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
-    """Return a record per step of a curve, beginning with the unpruned model."""
+    """Return one record per step of a pruning curve, starting with the unpruned model."""
     metric = metrics_of(task)[0]
     whole = float(effects.counted(metric, curve.gold, curve.plain[None], np.ones((1, len(curve.gold))))[0, 0])
     changes = effects.metric_intervals(metric, curve.gold, curve.plain, curve.changed)
@@ -181,7 +182,7 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
 
 
 def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
-    """Return all heads in pruning order. learned: examples that determine the order."""
+    """Return all heads in the order in which they are pruned. `learned` holds the examples that determine the order."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     if name.startswith("random"):
@@ -203,7 +204,9 @@ def _swept(
 
 
 def _by_sweep(options: PruneOptions, opened: Opened, heads: Sequence[Head], rows: Sequence[TaskRow]) -> list[Head]:
-    """The head whose removal costs least on the train rows first; ties by how far the logits move."""
+    """Return heads ordered by the loss of score on train examples when each is removed, smallest first. Ties are
+    resolved by how far the logits move.
+    """
     swept = _swept(options, opened, rows, [[head] for head in heads])
     gold = np.array([row.label for row in rows])
     scores = outcomes(opened.task, gold, opened.predicted(swept.changed)).mean(1)
@@ -214,7 +217,9 @@ def _by_sweep(options: PruneOptions, opened: Opened, heads: Sequence[Head], rows
 def _by_importance(
     options: PruneOptions, opened: Opened, heads: Sequence[Head], rows: Sequence[TaskRow], times: int
 ) -> list[Head]:
-    """Least important first; with several times, importance is weighed anew among the heads that are left."""
+    """Return heads by importance, least important first. If there are several rounds, importance is recomputed among
+    the remaining heads.
+    """
     import torch  # 1.3 s of start-up
 
     checkpoint = opened.checkpoint

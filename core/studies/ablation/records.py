@@ -25,9 +25,9 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Return the scores of a study that ablates heads, for every ablation method.
+    """Return the definitions of the scores that a study of ablated heads stores, for every ablation method.
 
-    templates: name, label and formula of each score, with {} in place of the method.
+    Each template holds name, label and formula of a score, with {} in place of the method.
     """
     return tuple(_effect(*(text.format(operator) for text in texts)) for operator in OPERATORS for texts in templates)
 
@@ -51,7 +51,9 @@ SEED_WORDS = {"head": "head's first weights", "rows": "sample of rows", "order":
 
 @dataclass(frozen=True, kw_only=True)
 class SeededRun(Result):
-    """One run of the Latin square: its seeds, its score, and its most important heads separated by spaces."""
+    """One fine-tuning run in a Latin square of seeds: its seeds, its score, and its most important heads separated by
+    spaces.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("run",)
     task: str
@@ -71,7 +73,7 @@ class SeededRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSource(Result):
-    """The part of the variance of scores that is due to one seed (`VarianceSource`); "rest": the residual."""
+    """The part of the variance of scores that one seed causes (see `VarianceSource`); name "rest" is the residual."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("source",)
     FIGURE = Figure("share", "share of the spread|{task}|{metric}")
@@ -90,7 +92,9 @@ class SeedSource(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSpread(Result):
-    """Scores over all runs; None if one is undefined. dev_error: standard error of one score from the dev examples."""
+    """The spread of scores over fine-tuning runs; None if a score is undefined. `dev_error` is the standard error of
+    one run's score due to the finite number of dev examples.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("spread",)
     task: str
@@ -106,7 +110,7 @@ class SeedSpread(Result):
 
     @property
     def ends(self) -> str:
-        """Return a phrase with the lowest and the highest score, in points."""
+        """Return a phrase with the lowest and the highest score over runs, in points."""
         if self.least is None or self.most is None:
             return "is undefined in some run"
         return f"ranges from {100 * self.least:.1f} to {100 * self.most:.1f}"
@@ -114,7 +118,9 @@ class SeedSpread(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadOverlap(Result):
-    """Fraction of the `top` most important heads that pairs of runs share; by_chance: for two random choices."""
+    """The fraction of the `top` most important heads that pairs of fine-tuning runs share. `by_chance` is the expected
+    fraction for two random choices of heads.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("overlap",)
     FIGURE = Figure("value", "overlap of the most important heads|{task}")
@@ -132,7 +138,7 @@ class HeadOverlap(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class StableHead(Result):
-    """Number of runs, of n, in which a head is among the most important."""
+    """How many of n fine-tuning runs have a head among their most important ones."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     name: str
@@ -147,7 +153,9 @@ class StableHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CrossFittedPart(Result):
-    """A fold of the examples, evaluated by the model that was not trained on it; baseline: the constant prediction."""
+    """The score of one cross-fitting fold by the model that was not trained on it, with the constant prediction as
+    `baseline`.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("fold",)
     name: str
@@ -166,7 +174,9 @@ class CrossFittedPart(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportantHead(Result):
-    """Importance of a head, normalised as requested, and the unnormalised gradient. rank: 1 is the most important."""
+    """The importance of a head, normalised as requested, and the unnormalised gradient. Rank 1 is the most important
+    head.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("gradient", "gradient of the loss|{task}")  # `value` may be normalised within each layer
@@ -184,7 +194,7 @@ class ImportantHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RankCorrelation(Result):
-    """Rank correlations over n heads: between importance and another score, or between the effects in two ablations."""
+    """A rank correlation over n heads, between importance and another score or between the effects of two ablations."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("correlation",)
     name: str
@@ -197,8 +207,8 @@ class RankCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PruneStep(Result):
-    """One point of a pruning curve: the number of `removed` heads and their share of all. low, high: interval of the
-    score, not of its change.
+    """One point of a pruning curve: the metric after the number of heads in `removed` is pruned. `low` and `high` are
+    the interval of the metric, not of its change.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("step",)
@@ -222,7 +232,9 @@ class PruneStep(Result):
 
 @dataclass(frozen=True)
 class SharedEffect:
-    """An ablation target that two ablations share, and the change of the first metric in each; None if undefined."""
+    """An ablation target that two ablation runs have in common, with the change of the first metric in each run; None
+    if undefined.
+    """
 
     name: str
     this: float | None
@@ -230,7 +242,9 @@ class SharedEffect:
 
 
 def shared_effects(rows: Sequence[Row], others: Sequence[Row]) -> tuple[list[SharedEffect], effects.Agreement]:
-    """Return the ablation targets that both ablations have, and the rank correlation of their effects."""
+    """Return the ablation targets that two ablation runs have in common, and the rank correlation between the effects
+    in both runs.
+    """
     first, second = _shared_effects_changes(rows), _shared_effects_changes(others)
     pairs = [SharedEffect(name, first[name], second[name]) for name in first if name in second]
     columns = [np.array([getattr(pair, side) for pair in pairs], dtype=float) for side in ("this", "other")]
@@ -238,16 +252,17 @@ def shared_effects(rows: Sequence[Row], others: Sequence[Row]) -> tuple[list[Sha
 
 
 def _shared_effects_changes(rows: Sequence[Row]) -> dict[str, float | None]:
-    """The change of the first metric, by the variant's name."""
+    """Return the change of the first metric by name of the ablation target."""
     changes = [(variant.name, variant.metrics.first.change) for variant in AblatedTarget.among(rows)]
     return {name: None if change is None else change.value for name, change in changes}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unmodified(Result):
-    """The unmodified model. constant: score of the best constant prediction (`perturb`); loss: of `operators`;
-    effect_within, in_float32: the largest deviation of an effect from float32, and how many targets were computed in
-    it."""
+    """Scores of the unmodified model. `constant` is the score of the best constant prediction (in `perturb`), `loss`
+    the mean loss (in `operators`), and `effect_within` the largest deviation of an effect from float32, found on
+    `in_float32` targets.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
     name: str = stated("untouched")
@@ -264,8 +279,9 @@ class Unmodified(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Component(Result):
-    """A head, block, layer or group. layer, head: zero-based, None of what is not one; heads: names of those of a
-    group. role, group, distance: of near-duplicates, how far the heads are from each other."""
+    """A head, sublayer, layer or group of heads. `layer` and `head` count from 0 and are None for a group, and `heads`
+    names the heads of a group. `role`, `group` and `distance` describe groups of near-duplicate heads.
+    """
 
     name: str
     layer: int | None = stated()
@@ -278,8 +294,8 @@ class Component(Result):
 
 
 def too_few_flips(flipped: int | None, n: int) -> str:
-    """Return the reason why no interval of a change of accuracy or F1 is shown; "" if one is shown. flipped: None for
-    scores.
+    """Return why no interval of a change of accuracy or F1 is shown (too few predictions changed), or "" if it is
+    shown. `flipped` is None for scores.
     """
     if flipped is None or flipped >= FEW_FLIPS:
         return ""
@@ -297,10 +313,10 @@ def _changes(record: Result, metrics: Metrics) -> list[Number]:
 
 @dataclass(frozen=True, kw_only=True)
 class AblatedTarget(Component):
-    """Effect of one ablation target in `disable`. p: corrected over all targets; flipped: number of changed
-    predictions, mcnemar: McNemar's p, both None for scores; value, low, high: change of the ranking metric, if the
-    target is a head. In a cross-fitted ablation, folds and folds_agree: number of folds, and of folds whose change has
-    the overall sign.
+    """The effect of one ablation target in the study `disable`. p is corrected over all targets; `flipped` counts
+    changed predictions and `mcnemar` is McNemar's p, both None for scores. `value`, `low` and `high` are the change of
+    the main metric if the target is a head. After cross-fitting, `folds_agree` of `folds` folds have the sign of the
+    overall change.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("variant",)
@@ -324,14 +340,16 @@ class AblatedTarget(Component):
     folds_agree: int | None = None
 
     def numbers(self) -> list[Number]:
-        """Return a head's change of the ranking metric, or for other targets the changes of all metrics."""
+        """Return the changes that findings and plots show: of the main metric for a single head, of all metrics for
+        other targets.
+        """
         return super().numbers() if self.value is not None else _changes(self, self.metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitHalf(Result):
-    """The target with the best effect on one half of the examples: its gain there (chosen) and, with an interval, on
-    the other half (held_out). same: how often both halves choose it.
+    """A check of the ablation target with the best effect on one half of the examples: its gain on that half (`chosen`)
+    and, with an interval, on the other half (`held_out`). `same` is how often both halves choose the same target.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("split half",)
@@ -348,14 +366,16 @@ class SplitHalf(Result):
 
     @property
     def gain(self) -> Estimate:
-        """Return the gain on the other half with its interval; NaN if undefined."""
+        """Return the gain of the chosen ablation target on the half of the examples that did not choose it; NaN if
+        undefined.
+        """
         return Estimate(float("nan") if self.held_out is None else self.held_out, self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeanOverHeads(Result):
-    """The mean change over all ablated heads, which is the expected effect of ablating a random head. low, high:
-    bootstrap over the n examples, which preserves the dependence between heads; heads: their number.
+    """The mean change of a metric over all ablated heads: the expected effect of ablating a random head. The interval
+    is a bootstrap over the n examples, which preserves the dependence between heads; `heads` is their number.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("mean over heads",)
@@ -373,14 +393,15 @@ class MeanOverHeads(Result):
 
     @property
     def estimate(self) -> Estimate | None:
-        """Return the mean with its interval; None if undefined."""
+        """Return the mean change over heads with its interval; None if undefined."""
         return None if self.value is None else Estimate(self.value, self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorEffect(Result):
-    """Effect of ablating a head by one method: mean change of the loss over n examples, with p corrected over all.
-    fit_...: for `constant`, squared errors of the mean, of zero and of the optimal constant.
+    """The effect of ablating a head by one method: the mean change of the loss over n examples, with p corrected over
+    all. For the method `constant`, the fields `fit_...` are squared errors of the mean, of zero and of the optimal
+    constant.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("effect",)
@@ -405,8 +426,8 @@ class OperatorEffect(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorAgreement(Result):
-    """Agreement between the rankings of heads by two ablation methods: Kendall's tau with its interval on the same
-    examples, and of each method with itself on other examples.
+    """How well two ablation methods agree in their ranking of heads: Kendall's tau with its interval on the same
+    examples, and for each method with itself on other examples.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("agreement",)
@@ -426,9 +447,10 @@ class OperatorAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestSummary(Result):
-    """Result of a sequential test. clip: the most that an example's loss counts; fewest: examples below which no head
-    can be found not to matter; hopeless: undecided heads that stopped for futility. None in results of earlier
-    versions."""
+    """The overall result of a sequential test. `clip` is the most that one example's loss counts, `fewest` the smallest
+    number of examples that can show that a head does not matter, and `hopeless` counts undecided heads that stopped for
+    futility. Fields are None in results of earlier versions.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("race",)
     name: str = stated("race")
@@ -459,9 +481,9 @@ class SequentialTestSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestVerdict(Component):
-    """Verdict of a sequential test about one target. rows: number of examples used; effect: mean change of the clipped
-    loss, with an interval that holds jointly for all heads and interim analyses; exact_first, gradient_first: on the
-    examples of the first interim analysis.
+    """The verdict of a sequential test about one ablation target. `rows` is the number of examples used, and `effect`
+    the mean change of the clipped loss with an interval that holds jointly for all heads and interim analyses.
+    `exact_first` and `gradient_first` are from the first interim analysis.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("verdict",)
@@ -488,8 +510,8 @@ class SequentialTestVerdict(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class InterimAnalysis(Result):
-    """One interim analysis of a sequential test: number of undecided targets before it, of those that it decided, and
-    of those that matter.
+    """One interim analysis of a sequential test: how many targets were undecided before it, how many it decided, and
+    how many of these matter.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("look",)
@@ -509,8 +531,8 @@ class InterimAnalysis(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Changed(Result):
-    """Predictions under a change. changed_rate: fraction of changed predictions, with Wilson's interval; p: corrected
-    over all.
+    """Predictions after an intervention, compared with the unmodified model. `changed_rate` is the fraction of changed
+    predictions with Wilson's interval; p is corrected over all interventions.
     """
 
     name: str
@@ -525,13 +547,15 @@ class Changed(Result):
     p: float | None = stated()
 
     def numbers(self) -> list[Number]:
-        """The changes of all metrics."""
+        """Return the changes of all metrics, as findings and plots show them."""
         return _changes(self, self.metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeCut(Changed):
-    """Edges cut in one layer, or in all layers if layer is None. with_edges: number of examples with such edges."""
+    """The effect of cutting one kind of attention edges in a layer, or in all layers if `layer` is None. `with_edges`
+    counts the examples that have such edges.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("cut",)
     edges: str
@@ -542,8 +566,8 @@ class EdgeCut(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkContrast(Result):
-    """Links between two kinds of words, cut in all layers, compared with as many links of another kind at equal
-    distances.
+    """A comparison of two kinds of word links whose attention is cut in all layers, with as many links of either kind
+    at every distance.
 
     Attributes:
         first, other: kinds, such as "noun-adjective".
@@ -568,9 +592,10 @@ class LinkContrast(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeparatorLayer(Changed):
-    """Attention to separators in one layer, or in all if layer is None. ratio: gradient of the loss with respect to
-    attention to separators, divided by that to other tokens; weight_on_separators, norm_on_separators: fractions of
-    weight and of norm, None in earlier runs; separators_of_pieces: separators as a fraction of tokens. n: examples.
+    """Attention to separator tokens in one layer, or in all layers if `layer` is None. `ratio` is the gradient of the
+    loss with respect to attention to separators, divided by that to other tokens. `weight_on_separators` and
+    `norm_on_separators` are fractions (None in earlier runs), and `separators_of_pieces` is the fraction of tokens that
+    are separators.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("layer",)
@@ -592,8 +617,8 @@ class SeparatorLayer(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class Patched(Component):
-    """A component patched alone. recovered: recovered logit difference over n pairs; p: corrected; under_floor,
-    not_made: pairs that were excluded.
+    """The result of patching one component alone. `recovered` is the fraction of the logit difference that is recovered
+    over n pairs, with a corrected p. `under_floor` and `not_made` count excluded pairs.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
@@ -617,8 +642,9 @@ class Patched(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class Perturbation(Changed):
-    """One perturbation on the n examples to which it applies. `full`: metric on the unperturbed inputs;
-    probability_change: of the predicted class; constant: score of the best constant prediction.
+    """The effect of one perturbation on the n examples to which it applies. `full` is the metric on the unperturbed
+    inputs, `probability_change` concerns the predicted class, and `constant` is the score of the best constant
+    prediction.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("perturbation", "partial input")
@@ -630,7 +656,9 @@ class Perturbation(Changed):
     note: str | None = None
 
     def numbers(self) -> list[Number]:
-        """Return the changes of all metrics, and of the probability of the predicted class."""
+        """Return the numbers that findings and plots show: changes of all metrics, and of the probability of the
+        predicted class.
+        """
         of_class = [self.number(self.probability_change, "change of probability", None, None)]
         return super().numbers() + (of_class if self.probability_change is not None else [])
 
@@ -639,8 +667,8 @@ class Perturbation(Changed):
 
 
 def ablation_headline(rows: Sequence[Row]) -> Headline:
-    """Return the headline of an ablation: the largest change of the metric in either direction, and the number of
-    significant changes.
+    """Return a one-sentence summary of an ablation: the largest change of the metric in either direction, and the
+    number of significant changes.
     """
     untouched, variants = Unmodified.among(rows)[0], AblatedTarget.among(rows)
     changes = [(variant, variant.metrics.first.change) for variant in variants]
@@ -666,17 +694,17 @@ def ablation_headline(rows: Sequence[Row]) -> Headline:
 
 
 def interval_of(change: Estimate, flipped: int | None, n: int) -> str:
-    """Return the interval of a change as text, or the reason why there is none."""
+    """Return the interval of a metric's change as text, or the reason why no interval is shown."""
     return too_few_flips(flipped, n) or percent(change.low, change.high)
 
 
 def score_of(untouched: Unmodified) -> str:
-    """Return the score of the unmodified model, as the baseline."""
+    """Return the score of the unmodified model as text, for comparison with ablations."""
     return f"unmodified model {100 * defined(untouched.metrics.first.value):.1f}"
 
 
 def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
-    """Return the headline of a knockout: the kind of edges whose cut changes the metric most."""
+    """Return a one-sentence summary of a knockout: the kind of attention edges whose cut changes the metric most."""
     untouched = Unmodified.among(rows)[0]
     changes = [(name, cut.metrics.first.change, cut.flipped) for name, cut in cuts]
     told = [(name, change, flipped) for name, change, flipped in changes if change]
@@ -694,7 +722,9 @@ def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> He
 
 
 def effect_facts(scores: HeadScores) -> list[Fact]:
-    """Return the effect of ablating a head, by ablation method and metric, and whether it is significant."""
+    """Return sentences about the effect of ablating a head, by ablation method and metric, and whether each effect is
+    significant.
+    """
     told = []
     for row in each(scores.own[scores.own["score"].str.match(r"\S+ heads")]):
         operator, metric = row["score"].split()[0], row["score"].rpartition("/")[2].split()[-1]
@@ -714,9 +744,7 @@ def _significance(row: Any) -> str:
 
 
 def ablation_table(rows: Sequence[Row]) -> list[Row]:
-    """Return the terminal table of an ablation: the unmodified model, with empty cells for columns of targets only,
-    then the targets.
-    """
+    """Return the table that the terminal prints for an ablation: the unmodified model, then the ablation targets."""
     variants = [_variant_row(variant) for variant in AblatedTarget.among(rows)]
     blank = dict.fromkeys(variants[0] if variants else ())
     untouched = [blank | {"name": model.name} | _scores(model.metrics) for model in Unmodified.among(rows)]
@@ -748,8 +776,8 @@ def _variant_row(variant: AblatedTarget) -> Row:
 
 
 def ablation_sentence(rows: Sequence[Row]) -> str:
-    """Return which effects are significant after correction, and the effect of the best target on examples that did not
-    select it.
+    """Return a sentence about an ablation: which effects are significant after correction, and the effect of the best
+    target on examples that did not select it.
     """
     variants = AblatedTarget.among(rows)
     significant = [variant.name for variant in variants if variant.p < SIGNIFICANT]

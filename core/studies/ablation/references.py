@@ -27,7 +27,9 @@ MEANS = {"class": "class of position", "position": "absolute position", "all": "
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ReferenceOptions(ExampleOptions):
-    """Options: checkpoint, task, examples, and the source of the outputs that replace those of ablated heads."""
+    """Options of an ablation that replaces the outputs of heads: checkpoint, task, examples, and where the replacement
+    outputs come from.
+    """
 
     reference: Reference = ROWS
     draws: DrawnRows = DRAWS
@@ -35,7 +37,9 @@ class ReferenceOptions(ExampleOptions):
 
 
 def check(operator: str, options: ReferenceOptions) -> None:
-    """Raise InputError if the ablation method has no reference examples."""
+    """Raise InputError if an ablation method needs reference examples and the options provide too few, or invalid
+    settings.
+    """
     if operator in ("mean", "resample", "constant") and options.reference < 2:
         raise InputError(
             f'The ablation method "{operator}" needs at least two reference examples; got '
@@ -53,8 +57,8 @@ def check(operator: str, options: ReferenceOptions) -> None:
 
 
 def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[StandInSource | None]":
-    """Return the sources of replacement outputs: one per draw for "resample", [None] if the method needs no reference
-    examples.
+    """Return where the outputs that replace those of ablated heads come from: one source per draw for "resample",
+    [None] if the method needs no reference examples.
     """
     check(operator, options)
     if operator not in capture.interventions.FROM_REFERENCE:
@@ -70,14 +74,14 @@ def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[S
 
 
 def reference_rows(opened: Opened, options: ReferenceOptions, most: int | None = None) -> list[TaskRow]:
-    """Return training examples sampled with the seed: as many as the options request, at most `most`."""
+    """Return randomly sampled training examples from which replacement outputs of ablated heads are computed."""
     limit = options.reference if most is None else min(most, options.reference)
     return read_rows(opened.task, "train", folder=options.data, limit=limit, seed=options.seed)
 
 
 def constants(opened: Opened, options: ReferenceOptions) -> "Fitted":
-    """Return every head's optimal constant, fitted once per worker, because it depends only on the weights and the
-    options.
+    """Return the constant output of every head that minimises the loss when it replaces the head. Constants are fitted
+    once per worker.
     """
     about = opened.checkpoint
     key = (about.name, about.weights_hash, opened.task.key, options.data, options.seed, options.reference)
@@ -88,7 +92,9 @@ def constants(opened: Opened, options: ReferenceOptions) -> "Fitted":
 
 
 def fit(opened: Opened, rows: list[TaskRow], heads: "Collection[Head] | None" = None) -> "Fitted":
-    """Fit optimal constants on these examples, for every head or for some."""
+    """Fit, for every head or for some, the constant output that minimises the loss on these examples when it replaces
+    the head.
+    """
     return capture.constants.optimal_constants(
         opened.checkpoint, opened.encoded(rows), opened.outputs(rows), steps=STEPS, heads=heads
     )
@@ -98,8 +104,8 @@ _FITTED: dict[tuple[Any, ...], "Fitted"] = {}
 
 
 def expected(logits: "Sequence[Tensor]", *, is_score: bool) -> "Tensor":
-    """Return the expectation over draws of replacement outputs: log of mean probabilities, or mean scores; logits for a
-    single draw.
+    """Average the outputs over several draws of replacement values: the log of mean probabilities, or mean scores. For
+    a single draw, return its logits.
     """
     import torch  # 1.3 s of start-up
 

@@ -46,7 +46,9 @@ DRAWS = 1000  # of dev rows, for the standard error of one run's score
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SeedsOptions:
-    """Options: what is fine-tuned, how often, and on how many dev examples head importance is computed."""
+    """Options of a study of random seeds: what is fine-tuned, how often, and on how many dev examples head importance
+    is computed.
+    """
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
@@ -72,8 +74,8 @@ class SeedsOptions:
 
 @dataclass(frozen=True)
 class SeedRun:
-    """A run of the Latin square. importance: mean |dL/dxi| on each half of the dev examples. *Shape:* (half, layer,
-    head).
+    """One fine-tuning run in a Latin square of seeds. `importance` is the mean |dL/dxi| of each head on each half of
+    the dev examples. *Shape:* (half, layer, head).
     """
 
     seeds: Seeds
@@ -83,7 +85,7 @@ class SeedRun:
 
 @dataclass(frozen=True)
 class SeedRuns:
-    """The runs of some units."""
+    """Several fine-tuning runs, as a partial result that can be merged with others."""
 
     runs: Annotated[tuple[SeedRun, ...], SortedBy("seeds.head", "seeds.rows")]
 
@@ -98,7 +100,7 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: SeedsOptions) -> list[Unit]:
-        """Return one unit per run of the Latin square. Invalid sample sizes are refused."""
+        """Return one unit of work per fine-tuning run of the Latin square. Invalid sample sizes raise an error here."""
         sampled = _sampled(options)
         plain = finetune.FinetuneOptions(
             checkpoint=options.checkpoint,
@@ -112,7 +114,9 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         return [Unit(_key(options, cell), TrainingUnit(seeds=cell), size) for cell in cells]
 
     def run(self, options: SeedsOptions, unit: Unit) -> Done[SeedRuns]:
-        """Train one model, evaluate it on dev, and compute head importance on both halves of some dev examples."""
+        """Fine-tune one model, evaluate it on dev, and compute head importance on both halves of a sample of dev
+        examples.
+        """
         cell = unit.arguments.seeds
         base, task = studies.worker_cache.get_checkpoint(options.checkpoint), task_of(options.task)
         recipe = replace(Recipe.of(options.preset, options.settings), train_limit=_sampled(options))
@@ -126,11 +130,15 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         return Done(SeedRuns((SeedRun(cell, tuned, weighed),)), provenance(base, row_ids, split="dev"))
 
     def results(self, options: SeedsOptions, merged: SeedRuns) -> list[Result]:
-        """Return runs, sources of variance, spread, overlaps and heads."""
+        """Return the result records: runs, sources of variance, spread of scores, overlaps of important heads, and
+        heads.
+        """
         return _Table(options, merged.runs).results()
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        """Return which seed causes most of the variance, and how many of the most important heads two runs share."""
+        """Return a one-sentence summary: which seed causes most of the variance, and how many of the most important
+        heads two runs share.
+        """
         spread, shared = SeedSpread.among(rows)[0], HeadOverlap.among(rows)[0]
         return Headline(
             (
@@ -149,7 +157,7 @@ STUDY = SeedStudy()
 
 
 def _largest_source(sources: Sequence[SeedSource]) -> str:
-    """Which seed has most of the spread; that there is none to divide, where runs score alike or one is undefined."""
+    """Return which seed causes most of the spread, or that there is no spread to divide (equal or undefined scores)."""
     known = [source for source in sources if source.p is not None and source.share is not None]
     if not known:
         return "There is no spread to divide among the seeds."
@@ -159,7 +167,9 @@ def _largest_source(sources: Sequence[SeedSource]) -> str:
 
 
 def _sampled(options: SeedsOptions) -> int:
-    """Train rows of each sample. InputError where a sample would be all of them, as then no seed draws it."""
+    """Return the number of train examples in each sample. Raises InputError if a sample would contain all of them,
+    because the seed would then have no effect.
+    """
     there = len(read_rows(task_of(options.task), "train", folder=options.data))
     wanted = there // 2 if options.train_rows is None else options.train_rows
     if not 2 <= wanted < there:
@@ -171,19 +181,19 @@ def _sampled(options: SeedsOptions) -> int:
 
 
 def _key(options: SeedsOptions, cell: Seeds) -> str:
-    """Readable, and different wherever anything that decides the result differs."""
+    """Return a readable name of a run that differs if anything that determines the result differs."""
     decides = {name: getattr(options, name) for name in ("checkpoint", "data", "preset", "settings", "train_rows")}
     return run_key(options.task, f"h{cell.head}-r{cell.rows}-o{cell.order}", decides)
 
 
 def _importance(opened: setup.Opened, rows: Sequence[TaskRow]) -> np.ndarray:
-    """Mean |dL/dxi| of each head over these rows [layer, head], as the paper has it before layers are made equal."""
+    """Return the mean |dL/dxi| of each head over these examples [layer, head], before layers are normalised."""
     sums = capture.importance.gradients(opened.checkpoint, opened.encoded(rows), opened.outputs(rows))
     return (sums.example / sums.inputs).numpy()
 
 
 class _Table:
-    """The results of the study, from all its runs."""
+    """Computes the result records of the study from all finished runs."""
 
     def __init__(self, options: SeedsOptions, runs: Sequence[SeedRun]):
         self.options, self.runs = options, runs
@@ -200,8 +210,8 @@ class _Table:
         self.about: Any = {"task": self.task.key, "metric": self.metric, "n": len(runs)}
 
     def results(self) -> list[Result]:
-        """Return what the finished runs show: sources of variance if the square is complete, spread and overlaps from
-        two runs on.
+        """Return the records that the finished runs allow: sources of variance if the Latin square is complete, spread
+        and overlaps if there are at least two runs.
         """
         if len(self.runs) < 2:
             return [*self._runs()]
@@ -238,7 +248,9 @@ class _Table:
         ]
 
     def _spread(self) -> SeedSpread:
-        """The standard deviation over runs beside the standard error of one run's score over the dev rows."""
+        """Return the standard deviation of the score over runs, and the standard error of one run's score over dev
+        examples.
+        """
         first = self.runs[0].tuned
         rows = len(first.gold)
         drawn = np.random.default_rng(self.options.seed).multinomial(rows, np.full(rows, 1 / rows), size=DRAWS)
@@ -251,7 +263,9 @@ class _Table:
         )  # fmt: skip
 
     def _overlaps(self) -> list[HeadOverlap]:
-        """Of all pairs of runs, of those that share a seed, of those that share none; beside the same run's halves."""
+        """Return the overlap of important heads over all pairs of runs, over pairs that share a seed, over pairs that
+        share none, and between both halves of a run.
+        """
         cells = [asdict(run.seeds) for run in self.runs]
         every = [(i, j) for i in range(len(cells)) for j in range(i)]
         groups = {"all pairs": every}
@@ -291,7 +305,7 @@ class _Table:
 
 
 def _holm(p: Sequence[float | None]) -> list[float | None]:
-    """Corrected over the three seeds (Holm 1979); as they are where there are none."""
+    """Correct the p values of the three seeds by Holm's method (1979); None remains None."""
     tested = [value for value in p if value is not None]
     return holm_adjusted(np.array(tested)).tolist() if len(tested) == len(p) else list(p)
 
@@ -309,7 +323,7 @@ FEWEST_RUNS = 5  # for an interval of what they share
 
 @dataclass(frozen=True)
 class VarianceSource:
-    """The part of the variance of scores that is due to one factor, or the residual.
+    """The part of the variance of scores in a Latin square that one factor explains, or the residual.
 
     The residual has only the first three fields. If all scores are equal, `share` and `deviation` are None.
 
@@ -331,7 +345,9 @@ class VarianceSource:
 
 
 def square(side: int) -> list[tuple[int, int, int]]:
-    """Return the levels of the three factors in each run. Raises ValueError for a side below 3, without a residual."""
+    """Return the Latin square: the levels of the three factors in each run. Raises ValueError if the side is below 3,
+    because there would be no residual.
+    """
     if side < 3:
         raise ValueError(
             f"A Latin square must have at least 3 rows, so that a residual can be estimated; got {side}. "
@@ -341,9 +357,9 @@ def square(side: int) -> list[tuple[int, int, int]]:
 
 
 def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource]:
-    """Return the parts of the variance of the scores due to the three factors, then the residual.
+    """Divide the variance of the scores in a Latin square into the parts due to the three factors, then the residual.
 
-    scores: in the order of `square`. Raises ValueError if the side is below 3, or the number of scores is wrong.
+    Scores must be in the order of `square`. Raises ValueError if the side is below 3, or the number of scores is wrong.
     """
     levels, scores = np.array(square(side)), np.asarray(scores, float)
     if scores.shape != (side * side,):
@@ -368,7 +384,7 @@ def _between(scores: np.ndarray, levels: np.ndarray, side: int) -> float:
 
 
 def _main(part: float, residual: float, side: int, total: float, chance: float) -> VarianceSource:
-    """A factor, from its sum of squares and the residual's."""
+    """Return the result for one factor, from its sum of squares and that of the residual."""
     freedom, left = side - 1, (side - 1) * (side - 2)
     mean, noise = part / freedom, residual / left
     ratio = mean / noise if noise > 0 else np.inf
@@ -392,7 +408,9 @@ def _main(part: float, residual: float, side: int, total: float, chance: float) 
 
 
 def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarray, "run head"]:
-    """Return True for the `top` heads of each run with the highest values; the first ones in a tie."""
+    """Return True for the `top` heads with the highest values in each run. Of heads with equal values, the first ones
+    are taken.
+    """
     order = np.argsort(-values, axis=1, kind="stable")[:, :top]
     chosen = np.zeros(values.shape, bool)
     np.put_along_axis(chosen, order, True, axis=1)
@@ -400,15 +418,16 @@ def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarra
 
 
 def by_chance(heads: int, top: int) -> float:
-    """Return the expected fraction that two random choices of `top` among `heads` share."""
+    """Return the expected fraction of heads that two random choices of `top` among `heads` heads share."""
     return top / heads
 
 
 def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int]] | None = None) -> Interval:
-    """Return the mean fraction of shared top heads over pairs of runs.
+    """Return the mean fraction of most important heads that pairs of runs share, with an interval.
 
-    Student's interval on the jackknife over runs, because pairs that share a run are dependent; none for fewer than
-    FEWEST_RUNS runs. pairs: indices of compared runs; None: all pairs. n of the result: number of pairs.
+    The interval is Student's on the jackknife over runs, because pairs that share a run are dependent. There is none
+    for fewer than FEWEST_RUNS runs. `pairs` holds indices of the runs to compare (None: all pairs), and n of the result
+    is the number of pairs.
     """
     runs, top = len(chosen), int(chosen[0].sum())
     pairs = [(i, j) for i in range(runs) for j in range(i)] if pairs is None else pairs

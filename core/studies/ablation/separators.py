@@ -35,15 +35,15 @@ FACTS = ("gradient_separator", "gradient_other", "ratio", "ratio_low", "ratio_hi
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SeparatorsOptions(ExampleOptions):
-    """Which checkpoint, on which rows."""
+    """Options of a study of attention to separators: which checkpoint, and which examples."""
 
     limit: Limit = 200
 
 
 @dataclass(frozen=True)
 class Slopes:
-    """How loss, weights and predictions depend on separators. Arrays are [layer, example]; NaN for examples without
-    any.
+    """How loss, weights and predictions depend on attention to separators. Arrays are [layer, example]; NaN for
+    examples without separators.
 
     Attributes:
         to_separator, to_other: mean |d loss / d A| over heads and queries, for separators and for all other visible
@@ -76,11 +76,11 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: SeparatorsOptions) -> list[Unit]:
-        """Slices of the task's rows."""
+        """Divide the examples of the task into units of work."""
         return units_of(options)
 
     def run(self, options: SeparatorsOptions, unit: Unit) -> Done[Slopes]:
-        """Return gradients, weights and predictions for these examples."""
+        """Return the gradients, attention weights and predictions for some examples."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         encodings = opened.encoded(rows)
@@ -104,8 +104,8 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: SeparatorsOptions, merged: Slopes) -> list[Result]:
-        """Return the baseline, a record per layer with the ratio of gradients and the effect of cutting edges, and one
-        for all layers.
+        """Return the unmodified model's scores, then one record per layer, and one for all layers, with the ratio of
+        gradients and the effect of cutting attention to separators.
         """
         task = task_of(options.task)
         before = metrics_before(task, merged.gold, merged.plain)
@@ -127,7 +127,7 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
 
 
 def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float | None, float | None]:
-    """Return mean(above) / mean(below) over examples with its 95 % interval by linearisation, the lower end at least 0.
+    """Return the ratio of two means over examples with its 95 % interval by linearisation. The lower end is at least 0.
 
     The ends are None if fewer than two examples differ.
     """
@@ -138,7 +138,7 @@ def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float |
 
 
 def gradient_facts(merged: Slopes, layer: int) -> Row:
-    """Return mean gradients of a layer and their ratio, and the separators' fractions of weight, of norm and of tokens,
+    """Return the gradients of a layer and their ratio, and the separators' fractions of weight, of norm and of tokens,
     with intervals over examples.
     """
     is_finite = np.isfinite(merged.to_separator[layer])

@@ -48,7 +48,9 @@ INTERVALS = "bets"  # what the intervals are by; earlier versions have "at looks
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
-    """What is tested, of which checkpoint, on which examples, against which margin."""
+    """Options of a sequential test: what is ablated in which checkpoint, on which examples, and the margin that an
+    effect must exceed.
+    """
 
     limit: Limit = None
     what: Annotated[str, Flag("what is tested: heads, layers, all-but-one or groups")] = "heads"
@@ -98,7 +100,8 @@ class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Taken:
-    """Measurements of some examples; NaN for targets that were not measured.
+    """The measurements of a sequential test so far, for some examples. Values are NaN for ablation targets that were
+    not measured.
 
     Attributes:
         rows: positions of the examples in the task.
@@ -140,13 +143,15 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> SequentialTestOptions:
-        """Read the options; named heads are treated as groups. Raises InputError if another target is requested with
-        them.
+        """Return validated options of a sequential test. If heads are named, they are tested as groups. Raises
+        InputError if another target is requested as well.
         """
         return super().read(setup.with_groups(given))
 
     def units(self, options: SequentialTestOptions) -> list[Unit]:
-        """The first interim analysis: all ablations, exactly and to first order. Invalid options are refused here."""
+        """Return the units of work of the first interim analysis: all ablations, measured exactly and to first order.
+        Invalid options raise an error here.
+        """
         references.check(capture.interventions.known_operator(options.operator), options)
         if options.what not in TARGETS:
             raise InputError(f'Only {", ".join(TARGETS)} can be tested; got "{options.what}". Choose one of them.')
@@ -163,7 +168,9 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """The next interim analysis; after the last one, the rows that heads that matter lack."""
+        """Return the units of work of the next interim analysis. After the last one, return those that measure the
+        heads that matter on the remaining examples.
+        """
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
@@ -174,7 +181,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         )
 
     def run(self, options: SequentialTestOptions, unit: Unit) -> Done[Taken]:
-        """Measure the effects of one round on some examples."""
+        """Measure the effects of the ablations of one round on some examples."""
         wanted, opened, all_rows = unit.arguments, setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in wanted.positions]
         variants = setup.targets_of(
@@ -211,8 +218,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows], dtype=measured[0].dtype))
 
     def merge(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> Taken:
-        """Merge all examples in the order of the task. If an example occurs in several partial results, the later
-        number counts.
+        """Merge the measurements of all units of work in the order of the task's examples. If an example occurs several
+        times, the later number counts.
         """
         places = np.unique(np.concatenate([part.rows for part in partials])).astype(int)
         arrays: dict[str, np.ndarray] = {}
@@ -229,7 +236,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         )  # fmt: skip
 
     def results(self, options: SequentialTestOptions, merged: Taken) -> list[Result]:
-        """A summary, a record for each head with its verdict, a record for each interim analysis."""
+        """Return a summary, one record per ablation target with its verdict, and one record per interim analysis."""
         state = state_of(options, merged)
         rules, found = state.rules, state.standings
         about: Any = {
@@ -281,7 +288,7 @@ SWEPT_SAID = {"heads": "heads", "layers": "layers", "groups": "groups of heads"}
 
 
 def row_order(options: SequentialTestOptions, rows: int) -> np.ndarray:
-    """Return the positions of examples in the order in which the test takes them."""
+    """Return the random order in which a sequential test uses the examples, as positions in the task."""
     return np.random.default_rng([options.seed, rows]).permutation(rows)
 
 
@@ -289,7 +296,7 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
     """Return the mean loss of the best constant prediction: the entropy of the labels in nats, or the variance of the
     scores.
 
-    Raises InputError if it is 0 because all labels or scores are equal.
+    Raises InputError if the loss is 0 because all labels or scores are equal.
     """
     if task.is_score:
         spread = float(np.var(gold))
@@ -306,9 +313,9 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
 
 
 def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow], heads: int) -> Rules:
-    """Return the rules of the test. By default, the margin is 5 % of the loss of the best constant prediction, and an
-    example's loss is clipped at that loss, or at twice the margin if the margin is above half of it. Raises InputError
-    like `constant_loss`.
+    """Return the margin, clip and error level of a sequential test. By default, the margin is 5 % of the loss of the
+    best constant prediction, and the loss of an example is clipped at that loss, or at twice the margin if this is
+    larger. Raises InputError if that loss is 0.
     """
     nothing = constant_loss(task, np.array([row.label for row in rows]))
     margin = SHARE * nothing if options.margin is None else options.margin
@@ -317,13 +324,15 @@ def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow]
 
 
 def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
-    """Return the effects [target, example] on the loss if an example's loss counts at most `clip`; NaN remains."""
+    """Return the effects of ablations on a loss that counts at most `clip` for each example, as [target, example]; NaN
+    remains.
+    """
     return np.minimum(loss + effects, clip) - np.minimum(loss, clip)
 
 
 @dataclass(frozen=True)
 class SequentialTestState:
-    """State of a sequential test. rows: all examples of the task; taken: measurements so far."""
+    """The state of a sequential test after the measurements in `taken`. `rows` holds all examples of the task."""
 
     options: SequentialTestOptions
     task: Task
@@ -332,19 +341,19 @@ class SequentialTestState:
 
     @cached_property
     def variants(self) -> list[AblationTarget]:
-        """Return the ablation targets, in the order of the heads."""
+        """Return the ablation targets that are tested, in the order of the heads."""
         taken = self.taken
         return targets_of(self.options.what, self.options.heads, taken.layers, taken.heads, taken.attending)
 
     @cached_property
     def rules(self) -> Rules:
-        """What verdicts are held to."""
+        """Return the rules of the test: margin, clip, error level and interim analyses."""
         return rules_of(self.options, self.task, self.rows, len(self.variants))
 
     @cached_property
     def costs(self) -> np.ndarray:
-        """Return the cost of each target's effect on one example, in forward passes; the pass of the unmodified model
-        is not included.
+        """Return the cost of measuring each ablation target on one example, in forward passes. The pass of the
+        unmodified model is not counted.
         """
         layers = self.taken.layers
         return np.array([
@@ -353,12 +362,16 @@ class SequentialTestState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return exact effects on the clipped loss in sampling order [target, row]; NaN if not measured."""
+        """Return the exact effects of ablations on the clipped loss, as [target, example] in sampling order; NaN if not
+        measured.
+        """
         return self._drawn(clipped(self.taken.loss, self.taken.exact, self.rules.clip))
 
     @cached_property
     def first_order(self) -> np.ndarray:
-        """Return first-order effects in sampling order [target, row]; NaN if not measured."""
+        """Return the first-order estimates of the ablations' effects, as [target, example] in sampling order; NaN if
+        not measured.
+        """
         return self._drawn(self.taken.first_order)
 
     def _drawn(self, effects: np.ndarray) -> np.ndarray:
@@ -374,12 +387,13 @@ class SequentialTestState:
 
     @cached_property
     def standings(self) -> Standings:
-        """Where each variant stands."""
+        """Return the verdict so far about each ablation target."""
         return standings(self.exact, self.rules)
 
     def next(self) -> NextStep:
-        """Return the next step. Raises InterventionError if the method changed no example of the first interim
-        analysis."""
+        """Return which targets are measured next, and on which examples. Raises InterventionError if the ablation
+        method changed no example of the first interim analysis.
+        """
         if self.has_begun and (np.abs(self.exact[:, : self.rules.first]) < LEAST).all():
             raise InterventionError(
                 f"Ablating a head must change the loss of at least one example; {self.options.operator} "
@@ -390,8 +404,8 @@ class SequentialTestState:
 
     @cached_property
     def left(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the targets that matter, and the positions of examples on which some of them have not been measured;
-        empty if the metric is not requested.
+        """Return the targets that matter and the examples on which some of them were not measured, so that the metric
+        can be computed. Both are empty if the metric is not requested.
         """
         matter = np.flatnonzero([verdict == "matters" for verdict in self.standings.verdicts])
         if not self.options.survivors or not len(matter):
@@ -404,12 +418,14 @@ class SequentialTestState:
 
 
 def state_of(options: SequentialTestOptions, taken: Taken) -> SequentialTestState:
-    """Return the state of a test after the measurements so far."""
+    """Return the state of a sequential test after the given measurements."""
     return SequentialTestState(options, task_of(options.task), setup.rows_of(options), taken)
 
 
 def left_over(summary: SequentialTestSummary) -> str:
-    """Return text such as "1 does not, 30 are undecided": targets that do not matter, and undecided ones."""
+    """Return text such as "1 does not, 30 are undecided", which counts the targets that do not matter and those that
+    are undecided.
+    """
     do, are = ("does" if summary.does_not_matter == 1 else "do"), ("is" if summary.open == 1 else "are")
     return f"{summary.does_not_matter} {do} not, {summary.open} {are} undecided"
 
@@ -461,7 +477,9 @@ def _verdicts(state: SequentialTestState, about: Any) -> list[SequentialTestVerd
 
 
 def _metrics(state: SequentialTestState) -> dict[int, list[Metric]]:
-    """The metrics of survivors that ran on all rows, with the interval of their change; for F1 and Pearson too."""
+    """Return the metrics of targets that matter and were measured on all examples, each with the interval of its change
+    (for F1 and Pearson too).
+    """
     part, verdicts = state.taken, state.standings.verdicts
     if len(part.rows) < len(state.rows) or np.isnan(part.plain).any():
         return {}
@@ -477,7 +495,9 @@ def _metrics(state: SequentialTestState) -> dict[int, list[Metric]]:
 
 
 def verdict_sentence(summary: SequentialTestSummary) -> str:
-    """Return the result of a test in sentences, with the number of examples used and the verdicts by gradient alone."""
+    """Return the result of a sequential test in sentences, with the number of examples used and the verdicts from
+    gradients alone.
+    """
     futile = (
         f" ({summary.hopeless} of them stopped for futility: with all examples, the chance of a verdict is below "
         f"{HOPELESS:.0%})"

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 def rows_unseen_by(
     checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
 ) -> list[TaskRow]:
-    """Return dev examples, and training examples that the checkpoint was not fine-tuned on and that share no sentence
-    with those it was. Raises InputError if the checkpoint does not say what it was fine-tuned on."""
+    """Return dev examples, and training examples that a checkpoint was not fine-tuned on and that share no sentence
+    with those it was. Raises InputError if the checkpoint does not record what it was fine-tuned on.
+    """
     return drawn(_every(str(models.opening.locate(checkpoint)), task, data), limit, seed)
 
 
@@ -59,7 +60,7 @@ TARGETS = ("heads", "layers", "all-but-one", "groups", "duplicates", *WHOLE)
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ExampleOptions:
-    """Options: checkpoint, task and examples."""
+    """Options that select examples for a study: checkpoint, task, and examples of the task."""
 
     checkpoint: Classifier
     task: TaskName = "sst2"
@@ -71,38 +72,40 @@ class ExampleOptions:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class AblationOptions(ExampleOptions):
-    """Options: checkpoint, task, examples and number format."""
+    """Options that ablation studies share: checkpoint, task, examples and number format."""
 
     dtype: Dtype = "float32"
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A classifier, its task, and the task label of each of its outputs."""
+    """An opened classifier checkpoint with its task, and the label of the task that each model output stands for."""
 
     checkpoint: "Checkpoint"
     task: Task
     order: tuple[int, ...]
 
     def predicted(self, logits: "Tensor") -> np.ndarray:
-        """Return predicted labels as the task numbers them, or scores, [..., input], for logits [..., input, label]."""
+        """Return predicted labels with the numbering of the task, or scores, with shape [..., input], from logits [...,
+        input, label].
+        """
         if self.task.is_score:
             return logits[..., 0].double().numpy()
         return np.array(self.order)[logits.argmax(-1).numpy()]
 
     def outputs(self, rows: Sequence[TaskRow]) -> list[int | float]:
-        """Return gold labels as indices of the checkpoint's outputs; scores are unchanged."""
+        """Return the gold labels of examples as indices of the model's outputs. Scores are returned unchanged."""
         return [row.label if self.task.is_score else list(self.order).index(int(row.label)) for row in rows]
 
     def encoded(self, rows: Sequence[TaskRow]) -> "list[Encoding]":
-        """Return the encoded examples."""
+        """Encode examples with the checkpoint's tokenizer."""
         return [self.checkpoint.encode(row.text, row.pair) for row in rows]
 
 
 def opened(options: ExampleOptions) -> Opened:
-    """Return the classifier of the options in float32, cached in this worker.
+    """Open the classifier that the options name in float32, and cache it in this worker.
 
-    The dtype of an ablation applies only to the layers that it recomputes. Raises CheckpointError.
+    The dtype in the options applies only to the layers that an ablation recomputes. Raises CheckpointError.
     """
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
@@ -110,7 +113,7 @@ def opened(options: ExampleOptions) -> Opened:
 
 
 def rows_of(options: ExampleOptions, split: str | None = None, limit: int | None = None) -> list[TaskRow]:
-    """Return the task's examples that the options select."""
+    """Return the examples of the task that the options select."""
     limit = options.limit if limit is None else limit
     if limit is not None and limit < 2:
         raise InputError(f"The number of examples must be at least two; got {limit}. Raise the limit.")
@@ -121,7 +124,9 @@ def rows_of(options: ExampleOptions, split: str | None = None, limit: int | None
 
 
 def units_of(options: ExampleOptions, name: str = "rows", *, most: int | None = None, **about: Any) -> list[Unit]:
-    """Units of all examples of the task that the options name; about: further fields of `ExampleUnit`."""
+    """Divide all selected examples of the task into units of work. Keyword arguments become further fields of each unit
+    (`ExampleUnit`).
+    """
     rows = rows_of(options)
     return units_of_rows(rows, range(len(rows)), name, most=most or ROWS_A_UNIT, **about)
 
@@ -129,8 +134,9 @@ def units_of(options: ExampleOptions, name: str = "rows", *, most: int | None = 
 def units_of_rows(
     rows: Sequence[TaskRow], positions: Iterable[int], name: str, *, most: int, **about: Any
 ) -> list[Unit]:
-    """Units of the examples at these positions, at most so many in each. Examples of similar length are together,
-    because inputs of equal length share a batch."""
+    """Divide the examples at some positions into units of work with at most `most` examples each. Examples of similar
+    length are together, because inputs of equal length share a batch.
+    """
     sizes = {int(k): len(rows[k].text) + len(rows[k].pair or "") for k in positions}
     order = sorted(sizes, key=lambda k: (sizes[k], k))
     parts = [tuple(order[k : k + most]) for k in range(0, len(order), most)]
@@ -145,8 +151,9 @@ def units_of_rows(
 
 @dataclass(frozen=True)
 class AblationTarget:
-    """What one ablation changes. layer, head: from 0; None if it is not a single layer or head. role, group, distance:
-    of near-duplicates only (TOGETHER, ALONE or CONTROL in `core.studies.ablation.disable`)."""
+    """The set of heads or other components that one ablation changes. `layer` and `head` count from 0 and are None
+    unless the target is a single layer or head. `role`, `group` and `distance` are set only for near-duplicate heads.
+    """
 
     name: str
     layer: int | None
@@ -159,11 +166,11 @@ class AblationTarget:
 
     @property
     def components(self) -> frozenset[Component]:
-        """Heads and parts."""
+        """Return the heads, sublayers and layers that are ablated together."""
         return frozenset((*self.heads, *self.parts))
 
     def facts(self) -> "TargetFields":
-        """Return the target as fields of a record, including those of near-duplicates if it has them."""
+        """Return the description of the target as fields of a result record."""
         variant_facts = TargetFields(name=self.name, layer=self.layer, head=self.head, heads=group_name(self.heads))
         if self.parts:
             variant_facts["parts"] = group_name(self.parts)
@@ -173,8 +180,8 @@ class AblationTarget:
 
 
 class TargetFields(TypedDict, total=False):
-    """Fields of a record that describe an ablation target, including `parts` and those of near-duplicates if it has
-    them.
+    """The fields of a result record that describe an ablation target. Fields of near-duplicate heads are present only
+    for these.
     """
 
     name: Required[str]
@@ -188,8 +195,8 @@ class TargetFields(TypedDict, total=False):
 
 
 def groups_of(text: str) -> list[tuple[Component, ...]]:
-    """Parse text such as "L1H2,L7H6; L4H1,L2-attention": semicolons separate groups, commas separate heads and
-    sublayers.
+    """Parse groups of components from text such as "L1H2,L7H6; L4H1,L2-attention": semicolons separate groups, commas
+    separate heads and sublayers.
     """
     groups = [tuple(dict.fromkeys(parse_components(part))) for part in text.split(";") if part.strip()]
     if not groups or not all(groups):
@@ -204,7 +211,9 @@ def _group(components: Sequence[Component]) -> AblationTarget:
 
 
 def head_groups_of(text: str) -> list[tuple[Head, ...]]:
-    """Read groups of heads as `groups_of` does. Raises InputError for a block or layer."""
+    """Parse groups of heads from text, as `groups_of` does. Raises InputError if a group contains a sublayer or
+    layer.
+    """
     groups = groups_of(text)
     if parts := [component for group in groups for component in group if isinstance(component, LayerBlock)]:
         raise InputError(f"Only heads can have a fixed pattern; {parts[0]} is a sublayer or a layer. Remove it.")
@@ -212,14 +221,18 @@ def head_groups_of(text: str) -> list[tuple[Head, ...]]:
 
 
 def has_parts(what: str, heads: str) -> bool:
-    """Return whether a target includes sublayers or layers, which can only be ablated by "zero"."""
+    """Return whether an ablation target includes sublayers or layers, which only the ablation method "zero"
+    supports.
+    """
     if what != "groups":
         return what in WHOLE
     return any(isinstance(component, LayerBlock) for group in groups_of(heads) for component in group)
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options with named heads as groups. Raises InputError if another target is requested too."""
+    """Return the given options, with named heads turned into groups to ablate. Raises InputError if another target is
+    requested as well.
+    """
     what = given.get("what", "heads")
     if not given.get("heads"):
         return given
@@ -232,12 +245,12 @@ def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def group_name(heads: Sequence[Component]) -> str:
-    """Return the heads, sublayers and layers of a group as a user types them."""
+    """Return the heads, sublayers and layers of a group as text in the form in which a user types them."""
     return ",".join(str(head) for head in heads)
 
 
 def targets_of(what: str, heads: str, layers: int, width: int, attending: Sequence[int] = ()) -> list[AblationTarget]:
-    """Return the ablation targets in the order of the heads. what: one of TARGETS except "duplicates"."""
+    """Return what is ablated in turn, in the order of the heads. `what` is one of TARGETS except "duplicates"."""
     all_sets = [[Head(layer, head) for head in range(width)] for layer in attending or range(layers)]
     if what == "heads":
         return [AblationTarget(str(head), head.layer, head.head, (head,)) for row in all_sets for head in row]

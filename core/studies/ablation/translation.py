@@ -46,7 +46,7 @@ _FORM = "A line of a translation file must be source, tab, target, and optionall
 
 @dataclass(frozen=True)
 class Translation:
-    """One example of a translation file.
+    """One example of a translation file: a source sentence, its translation, and optionally the word alignment.
 
     Attributes:
         links: zero-based (source word, target word), for words separated by spaces; empty if unknown.
@@ -60,14 +60,16 @@ class Translation:
 
     @property
     def id(self) -> str:
-        """ID of the example in its file."""
+        """Return the ID of the example within its file, such as "line-3"."""
         return f"line-{self.number}"
 
 
 def read_translations(
     file: str | Path | None = None, *, split: str = "dev", limit: int | None = None
 ) -> list[Translation]:
-    """Read a translation file, or the bundled `split` (dev or train). Raises InputError naming the line."""
+    """Read a translation file, or a bundled split (dev or train) if no file is given. Raises InputError with the number
+    of an invalid line.
+    """
     path = config.inside(file) if file else BUNDLED / f"{split}.tsv"
     try:
         lines = lines_of(read_text(path, given=True))
@@ -110,8 +112,8 @@ COLUMNS = {"encoder": "Enc-Enc", "cross": "Enc-Dec", "decoder": "Dec-Dec"}  # Mi
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TranslationOptions:
-    """Options: checkpoint and examples. data: file of examples (source, target, alignment); train: another file, for
-    pruning orders.
+    """Options of a study of an encoder-decoder: checkpoint and examples. `data` is a file of test examples (source,
+    target, alignment); `train` is a file of examples that determine pruning orders.
     """
 
     checkpoint: Checkpoint = "atlas-translator"
@@ -134,7 +136,8 @@ class TranslationOptions:
 
 @dataclass(frozen=True)
 class TranslationMeasurement:
-    """One measurement of an encoder-decoder's heads; fields that do not apply are empty.
+    """The result of one measurement of an encoder-decoder's heads. Fields that do not apply to the measurement are
+    empty.
 
     Attributes:
         names: heads ("Cross L1H2"), for pruning in the order of removal, by kind.
@@ -155,14 +158,14 @@ class TranslationMeasurement:
 
 @dataclass(frozen=True)
 class TranslationPartial:
-    """The measurements in a form that can be merged."""
+    """Measurements of an encoder-decoder, as a partial result that can be merged with others."""
 
     seen: tuple[TranslationMeasurement, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnmodifiedTranslation(Result):
-    """The unmodified model: fraction of exact translations and of correct tokens."""
+    """Scores of the unmodified translation model: the fractions of exact translations and of correct tokens."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
     name: str
@@ -173,7 +176,7 @@ class UnmodifiedTranslation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationHead(Result):
-    """A head of an encoder-decoder. part: encoder, decoder or cross."""
+    """A record about one head of an encoder-decoder. `part` is the stack of the head: encoder, decoder or cross."""
 
     name: str
     part: str
@@ -185,8 +188,8 @@ class TranslationHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ZeroedHead(TranslationHead):
-    """Effect of zeroing a head: change of exact translations (value), of tokens, and number of changed translations. p:
-    corrected over heads.
+    """The effect of zeroing one head of an encoder-decoder: the change of exact translations (`value`) and of correct
+    tokens, and the number of changed translations (`flipped`). p is corrected over heads.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("zeroed",)
@@ -211,7 +214,9 @@ class ImportantTranslationHead(TranslationHead):
 
 @dataclass(frozen=True, kw_only=True)
 class PrunedColumn(Result):
-    """Pruning step of one stack: `removed` of its heads are pruned. change, low, high: of exact translations."""
+    """A pruning step of one stack of an encoder-decoder, with the number of pruned heads in `removed`. `change`, `low`
+    and `high` concern the fraction of exact translations.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("pruned",)
     column: str
@@ -228,8 +233,9 @@ class PrunedColumn(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AlignedHead(TranslationHead):
-    """How often a cross-attention head's largest weight is on the aligned word, over n sentences; baseline: best guess
-    from positions; above: difference. best: head with the highest accuracy on training examples.
+    """How often the largest weight of a cross-attention head is on the aligned word, over n sentences. `baseline` is
+    the best guess from positions, `above` the difference, and `best` marks the head with the highest accuracy on
+    training examples.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("alignment",)
@@ -255,7 +261,7 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
     counts = "rows"
 
     def units(self, options: TranslationOptions) -> list[Unit]:
-        """One a measurement."""
+        """Return one unit of work per measurement."""
         if unknown := [name for name in options.what if name not in PARTS_OF_IT]:
             raise InputError(
                 f"A measurement of a translation study must be one of {', '.join(PARTS_OF_IT)}; "
@@ -270,7 +276,7 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         return [Unit(name, NamedUnit(name), size=len(rows)) for name in options.what]
 
     def run(self, options: TranslationOptions, unit: Unit) -> Done[TranslationPartial]:
-        """One of the measurements."""
+        """Make one of the measurements: zero, rank or prune heads, or compare cross-attention with word alignments."""
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, head="language", dtype=options.dtype)
         rows = _rows(options)
         encodings = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in rows])
@@ -281,7 +287,7 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         )
 
     def results(self, options: TranslationOptions, merged: TranslationPartial) -> list[Result]:
-        """Return the unmodified model, then a row per head or step of each measurement."""
+        """Return the scores of the unmodified model, then one record per head or pruning step of each measurement."""
         made = {"sweep": _swept, "importance": _important, "prune": _pruned, "align": _aligned}
         return [result for measurement in merged.seen for result in made[measurement.what](measurement, options.seed)]
 
@@ -371,7 +377,7 @@ def _important(measurement: TranslationMeasurement, seed: int) -> list[Result]:
 
 
 def _pruned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
-    """A row per column and number of removed heads, from none on; intervals are of the change, added to the whole."""
+    """Return one record per stack and number of pruned heads, beginning with none. Intervals are of the change."""
     intervals = effects.mean_intervals(measurement.exact[0], measurement.exact[1:])
     whole = float(measurement.exact[0].mean())
     results: list[Result] = []
@@ -390,7 +396,7 @@ def _pruned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
 
 
 def _aligned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
-    """Return a record per cross-attention head. best: the head that was right most often on training examples."""
+    """Return one record per cross-attention head, marking the head that was right most often on training examples."""
     sentences = np.unique(measurement.row)
     by_row = np.stack([measurement.exact[:, measurement.row == number].mean(1) for number in sentences], 1)
     intervals = effects.mean_intervals(by_row[0], by_row[1:])
@@ -422,7 +428,7 @@ def _every_head(checkpoint: "Opened", part: str = "") -> list[Head]:
 
 
 def _under(checkpoint: "Opened", encodings: "list[Encoding]", variants: Sequence[Sequence[Head]]) -> tuple[Any, ...]:
-    """exact, share [variant, row], the untouched model first."""
+    """Return exact matches and token shares [target, example], with the unmodified model first."""
     changes_of = [(), *([capture.interventions.Intervention("zero", frozenset(heads))] for heads in variants)]
     answers = [capture.translating.right(checkpoint, encodings, changes) for changes in changes_of]
     return np.array([outcome.exact for outcome in answers]), np.array([outcome.share for outcome in answers])
@@ -466,7 +472,9 @@ def _align(checkpoint: "Opened", encodings: "list[Encoding]", options: Translati
 def _hits(
     checkpoint: "Opened", encodings: "list[Encoding]", rows: Sequence[Translation], table: PositionTable
 ) -> tuple[np.ndarray, np.ndarray]:
-    """[guess, linked word], positions first, then each cross head; and the row of each word."""
+    """Return which linked words are found [guess, linked word], by positions first and then by each cross-attention
+    head, and the example of each word.
+    """
     counts, numbers = [], []
     for number, (row, words) in enumerate(
         zip(rows, capture.translating.aligned_words(checkpoint, encodings), strict=True)

@@ -24,33 +24,35 @@ T = TypeVar("T", bound=Sums)
 
 
 class Attending(Study[A, Pieces[T]], Generic[A, T]):
-    """A study whose units are chunks of inputs, and whose partial results are sums over them."""
+    """A study that observes attention in forward passes. It processes inputs in chunks, and the partial result of a
+    chunk is a sum over its inputs.
+    """
 
     arguments = ChunkUnit
     looks_at_maps = True
 
     def measure(self, options: A, checkpoint: Any) -> "Measurement":
-        """Return the measurement of this study for one checkpoint."""
+        """Create the object that accumulates this study's sums for one checkpoint."""
         raise NotImplementedError
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Run the measurement on these inputs, in one forward pass unless a study overrides this."""
+        """Measure attention on some inputs, in one forward pass unless a study overrides this method."""
         studies.attention.passes.observe(checkpoint, pipeline, inputs, [measure])
 
     def scores(self, options: A, sums: T) -> Sequence[Result]:
-        """Return the scores of one checkpoint and task from its sums."""
+        """Compute the scores of one checkpoint and task from sums over all its inputs."""
         raise NotImplementedError
 
     def read(self, given: Mapping[str, Any]) -> A:
-        """Read the options; typed texts replace tasks."""
+        """Return validated options. Texts that a user typed take the place of tasks."""
         return super().read({**given, "tasks": []} if given.get("texts") else given)
 
     def units(self, options: A) -> list[Unit]:
-        """Chunks of rows."""
+        """Divide the inputs into chunks, one unit of work per chunk."""
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 
     def run(self, options: A, unit: Unit) -> Done[Pieces[T]]:
-        """Return the sums over the inputs of one unit."""
+        """Measure attention on one chunk of inputs, and return the sums over the inputs."""
         chunk: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.inputs)[chunk.start : chunk.stop]
@@ -64,16 +66,16 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return Pieces((measure.sums(at),))
 
     def after(self, options: A, measure: Any, start: int) -> None:
-        """Return further measurements after the inputs of a chunk that begins at `start`; none unless a study overrides
-        this.
-        """
+        """Make further measurements after a chunk of inputs that begins at index `start`. The default does nothing."""
 
     def results(self, options: A, merged: Pieces[T]) -> Sequence[Result]:
-        """Return one record per head and statistic, by checkpoint and task."""
+        """Return one record per head and statistic, for each checkpoint and task."""
         return [score for sums in merged.pieces for score in self.scores(options, sums)]
 
     def measured_now(self, options: A, checkpoint: Any, open_pipeline: Callable[[str | None], Any]) -> list[Row]:
-        """Return the rows for the texts in the options, computed at once with an open checkpoint. Raises InputError."""
+        """Measure the texts in the options at once, with a checkpoint that is already open, and return the result rows.
+        Raises InputError for invalid texts.
+        """
         measure = self.measure(options, checkpoint)
         pipeline = open_pipeline(options.pipeline) if measure.tags else None
         self.observe(measure, checkpoint, pipeline, sources(options, PASTED))
@@ -81,15 +83,17 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
 
 def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:
-    """Return a score of these sums that is not yet assigned to a head, or has a `note` that explains why there is no
-    number.
+    """Create a score that is not yet assigned to a head from the checkpoint and task of some sums. If `note` is given,
+    the score has no number, and the note says why.
     """
     score = kind(checkpoint=sums.at.checkpoint, task=sums.at.task, statistic=statistic, feature=feature)
     return replace(score, n=0, note=note) if note else score
 
 
 def at_head(score: S, value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> S:
-    """Return the score of one head with its interval, whose upper limit is at most `most` (1 for a fraction)."""
+    """Return a copy of a score with the value and interval of one head. `most` limits the upper end of the interval (1
+    for a fraction).
+    """
     number, low, high = ends(value, layer, head, most=most)
     return replace(score, layer=layer, head=head, value=number, low=low, high=high, n=int(value.n[0]))
 
@@ -103,7 +107,9 @@ def of_heads(
     *,
     otherwise: str,
 ) -> list[S]:
-    """Return the scores of all heads, or a score without a head and with the note `otherwise` if no input has any."""
+    """Return one score per head. If no input has what is measured, return a single score without a head, with the note
+    `otherwise`.
+    """
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)
@@ -111,14 +117,16 @@ def of_heads(
 
 
 def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) -> S:
-    """Return the head's score with the difference from its baseline."""
+    """Return a copy of a head's score with its baseline, and with the difference between the value and the baseline."""
     above, low, high = ends(effect, layer, head)
     baseline = None if score.value is None else score.value - above
     return replace(score, baseline=baseline, effect=above, effect_low=low, effect_high=high)
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """Return the head's score with its contrast, if there is one."""
+    """Return a copy of a head's score with its contrast (the log weight corrected for other explanations), if there is
+    one.
+    """
     if contrast is None:
         return score
     value, low, high = ends(contrast, layer, head)
@@ -126,7 +134,7 @@ def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head:
 
 
 def ends(value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> tuple[float, float, float]:
-    """Return the value of one head and the limits of its interval, which are at most `most` (1 for a fraction)."""
+    """Return the value of one head and both ends of its interval. `most` limits the upper end (1 for a fraction)."""
     return (
         float(value.value[layer, head, 0]),
         float(value.low[layer, head, 0]),

@@ -37,7 +37,9 @@ WITHOUT = "none"  # the pipeline that is none
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class BudgetOptions(AttendingOptions):
-    """Options: which inputs are measured. pipeline: "none" omits syntax, for languages without a parser."""
+    """Options of attention budgets: which inputs are measured. The pipeline "none" leaves out syntax, for languages
+    without a parser.
+    """
 
     pipeline: Pipeline = None
 
@@ -62,11 +64,13 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
     gives = "shares of attention by category"
 
     def measure(self, options: BudgetOptions, checkpoint: Any) -> "BudgetMeasure":
-        """The budgets of one checkpoint."""
+        """Create the object that accumulates the attention budgets of one checkpoint."""
         return studies.attention.measures.BudgetMeasure(checkpoint, syntax=options.pipeline != WITHOUT)
 
     def scores(self, options: BudgetOptions, sums: BudgetSums) -> list[BudgetScore]:
-        """Return the scores of every category in both budgets, then of contested categories."""
+        """Return each head's share of attention to every category of tokens, in both budgets, then of tokens that
+        belong to several categories.
+        """
         layout, whole, scores = scoring.budget, sums.means.result(), []
         left_out = {"next"} if sums.causal else set()
         left_out |= set() if sums.syntax else set(SYNTAX)

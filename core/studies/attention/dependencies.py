@@ -48,8 +48,8 @@ SPLITS = ("dev", "test")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DependenciesOptions:
-    """Options: which checkpoint, on which treebank. limit: largest number of sentences per split,
-    from its beginning.
+    """Options of a test on gold dependencies: which checkpoint, on which treebank. `limit` is the largest number of
+    sentences from the beginning of each split.
     """
 
     checkpoint: Checkpoint = "atlas-encoder"
@@ -69,7 +69,7 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
     kinds = (DependencyScore,)
 
     def units(self, options: DependenciesOptions) -> list[Unit]:
-        """Return chunks of gold sentences from dev (to choose heads) and test (to score them)."""
+        """Divide the gold sentences into chunks: dev sentences to choose heads, and test sentences to evaluate them."""
         all_units = []
         for part in SPLITS:
             all_sentences = sentences(options, part)
@@ -82,7 +82,7 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         return all_units
 
     def run(self, options: DependenciesOptions, unit: Unit) -> Done[Pieces[RelationSums]]:
-        """Return the sums over the sentences of one unit."""
+        """Return how often each head finds the related word, summed over the sentences of one chunk."""
         at: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
         batch = sentences(options, at.inputs)[at.start : at.stop]
@@ -100,7 +100,9 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         )
 
     def results(self, options: DependenciesOptions, merged: Pieces[RelationSums]) -> list[DependencyScore]:
-        """Return one record per relation and direction; none until both splits have been measured."""
+        """Return one record per dependency relation and direction. The list is empty until dev and test sentences have
+        been measured.
+        """
         parts = {sums.at.checkpoint: sums for sums in merged.pieces}
         if set(parts) != set(SPLITS):
             return []
@@ -160,13 +162,13 @@ def _relations() -> list[Relation]:
 
 
 def sentences(options: DependenciesOptions, part: str) -> list[GoldSentence]:
-    """Return the sentences of a split, at most `limit` from its beginning."""
+    """Return the first sentences of a treebank split, at most as many as the limit in the options."""
     return read_conllu(file_of(options.treebank, part), options.limit)
 
 
 def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int]]:
-    """Return (dependent, governor) of every word with this label or a subtype of it; for ALL, of every label except
-    SKIPPED.
+    """Return (dependent, governor) for every word whose dependency label is the given one or a subtype of it. The label
+    ALL means every label except those in SKIPPED.
     """
     return [
         (k, word.head)
@@ -177,8 +179,8 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """Return the score with the contrast and p of its head: whether it attends along the links more than distance and
-    word classes predict.
+    """Add to a dependency score how much more its head attends along the links than distance and word classes predict,
+    with p.
     """
     if score.layer is None or score.head is None:
         return score
@@ -194,7 +196,7 @@ def best_of_dev(
     dev_distances: "Counter[int]",
     test_distances: "Counter[int]",
 ) -> DependencyScore:
-    """Return the test score of the head that is best on dev, and of the fixed distance that is best on dev."""
+    """Return the score on test for the head that is best on dev, and for the fixed distance that is best on dev."""
     if not on_dev.n[0] or not on_test.n[0]:
         return replace(score, n=int(on_test.n[0]), note="too few links of this label")
     accuracies = on_dev.value[..., 0]

@@ -32,7 +32,7 @@ BIN = 8  # lengths of 1 to 8, 9 to 16 ... pieces are shown together
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class EffectiveOptions(AttendingOptions):
-    """Which inputs are looked at."""
+    """Options of effective attention: which inputs are measured."""
 
     limit: Limit = 100
 
@@ -56,8 +56,8 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
     gives = "effective attention"
 
     def units(self, options: EffectiveOptions) -> list[Unit]:
-        """Return units that are smaller than those of other studies, because every head needs a singular value
-        decomposition.
+        """Divide the inputs into small chunks, because effective attention needs a singular value decomposition for
+        every head.
         """
         all_units = []
         for unit in super().units(options):
@@ -69,15 +69,17 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         return all_units
 
     def measure(self, options: EffectiveOptions, checkpoint: Any) -> "EffectiveMeasure":
-        """Return the measurement of raw and effective attention on one checkpoint."""
+        """Create the object that accumulates raw and effective attention of one checkpoint."""
         return studies.attention.measures.EffectiveMeasure(checkpoint)
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Inputs one after another."""
+        """Measure the inputs one after another."""
         measure.measure(studies.attention.passes.prepare(checkpoint, None, inputs))
 
     def scores(self, options: EffectiveOptions, sums: EffectiveSums) -> list[Result]:
-        """Return scores for both kinds of attention and every token type, r, and r by input length."""
+        """Return the weight on every token type in raw and effective attention, their correlation r, and r by input
+        length.
+        """
         whole, scores = sums.means.result(), list[Result]()
         named: list[tuple[str, str | None]] = [
             (kind, kind_type) for kind in studies.attention.measures.KINDS for kind_type in TYPES

@@ -59,7 +59,9 @@ FeatureNames = Annotated[
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FeaturesOptions(AttendingOptions):
-    """Options: which features are measured, on which inputs; word_types: whether the weights of word types are kept."""
+    """Options of attention to features: which features are measured, on which inputs. `word_types` also stores the
+    attention to each word type.
+    """
 
     compare: Annotated[
         str | None,
@@ -82,7 +84,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
     gives = "attention to features"
 
     def units(self, options: FeaturesOptions) -> list[Unit]:
-        """Return chunks of inputs. Unknown features are refused before anything runs."""
+        """Divide the inputs into chunks. Unknown features raise an error here, before anything runs."""
         if not options.features:
             raise InputError("At least one feature must be given; got none. Name one, such as noun.")
         for name in options.features:
@@ -90,17 +92,17 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
         return super().units(options)
 
     def measure(self, options: FeaturesOptions, checkpoint: Any) -> "FeatureMeasure":
-        """Return the measurement of attention to the features on one checkpoint."""
+        """Create the object that accumulates attention to the chosen features for one checkpoint."""
         return studies.attention.measures.FeatureMeasure(
             checkpoint, options.features, seed=options.seed, word_types=options.word_types
         )
 
     def scores(self, options: FeaturesOptions, sums: FeatureSums) -> list[Score]:
-        """Every feature and definition."""
+        """Return the scores of every feature under every definition."""
         return scores_of(sums)
 
     def results(self, options: FeaturesOptions, merged: Pieces[FeatureSums]) -> list[Result]:
-        """Return one record per head and statistic, by checkpoint and task, then the differences between two
+        """Return one record per head and statistic for each checkpoint and task, then the differences between two
         checkpoints.
         """
         by_place = {(sums.at.checkpoint, sums.at.task): sums for sums in merged.pieces}
@@ -139,7 +141,7 @@ STUDY = Features()
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:
-    """Return one score per head, feature and definition, or one without a head if no input has the feature."""
+    """Return one score per head, feature and definition. A feature that no input has gets one score without a head."""
     observer, scores = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():
@@ -162,8 +164,8 @@ def scores_of(sums: FeatureSums) -> list[Score]:
 
 
 def difference_scores(first: FeatureSums, second: FeatureSums) -> list[Score]:
-    """Return scores of the first checkpoint minus the second, paired by input, with a two-sided p; none if the shapes
-    differ.
+    """Return how attention to features differs between two checkpoints: the first minus the second, paired by input,
+    with a two-sided p. Empty if their numbers of layers or heads differ.
     """
     if first.means.sums.shape != second.means.sums.shape:
         return []

@@ -24,7 +24,9 @@ ENDS, DECILES = 3, range(10, 100, 10)
 
 @dataclass(frozen=True)
 class Chosen:
-    """An input in a gallery. input: its index among all inputs; where: "highest 1", "90 %", ... "lowest 1"."""
+    """An input chosen for a gallery of a head. `input` is its index among all inputs, and `where` its place in the
+    ranking: "highest 1", "90 %", ... "lowest 1".
+    """
 
     input: int
     where: str
@@ -32,7 +34,9 @@ class Chosen:
 
 
 class InputScores:
-    """Observer of one score of every head on every input [input, layer, head], float32; NaN if undefined."""
+    """Observer of forward passes that computes one score of every head on every input, as float32 [input, layer, head];
+    NaN if undefined.
+    """
 
     def __init__(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore):
         if score.of is None:
@@ -49,7 +53,7 @@ class InputScores:
         self.values = np.full(shape, np.nan, dtype=np.float32)
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        """Process one layer's maps of one batch."""
+        """Compute the scores from the attention maps of one layer in one batch."""
         maps = MapBatch(weights, [self.places[k] for k in inputs], self.causal)
         self.values[inputs, layer] = self.of(maps).float().cpu().numpy()
 
@@ -57,8 +61,8 @@ class InputScores:
 def input_scores(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore, *, by_norms: bool = False
 ) -> Float[np.ndarray, "input layer head"]:
-    """Return the score of every head on every input, NaN if undefined. by_norms: use norm-based maps instead of
-    weights.
+    """Return one score of every head on every input, NaN if undefined. `by_norms` uses norm-based maps instead of
+    attention weights.
 
     Raises InputError if the score needs the maps of more than one input.
     """
@@ -71,9 +75,10 @@ def input_scores(
 
 
 def chosen(values: Float[np.ndarray, " input"]) -> list[Chosen]:
-    """Choose the ENDS highest inputs, one at each decile from 90 % down, and the ENDS lowest, by one head's score.
+    """Choose inputs for a gallery by one head's score: the ENDS highest, one at each decile from 90 % down, and the
+    ENDS lowest.
 
-    Each input occurs once, the highest value first; inputs with NaN are left out.
+    The choices are sorted from the highest value, and each input is chosen once. Inputs with NaN are left out.
     """
     defined = np.flatnonzero(~np.isnan(values))
     order = defined[np.argsort(-values[defined], kind="stable")]

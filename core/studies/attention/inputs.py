@@ -30,7 +30,9 @@ def _pairs(given: Any) -> Any:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class AttendingOptions:
-    """Options: the inputs of a checkpoint. compare: a second checkpoint, whose rows are also returned."""
+    """Options that studies of attention share: a checkpoint and its inputs. `compare` names a second checkpoint that is
+    measured on the same inputs.
+    """
 
     checkpoint: Checkpoint = "atlas-encoder"
     compare: str | None = None
@@ -54,8 +56,8 @@ class AttendingOptions:
 
 @dataclass(frozen=True)
 class SourceText:
-    """An input before it is encoded. number: its index among all inputs of its task. windows: whether it is running
-    text, which is split into as many inputs as the checkpoint needs.
+    """A text to be measured, before it is encoded. `number` is its index among all inputs of its task. `windows` marks
+    running text, which is split into as many inputs as the checkpoint needs.
     """
 
     number: int
@@ -66,7 +68,9 @@ class SourceText:
 
 
 def pair_of(line: str) -> str | tuple[str, str]:
-    """Read a typed line: a sentence, or "first | second". Raises InputError if it has more than two parts."""
+    """Parse a line that a user typed: a sentence, or two sentences as "first | second". Raises InputError if there are
+    more than two parts.
+    """
     first, _, second = line.partition(" | ")
     if " | " in second:
         raise InputError(
@@ -77,7 +81,7 @@ def pair_of(line: str) -> str | tuple[str, str]:
 
 
 def sources(options: AttendingOptions, task: str) -> list[SourceText]:
-    """Return the inputs of one task, or the typed texts, in order."""
+    """Return the texts of one task, or those that a user typed, in order."""
     if task == PASTED:
         pairs = [(text, None) if isinstance(text, str) else (text[0], text[1] or None) for text in options.texts]
         return [SourceText(k, f"text-{k}", text, pair) for k, (text, pair) in enumerate(pairs)]
@@ -88,8 +92,8 @@ def sources(options: AttendingOptions, task: str) -> list[SourceText]:
 
 
 def chunks(options: AttendingOptions) -> list[tuple[ChunkUnit, int]]:
-    """Return chunks of inputs for every checkpoint and task, with their approximate sizes in
-    tokens. Raises InputError.
+    """Divide the inputs of every checkpoint and task into chunks, and return each with its approximate size in tokens.
+    Raises InputError for invalid options.
     """
     if options.limit is not None and options.limit < 1:
         raise InputError(f"The number of inputs must be at least 1; got a limit of {options.limit}. Raise the limit.")
@@ -106,7 +110,7 @@ def chunks(options: AttendingOptions) -> list[tuple[ChunkUnit, int]]:
 
 
 def _tasks(options: AttendingOptions) -> list[str]:
-    """Keys of the tasks, or PASTED."""
+    """Return the keys of the tasks, or PASTED for typed texts."""
     if options.texts:
         return [PASTED]
     if not options.tasks:

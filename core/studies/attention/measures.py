@@ -45,9 +45,9 @@ from .passes import Prepared
 
 @dataclass(frozen=True)
 class TaggedPieces:
-    """Annotations of the positions of an input. carried: whether the position has the feature; kinds: number of the
-    kind of its word (part of speech, uninflected tag, first in its sentence); spellings: number of its word, ignoring
-    case; -1 without a word.
+    """Annotations for each token of an input: whether it has the feature (`carried`), and the numbers of its word's
+    kind (part of speech, uninflected tag, first in its sentence) and of its spelling, ignoring case (-1 without a
+    word).
     """
 
     carried: Bool[np.ndarray, "feature key"]
@@ -56,7 +56,7 @@ class TaggedPieces:
 
 
 class FeatureFinder:
-    """Finds features in inputs, and caches the features of words by their tags."""
+    """Finds the tokens of an input that have certain features, and caches the features of words by their tags."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self.features = tuple(features)
@@ -67,7 +67,9 @@ class FeatureFinder:
         self._carried = np.zeros((1, len(self.features)), dtype=bool)
 
     def find(self, ready: Prepared) -> TaggedPieces:
-        """Return the annotations of a tagged input; a token belongs to a word if they share characters."""
+        """Return the annotations for each token of a tagged input. A token belongs to a word if they share
+        characters.
+        """
         length, spelled = len(ready.encoding), dict[str, int]()
         tags, spellings = [-1] * length, [-1] * length
         joined: list[tuple[int, int]] = []  # pieces of two words carry what both do
@@ -88,7 +90,7 @@ class FeatureFinder:
         return TaggedPieces(carried, self._kind_of[tags], np.array(spellings))
 
     def _learn(self, word: TaggedWord, *, first: bool) -> int:
-        """A number for the word's tags."""
+        """Return a number that identifies the tags of a word."""
         number = self._numbers.setdefault((word.tag, word.pos, word.dep, first), len(self._numbers))
         kind = self._kinds.setdefault((word.pos, word.tag[:2], first), len(self._kinds))
         row = [is_of_words(feature) and carries(feature, word) for feature in self.features]
@@ -98,7 +100,7 @@ class FeatureFinder:
 
 
 def _positions(feature: Feature, ready: Prepared) -> list[int]:
-    """Of a feature that is a place, or is found in the text."""
+    """Return the positions of a feature that is a position itself or is found in the text."""
     if feature.special:
         return special_positions(feature.name, ready.encoding)
     return [
@@ -110,7 +112,9 @@ def _positions(feature: Feature, ready: Prepared) -> list[int]:
 
 
 def special_positions(name: str, encoding: Encoding) -> list[int]:
-    """Positions of "start", "separator", "first" (of the text) or "last" (the last token of the first sentence)."""
+    """Return the positions of special tokens: "start", "separator", "first" (the first token of the text) or "last"
+    (the last token of the first sentence).
+    """
     if name == "start":
         return [] if encoding.first is None else [encoding.first]
     if name == "last":
@@ -123,7 +127,7 @@ KINDS = ("raw", "effective")
 
 
 def classifying(encoding: Encoding, *, causal: bool) -> int:
-    """Return the position that classifiers use: [CLS] in encoders, the last token in decoders."""
+    """Return the position of the token that classifiers use: [CLS] in encoders, the last token in decoders."""
     return len(encoding) - 1 if causal else encoding.first or 0
 
 
@@ -131,7 +135,9 @@ def classifying(encoding: Encoding, *, causal: bool) -> int:
 
 
 class FeatureMeasure:
-    """Measurement of attention to features on one checkpoint. word_types: whether word types are kept too."""
+    """Accumulates attention to features over the inputs of one checkpoint. `word_types` also accumulates the attention
+    to each word type.
+    """
 
     tags = True
 
@@ -145,7 +151,7 @@ class FeatureMeasure:
         self.attention = FeatureAttention(checkpoint.layers, checkpoint.heads, names, causal=self.causal, places=places)
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Mark which tokens carry each feature."""
+        """Prepare to observe the next inputs: mark which tokens have each feature, and return the observers."""
         roles, by_length = np.array([is_role(feature) for feature in self.features], dtype=bool), defaultdict(list)
         marked = [self._marked(ready, roles) for ready in inputs]
         for number, own in enumerate(marked):
@@ -167,7 +173,7 @@ class FeatureMeasure:
         return [self.attention.take(marks, [ready.number for ready in inputs])]
 
     def _types(self, encoding: Encoding) -> np.ndarray | None:
-        """The token IDs of the text; without its first token in causal models, which every query sees."""
+        """Return the token IDs of the text, without the first token in causal models, because every query sees it."""
         if not self.word_types:
             return None
         types, places = np.full(len(encoding), -1), list(encoding.ordinary[self.causal :])
@@ -180,14 +186,14 @@ class FeatureMeasure:
         return Marked(found.carried, ready.encoding.ordinary, kinds, at, (self.seed, ready.number))
 
     def sums(self, at: InputOffset) -> FeatureSums:
-        """Return the sums over all inputs so far. at: which inputs they cover."""
+        """Return the sums of attention to features over all inputs so far. `at` says which inputs they cover."""
         means, names = self.attention.means, tuple(feature.name for feature in self.features)
         shape, types = means.sums.shape[1:3], self.attention.types
         return FeatureSums(at, *shape, self.causal, means, names, types=types, attending=self.attending)
 
 
 def features_again(sums: FeatureSums) -> FeatureAttention:
-    """Return an observer with these sums, to compute its results."""
+    """Restore the observer of attention to features from stored sums, so that its results can be computed."""
     attention = FeatureAttention(sums.layers, sums.heads, sums.features, causal=sums.causal)
     sums.means.widen(attention.means.sums.shape[-1])  # of a job from before contrasts were measured
     attention.means = sums.means
@@ -198,8 +204,8 @@ def features_again(sums: FeatureSums) -> FeatureAttention:
 
 
 class BudgetMeasure:
-    """Measurement of attention budgets on one checkpoint. syntax: whether a language pipeline tags and parses the
-    texts.
+    """Accumulates attention budgets over the inputs of one checkpoint. `syntax` says whether a language pipeline tags
+    and parses the texts.
     """
 
     def __init__(self, checkpoint: Checkpoint, *, syntax: bool):
@@ -209,7 +215,7 @@ class BudgetMeasure:
         )
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Annotate the positions of each input."""
+        """Prepare to observe the next inputs: annotate their tokens by category, and return the observers."""
         tokens = [self._tokens(ready) for ready in inputs]
         return [self.attention.take(tokens, [ready.number for ready in inputs])]
 
@@ -242,7 +248,7 @@ class BudgetMeasure:
         )
 
     def sums(self, at: InputOffset) -> BudgetSums:
-        """Return the sums over all inputs so far. at: which inputs they cover."""
+        """Return the sums of attention budgets over all inputs so far. `at` says which inputs they cover."""
         means = self.attention.means
         return BudgetSums(at, *means.sums.shape[1:3], self.causal, means, self.tags, attending=self.attending)
 
@@ -251,7 +257,7 @@ class BudgetMeasure:
 
 
 class RelationMeasure:
-    """Measurement of attention along links on one checkpoint."""
+    """Accumulates attention along links between words over the inputs of one checkpoint."""
 
     tags = True
 
@@ -266,7 +272,7 @@ class RelationMeasure:
         )
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Find the links between tagged words."""
+        """Prepare to observe the next inputs: find the links between their words, and return the observers."""
         linked = []
         for ready in inputs:
             words = [tagged.words for tagged in ready.tagged]
@@ -280,7 +286,9 @@ class RelationMeasure:
         return [self.attention.take(linked, [ready.number for ready in inputs])]
 
     def sums(self, at: InputOffset) -> RelationSums:
-        """Return the sums over all inputs so far, and links by distance. at: which inputs they cover."""
+        """Return the sums of attention along links over all inputs so far, and the number of links by distance. `at`
+        says which inputs they cover.
+        """
         attention, names = self.attention, tuple(relation.name for relation in self.relations)
         distances = tuple(dict(counter) for counter in attention.distances)
         shape = attention.means.sums.shape[1:3]
@@ -288,7 +296,7 @@ class RelationMeasure:
 
 
 def relations_again(sums: RelationSums, relations: Sequence[Relation]) -> RelationAttention:
-    """Return an observer with these sums of these relations, to compute its results."""
+    """Restore the observer of attention along relations from stored sums, so that its results can be computed."""
     names, across = [relation.name for relation in relations], [relation.across for relation in relations]
     attention = RelationAttention(sums.layers, sums.heads, names, across=across, causal=sums.causal)
     sums.means.widen(attention.means.sums.shape[-1], blocks=2 * len(names))  # of a job from before all were measured
@@ -303,7 +311,7 @@ def linked_words(
     links: Sequence[Sequence[tuple[tuple[int, int], tuple[int, int]]]],
     pieces: Sequence[Sequence[tuple[int, ...]]] | None = None,
 ) -> LinkedWords:
-    """Map links between tagged words to the words of an encoding.
+    """Convert links between words that a language pipeline tagged to links between the words of an encoding.
 
     A token that spans two words joins them. Links inside such a word, or to a word without tokens, are left out.
 
@@ -331,7 +339,9 @@ def linked_words(
 
 
 def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[int]:
-    """Return a number for each word, equal for words that differ only in case; special tokens are all different."""
+    """Return a number for each word of an input. Words that differ only in case have equal numbers; special tokens all
+    have different ones.
+    """
     numbers: dict[str | int, int] = {}
     spelled: list[str | int] = []
     for number, word in enumerate(words):
@@ -346,7 +356,7 @@ def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[i
 
 
 class StatisticsMeasure:
-    """Measurement of head statistics and distances between heads on one checkpoint."""
+    """Accumulates statistics of heads, and distances between heads, over the inputs of one checkpoint."""
 
     tags = False
 
@@ -357,11 +367,11 @@ class StatisticsMeasure:
         self.distances = HeadDistances(layers, heads, self.attending, queries=queries, seed=seed)
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Find the special tokens of each input."""
+        """Prepare to observe the next inputs: find their special tokens, and return the observers."""
         return [self.statistics_of(inputs), self.distances.take([ready.number for ready in inputs])]
 
     def statistics_of(self, inputs: Sequence[Prepared]) -> HeadStatistics:
-        """Return the statistics alone, prepared for these inputs."""
+        """Return the observer of head statistics alone, prepared for these inputs."""
         places = [
             SpecialPositions(
                 ready.encoding.first or 0, ready.encoding.separators, classifying(ready.encoding, causal=self.causal)
@@ -371,7 +381,7 @@ class StatisticsMeasure:
         return self.statistics.take(places, [ready.number for ready in inputs])
 
     def sums(self, at: InputOffset) -> StatisticsSums:
-        """Return the sums over all inputs so far. at: which inputs they cover."""
+        """Return the sums of head statistics over all inputs so far. `at` says which inputs they cover."""
         means, distances = self.statistics.means, self.distances
         shape = means.sums.shape[1:3]
         return StatisticsSums(
@@ -380,20 +390,21 @@ class StatisticsMeasure:
 
 
 def distances_again(sums: StatisticsSums) -> HeadDistances:
-    """The observer that saw these sums, for its results."""
+    """Restore the observer of distances between heads from stored sums, so that its results can be computed."""
     distances = HeadDistances(sums.layers, sums.heads)
     distances.sums, distances.rows = sums.distances, sums.rows
     return distances
 
 
 class PatternMeasure:
-    """Measurement of distances between heads, and of their mean patterns, on one checkpoint."""
+    """Accumulates distances between heads, and the heads' mean patterns, over the inputs of one checkpoint."""
 
     tags = False
 
     def __init__(self, checkpoint: Checkpoint, *, queries: int, seed: int, random: int = 0):
-        """random: of how many draws of random weights repeated patterns are counted beside the checkpoint's; 0: of
-        none, and none of the checkpoint's."""
+        """Set up the measurement. `random` is the number of draws of random weights with which repeated patterns are
+        compared; 0 leaves repeated patterns out.
+        """
         self.checkpoint, self.seed = checkpoint, seed
         shape = (checkpoint.layers, checkpoint.heads, checkpoint.attending)
         self.distances = HeadDistances(*shape, queries=queries, seed=seed)
@@ -402,7 +413,9 @@ class PatternMeasure:
         self.repeats = [OwnAndOthers(*shape) for _ in sets]
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Register the inputs; random weights process them at once."""
+        """Prepare to observe the next inputs, and return the observers. Models with random weights process the inputs
+        at once.
+        """
         encodings = [ready.encoding for ready in inputs]
         for number, observer in enumerate(self.repeats[1:]):
             drawn = random_copy(self.checkpoint, seed=self.seed + number)
@@ -411,7 +424,7 @@ class PatternMeasure:
         return [self.distances.take([ready.number for ready in inputs]), self.patterns, *own]
 
     def sums(self, at: InputOffset) -> PatternSums:
-        """Return the sums over all inputs so far. at: which inputs they cover."""
+        """Return the sums of distances and patterns over all inputs so far. `at` says which inputs they cover."""
         checkpoint, distances, patterns = self.checkpoint, self.distances, self.patterns
         shape = (checkpoint.layers, checkpoint.heads, checkpoint.causal)
         nothing = Means(checkpoint.layers, checkpoint.heads, 0)
@@ -428,7 +441,9 @@ class PatternMeasure:
 
 
 class EffectiveMeasure:
-    """Measurement of raw and effective attention to token types, and of their correlation r, also by input length."""
+    """Accumulates raw and effective attention to token types over the inputs of one checkpoint, and the correlation r
+    of both, also by input length.
+    """
 
     tags = False
 
@@ -439,12 +454,12 @@ class EffectiveMeasure:
         self.squares: dict[int, float] = {}  # length: sum of r squared
 
     def measure(self, inputs: Sequence[Prepared]) -> None:
-        """All inputs, one after another."""
+        """Measure raw and effective attention on some inputs, one after another."""
         for ready in inputs:
             self.add(ready.number, *both_maps(self.checkpoint, ready.encoding), ready.encoding)
 
     def add(self, number: int, raw: np.ndarray, effective: np.ndarray, encoding: Encoding) -> None:
-        """Add the raw and effective weights [layer, head, query, key] of one input."""
+        """Add one input to the sums, given its raw and effective weights [layer, head, query, key]."""
         types, causal = token_types(encoding), self.checkpoint.causal
         counts = np.array([[float(bool(keys)) for keys in types.values()] * len(KINDS) + [1.0]])
         filled = np.full(raw.shape[:2], np.nan)
@@ -464,14 +479,14 @@ class EffectiveMeasure:
             self.squares[len(encoding)] = self.squares.get(len(encoding), 0.0) + r * r
 
     def sums(self, at: InputOffset) -> EffectiveSums:
-        """Return the sums over all inputs so far. at: which inputs they cover."""
+        """Return the sums of raw and effective attention over all inputs so far. `at` says which inputs they cover."""
         shape = self.means.sums.shape[1:3]
         more = (self.by_length, self.squares)
         return EffectiveSums(at, *shape, self.checkpoint.causal, self.means, *more, attending=self.checkpoint.attending)
 
 
 def both_maps(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:
-    """Return the raw and effective weights of one input, float64 [layer, head, query, key]."""
+    """Return the raw and effective attention weights of one input, as float64 arrays [layer, head, query, key]."""
     weights, values = maps_and_values(checkpoint, encoding)
     effective = np.empty_like(weights)
     for layer, head in np.ndindex(*weights.shape[:2]):
@@ -482,7 +497,7 @@ def both_maps(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, n
 
 
 def token_types(encoding: Encoding) -> dict[str, tuple[int, ...]]:
-    """Return the positions of each of TYPES; every position belongs to exactly one."""
+    """Divide the positions of an input by token type. Every position has exactly one of TYPES."""
     start = () if encoding.first is None else (encoding.first,)
     separators = tuple(k for k in encoding.separators if k not in start)
     points = tuple(

@@ -39,14 +39,14 @@ KOBAYASHI = "Kobayashi et al. 2020"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class NormsOptions(AttendingOptions):
-    """Options: which features are measured, on which inputs."""
+    """Options of norm-based attention: which features are measured, on which inputs."""
 
     pipeline: Pipeline = None
     features: FeatureNames = features.FEATURES
 
 
 def _of_norms(score: HeadScore, needs: tuple[Need, ...]) -> HeadScore:
-    """A score of weights, of norm-based maps."""
+    """Return a score that is defined on attention weights, redefined on norm-based maps."""
     formula = f"{score.formula}; of |alpha f(x)|, each row over its sum"
     return replace(score, label=f"{score.label}, norms", formula=formula, needs=needs, source=KOBAYASHI)
 
@@ -71,21 +71,23 @@ class Norms(Attending[NormsOptions, NormSums]):
     gives = "the same by norms |alpha f(x)|"
 
     def units(self, options: NormsOptions) -> list[Unit]:
-        """Return chunks of inputs. Unknown features are refused before anything runs."""
+        """Divide the inputs into chunks. Unknown features raise an error here, before anything runs."""
         for name in options.features:
             feature_of(name)
         return super().units(options)
 
     def measure(self, options: NormsOptions, checkpoint: Any) -> "NormMeasure":
-        """Norms on one checkpoint."""
+        """Create the object that accumulates norm-based attention of one checkpoint."""
         return NormMeasure(checkpoint, options.features, seed=options.seed)
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Run one forward pass that reads values in addition to weights."""
+        """Measure norm-based attention on some inputs in one forward pass, which reads value vectors in addition to
+        attention weights.
+        """
         measure.observe(pipeline, inputs)
 
     def scores(self, options: NormsOptions, sums: NormSums) -> list[Score]:
-        """Return scores of every statistic, token type and feature."""
+        """Return the norm-based scores of every statistic, token type and feature."""
         whole, lengths = sums.statistics.means.result(), sums.means.result()
         none, scores = "not defined on these inputs", []
         for number, name in enumerate(STATISTICS):
@@ -115,7 +117,7 @@ STUDY = Norms()
 
 
 class NormMeasure:
-    """Measurement of norm-based attention on one checkpoint."""
+    """Accumulates norm-based attention over the inputs of one checkpoint."""
 
     tags = True
 
@@ -126,8 +128,8 @@ class NormMeasure:
         self.means = Means(checkpoint.layers, checkpoint.heads, len(TYPES))
 
     def observe(self, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Run one forward pass over all inputs. Raises InputError if values cannot be read from
-        models of the family.
+        """Run one forward pass over some inputs. Raises InputError if value vectors cannot be read from this model
+        family.
         """
         for start in range(0, len(inputs), studies.attention.passes.ROWS_A_CHUNK):
             prepared = studies.attention.passes.prepare(
@@ -159,7 +161,7 @@ class NormMeasure:
         self.means.update(layer, sums, counts, numbers)
 
     def sums(self, at: InputOffset) -> NormSums:
-        """The sums over all inputs so far; at: which inputs they are of."""
+        """Return the sums of norm-based attention over all inputs so far. `at` says which inputs they cover."""
         shape = (self.checkpoint.layers, self.checkpoint.heads)
         return NormSums(
             at, *shape, self.checkpoint.causal, self.means, self.features.sums(at), self.statistics.sums(at),

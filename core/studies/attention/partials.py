@@ -12,7 +12,7 @@ from ..merging import MergedBy, OfFirst, Smallest, Summed
 
 @dataclass(frozen=True)
 class InputOffset:
-    """The inputs that sums cover: those of a task on a checkpoint, from number `start` on."""
+    """Identifies the inputs that some sums cover: those of a task on a checkpoint, from index `start` on."""
 
     checkpoint: str
     task: str
@@ -21,7 +21,7 @@ class InputOffset:
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over some inputs of a model with `layers` layers of `heads` heads."""
+    """Sums of a measurement over some inputs, for a model with `layers` layers of `heads` heads."""
 
     at: InputOffset
     layers: int
@@ -32,12 +32,12 @@ class Sums:
 
     @property
     def names(self) -> list[Head]:
-        """Return the names of the heads that exist, layer by layer."""
+        """Return the heads of layers that have attention, layer by layer."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property
     def numbers(self) -> list[int]:
-        """Return the indices of these heads among the heads of all layers."""
+        """Return the indices of the heads that exist among layers x heads positions."""
         return [head.layer * self.heads + head.head for head in self.names]
 
 
@@ -46,7 +46,9 @@ S = TypeVar("S", bound=Sums)
 
 @dataclass(frozen=True)
 class FeatureSums(Sums):
-    """Attention to features, in the order of their names. types: `FeatureAttention.types`, empty if not kept."""
+    """Sums of attention to features, in the order of the feature names. `types` is `FeatureAttention.types`, empty if
+    not requested.
+    """
 
     features: tuple[str, ...]
     types: Summed[dict[int, np.ndarray]] = field(default_factory=dict, kw_only=True)
@@ -54,7 +56,9 @@ class FeatureSums(Sums):
 
 @dataclass(frozen=True)
 class RelationSums(Sums):
-    """Attention along relations, in the order of their names. distances: links of each relation by distance."""
+    """Sums of attention along relations, in the order of the relation names. `distances` counts the links of each
+    relation by distance.
+    """
 
     relations: tuple[str, ...]
     distances: Summed[tuple[dict[int, int], ...]]
@@ -62,7 +66,9 @@ class RelationSums(Sums):
 
 @dataclass(frozen=True)
 class StatisticsSums(Sums):
-    """Head statistics, and sums over `rows` map rows of distances between heads. *Shape:* (head, head)."""
+    """Sums of head statistics, and of distances between heads over `rows` rows of attention maps. *Shape:* (head,
+    head).
+    """
 
     distances: Summed[np.ndarray]
     rows: Summed[int]
@@ -70,15 +76,18 @@ class StatisticsSums(Sums):
 
 @dataclass(frozen=True)
 class BudgetSums(Sums):
-    """Attention budgets. syntax: whether syntactic heads and dependents are known."""
+    """Sums of attention budgets. `syntax` says whether the categories of syntactic heads and dependents were
+    measured.
+    """
 
     syntax: bool
 
 
 @dataclass(frozen=True)
 class EffectiveSums(Sums):
-    """Raw and effective attention to token types. by_length: sum of r and number of inputs, by input length in tokens;
-    squares: sum of r squared, likewise."""
+    """Sums of raw and effective attention to token types. `by_length` holds, by input length in tokens, the sum of the
+    correlations r and the number of inputs; `squares` holds the sum of r squared.
+    """
 
     by_length: Summed[dict[int, tuple[float, float]]]
     squares: Summed[dict[int, float]] = field(default_factory=dict)
@@ -86,15 +95,18 @@ class EffectiveSums(Sums):
 
 @dataclass(frozen=True)
 class RoleSums(Sums):
-    """Means of all roles. copying: OV copying scores; empty if they cannot be computed. *Shape:* (layer, head)."""
+    """Sums of all head roles. `copying` holds the OV copying score of each head, empty if it cannot be computed.
+    *Shape:* (layer, head).
+    """
 
     copying: OfFirst[np.ndarray]
 
 
 @dataclass(frozen=True)
 class NormSums(Sums):
-    """Norms: means of |f(x)| over tokens of each of TYPES, divided by the mean over the input's tokens; and features
-    and statistics of norm-based maps."""
+    """Sums of norm-based attention: means of |f(x)| over the tokens of each type, divided by the mean over the input's
+    tokens, and features and statistics of norm-based maps.
+    """
 
     features: FeatureSums
     statistics: StatisticsSums
@@ -102,7 +114,8 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Distances between heads, mean patterns, and how patterns repeat (`core.scoring.repetition`).
+    """Sums of distances between heads, of the heads' mean patterns, and of how patterns repeat
+    (`core.scoring.repetition`).
 
     Attributes:
         distances: sums over `rows` map rows. *Shape:* (head, head).
@@ -122,6 +135,6 @@ class PatternSums(Sums):
 
 @dataclass(frozen=True)
 class Pieces(Generic[S]):
-    """The sums of some units, for each chunk of inputs, or for each checkpoint and task."""
+    """The sums of several units of work, one item per chunk of inputs, or per checkpoint and task once merged."""
 
     pieces: Annotated[tuple[S, ...], MergedBy("at.checkpoint", "at.task", order="at.start")]

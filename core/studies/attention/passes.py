@@ -27,7 +27,7 @@ ROWS_A_CHUNK = 1024  # prepared together: more inputs of one length a batch, and
 
 @dataclass(frozen=True)
 class Prepared:
-    """An input of one checkpoint, with its tags (one entry a sentence)."""
+    """An encoded input of one checkpoint, with the tags of its words (one entry per sentence)."""
 
     number: int
     encoding: Encoding
@@ -35,29 +35,31 @@ class Prepared:
 
     @cached_property
     def pieces(self) -> list[list[tuple[int, ...]]]:
-        """Return the token positions of each tagged word, by sentence."""
+        """Return, for each sentence, the token positions of every tagged word."""
         return [self.encoding.pieces_of(tagged.spans, sentence) for sentence, tagged in enumerate(self.tagged)]
 
 
 class Measurement(Protocol):
-    """One kind of measurement on one checkpoint. tags: whether it needs words tagged by a language pipeline."""
+    """An object that accumulates one kind of measurement on one checkpoint. `tags` says whether it needs words tagged
+    by a language pipeline.
+    """
 
     tags: bool
 
     def sums(self, at: InputOffset) -> Sums:
-        """The sums over all inputs so far; at: which inputs they are of."""
+        """Return the sums over all inputs so far. `at` says which inputs they cover."""
 
 
 @runtime_checkable
 class Measure(Measurement, Protocol):
-    """A measurement that can share a pass with others."""
+    """A measurement that can share a forward pass with other measurements."""
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Prepare for a pass over these inputs, and return the observer of the pass."""
+        """Prepare for a forward pass over some inputs, and return the observers of the pass."""
 
 
 def in_windows(checkpoint: Checkpoint, inputs: Sequence[SourceText]) -> list[SourceText]:
-    """Return the same inputs, with running text split into windows of the checkpoint's maximum length."""
+    """Return the inputs, with running text split into windows that fit the checkpoint's maximum length."""
 
     def fits(text: str) -> int:
         encoding = checkpoint.encode(text)
@@ -73,7 +75,7 @@ def in_windows(checkpoint: Checkpoint, inputs: Sequence[SourceText]) -> list[Sou
 
 
 def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText]) -> list[Prepared]:
-    """Encode and tag inputs; each text is tagged once, in batches. pipeline None: no tags."""
+    """Encode some inputs, and tag their words in batches. Without a pipeline (None), inputs have no tags."""
     encodings = [checkpoint.encode(source.text, source.pair) for source in inputs]
     both = zip(inputs, encodings, strict=True)
     if pipeline is None:
@@ -89,7 +91,7 @@ def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText])
 
 
 def observe(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText], measures: Iterable[Measure]) -> None:
-    """Run one forward pass over all inputs, chunk by chunk, for all measurements."""
+    """Run one forward pass over all inputs, chunk by chunk, that serves several measurements."""
     kept, inputs = list(measures), in_windows(checkpoint, inputs)
     for start in range(0, len(inputs), ROWS_A_CHUNK):
         with _uncollected():
@@ -100,8 +102,9 @@ def observe(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText],
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without Python's collector of cycles, which looks through all of a language pipeline every thousand rows (a
-    third of a second) and finds nothing: a chunk's objects are freed as they are let go."""
+    """Turn off Python's cyclic garbage collector, which takes a third of a second per thousand inputs to scan a
+    language pipeline and frees nothing.
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -112,5 +115,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def pipeline_for(measure: Measurement, name: str | None) -> Any:
-    """Return the language pipeline that a measurement needs, cached in this worker; None if it needs none."""
+    """Return the language pipeline that a measurement needs, cached in this worker; None if the measurement needs no
+    tagged words.
+    """
     return worker_cache.pipeline(name) if measure.tags else None

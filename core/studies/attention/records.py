@@ -16,7 +16,8 @@ S = TypeVar("S", bound="Score")
 
 @dataclass(frozen=True, kw_only=True)
 class Score(Result):
-    """A score of a head or layer, as most studies store it; None if a row has no such column.
+    """A score of a head or layer, in the form in which most studies store scores. A field is None if the stored row has
+    no such column.
 
     Attributes:
         layer, head: from 0.
@@ -55,29 +56,32 @@ class Score(Result):
 
     @property
     def estimate(self) -> Estimate:
-        """The value with its interval."""
+        """Return the value of the score with its interval."""
         return Estimate(float(self.value or 0.0), self.low, self.high)
 
     @property
     def effect_estimate(self) -> Estimate:
-        """Return the value minus its baseline, with its interval."""
+        """Return the value of the score minus its baseline, with its interval."""
         return Estimate(float(self.effect or 0.0), self.effect_low, self.effect_high)
 
     @property
     def contrast_estimate(self) -> Estimate:
-        """Return the contrast with its interval, or without one if a row has none."""
+        """Return the contrast of the score (the log weight corrected for other explanations) with its interval, if the
+        row has one.
+        """
         return Estimate(float(self.contrast or 0.0), self.contrast_low, self.contrast_high)
 
     @classmethod
     def of_heads(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Return the records of heads with a value, without records that only have a note."""
+        """Return the scores of heads that have a value. Rows that only have a note are left out."""
         return [score for score in cls.among(rows) if score.layer is not None and score.value is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelationScore(Score):
-    """Score of a head along one relation in one direction (statistic). accuracy: how often its largest weight is on the
-    related word, with the accuracies of the best fixed distance and of the previous and next word.
+    """The score of a head along one relation in one direction (`statistic`). `accuracy` is how often its largest weight
+    is on the related word; the accuracies of the best fixed distance and of the previous and next word are given for
+    comparison.
     """
 
     accuracy: float | None = None
@@ -91,8 +95,8 @@ class RelationScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class DependencyScore(Score):
-    """Test score, for one relation and direction, of the head that is best on dev (accuracy `dev` on dev_n links), with
-    the fixed distance that is best on dev. chosen: whether this is the better direction.
+    """The test score, for one dependency relation and direction, of the head that is best on dev (accuracy `dev` on
+    `dev_n` links), with the fixed distance that is best on dev. `chosen` marks the better direction.
     """
 
     distance: int | None = None
@@ -103,7 +107,9 @@ class DependencyScore(Score):
 
     @property
     def estimate(self) -> Estimate:
-        """Return the accuracy with its interval, limited to 1, because early results may have a higher limit."""
+        """Return the accuracy on test with its interval. Bounds are limited to 1, because early results may
+        exceed it.
+        """
         return Estimate(
             float(self.value or 0.0), self.low, None if self.high is None else min(self.high, 1.0), "accuracy"
         )
@@ -111,9 +117,10 @@ class DependencyScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetScore(Score):
-    """The share of a head's attention that goes to one category of keys (feature). baseline: the share under even
-    attention; enrichment: value / baseline; effect: share less what the head gives to other words at the same
-    distances."""
+    """The share of a head's attention that goes to one category of keys (`feature`). `baseline` is the share under
+    uniform attention, `enrichment` is value / baseline, and `effect` is the share minus that of other words at the same
+    distances.
+    """
 
     enrichment: float | None = None
     enrichment_low: float | None = None
@@ -122,7 +129,9 @@ class BudgetScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleScore(Score):
-    """Score of a head for a role. has: whether the head has the role, after correction; None if this is not tested."""
+    """The score of a head for a role. `has` says whether the head has the role after correction; None if this is not
+    tested.
+    """
 
     role: str | None = None
     has: bool | None = None
@@ -130,8 +139,8 @@ class RoleScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceScore(Score):
-    """A head statistic. For the statistic "place", also the head's position in the plot (x, y, stress), its most
-    frequent behaviour (kind), and its distance from the others (value: mean over so many rows of maps, queries; sum).
+    """A statistic of a head. For the statistic "place", also the head's position in the similarity plot (x, y, stress),
+    its most frequent behaviour (`kind`), and its mean distance from the other heads (`value`).
     """
 
     queries: int | None = None
@@ -143,8 +152,8 @@ class PlaceScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class EffectiveScore(Score):
-    """Attention of a head to one token type (feature), raw or effective (statistic); feature: None for their
-    correlation r.
+    """The attention of a head to one token type (`feature`), raw or effective (`statistic`); `feature` is None for the
+    correlation r of both.
     """
 
     feature: str | None = stated()
@@ -152,7 +161,7 @@ class EffectiveScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class LengthCorrelation(Result):
-    """Mean correlation r of raw and effective attention over n inputs with so many tokens."""
+    """The mean correlation r of raw and effective attention over n inputs whose length is in a range of tokens."""
 
     BY: ClassVar[str] = "statistic"
     KINDS: ClassVar[tuple[str, ...]] = ("correlation by length",)
@@ -169,7 +178,9 @@ class LengthCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangedInput(Result):
-    """An input on which a head changed much: its example ID and the cosine there."""
+    """An input on which fine-tuning changed a head's map much: its example ID, and the cosine of the maps before and
+    after.
+    """
 
     row: Any
     cosine: float
@@ -177,7 +188,9 @@ class ChangedInput(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeScore(Result):
-    """Similarity of the maps of a head (kind "head") or layer ("layer") before and after fine-tuning, over n inputs."""
+    """The similarity of attention maps before and after fine-tuning, of a head (kind "head") or a layer (kind "layer"),
+    over n inputs.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head", "layer")
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -202,7 +215,7 @@ class ChangeScore(Result):
 
     @property
     def most_changed(self) -> list[ChangedInput]:
-        """Return the inputs on which the head changed most."""
+        """Return the inputs on which fine-tuning changed the head's map most."""
         return [ChangedInput.of(row) for row in self.changed_most or ()]
 
 
@@ -211,7 +224,7 @@ class ChangeScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AlikeHead(Result):
-    """A head, its nearest head (`other`, at the distance `value`), its group, and how clearly it
+    """A head with its nearest head (`other`, at the distance `value`), its group of similar heads, and how clearly it
     belongs to the group.
     """
 
@@ -233,8 +246,8 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """Membership in a group as scores of the head: the number of the group (statistic "group"), and how clearly the
-    head belongs to it ("clear").
+    """A head's membership in a group of similar heads, stored as scores: the number of the group (statistic "group"),
+    and how clearly the head belongs to it ("clear").
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
@@ -252,8 +265,8 @@ class GroupMember(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedHead(Result):
-    """Distance of a head to itself on other inputs minus that to the nearest other head (other) on the same inputs,
-    with an interval over n pairs of inputs.
+    """The distance of a head to itself on other inputs, minus its distance to the nearest other head (`other`) on the
+    same inputs, with an interval over n pairs of inputs.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeated",)
@@ -274,7 +287,7 @@ class RepeatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedShare(Result):
-    """Share of heads that are nearer to another head on the same inputs than to themselves on other inputs.
+    """The share of heads that are nearer to another head on the same inputs than to themselves on other inputs.
 
     Attributes:
         draw: of random weights, from 1; None: the checkpoint.
@@ -295,7 +308,7 @@ class RepeatedShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadGroup(Result):
-    """A group of heads of one checkpoint and task, and its mean pattern [query, key]."""
+    """A group of similar heads in one checkpoint and task, with its mean pattern [query, key]."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("group",)
     checkpoint: str
@@ -308,7 +321,9 @@ class HeadGroup(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LikenessKept(Result):
-    """Similarity of redundancy in two pairs of checkpoint and task: correlation r over pairs of heads."""
+    """How well the similarities between heads agree in two pairs of checkpoint and task: the correlation r over pairs
+    of heads.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("kept",)
     between: str
@@ -326,7 +341,7 @@ class LikenessKept(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LayerSimilarity(Result):
-    """One statistic of the words' vectors in a layer, over n rows."""
+    """A statistic of the words' vectors in one layer, over n rows."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("layer",)
     FIGURE = Figure("value", "{similarity}|{task}")
@@ -353,9 +368,10 @@ SHOWN = (
 def above_null(
     scores: Sequence[Score], what: str, look: Callable[[Score], str], *, baseline: str, of: str = "inputs"
 ) -> Headline:
-    """Return how many heads of the first checkpoint are significantly above their baseline, and the strongest one.
+    """Return a one-sentence summary: how many heads of the first checkpoint are significantly above their baseline, and
+    which is the strongest.
 
-    baseline: what attention is compared with, in words. of: what n counts.
+    `baseline` says in words what attention is compared with, and `of` says what the sample size counts.
     """
     first = scores[0].checkpoint if scores else None
     effects = [
@@ -385,8 +401,8 @@ def above_null(
 
 
 def outstanding(rows: Sequence[Row], by: str) -> list[list[Row] | str]:
-    """Return the rows with the largest values in the column `by`, by checkpoint, task, statistic and feature, then the
-    notes of those without values. Differences between checkpoints are ranked by their size; all lengths are included.
+    """Return the rows to print: those with the largest values in column `by`, for each checkpoint, task, statistic and
+    feature, then notes about what has no values. Differences are ranked by their size.
     """
     groups: dict[tuple[Any, ...], list[tuple[float, Row]]] = {}
     for row in rows:

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RedundancyOptions(AttendingOptions):
-    """Options: which inputs are measured. queries: rows of each input that distances between heads compare."""
+    """Options of a search for redundant heads: which inputs are measured. `queries` is the number of map rows per input
+    from which distances between heads are computed.
+    """
 
     compare: Annotated[str | None, Flag("second checkpoint, such as one that was fine-tuned from the first")] = None
     queries: Annotated[
@@ -63,7 +65,7 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
     gives = "nearest heads and groups by mean pattern"
 
     def units(self, options: RedundancyOptions) -> list[Unit]:
-        """Chunks of rows."""
+        """Divide the inputs into chunks, one unit of work per chunk."""
         if options.queries < 1 or options.groups < 2:
             raise InputError(
                 "Redundancy needs at least one row of each input and at least 2 groups; got "
@@ -72,13 +74,13 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
         return super().units(options)
 
     def measure(self, options: RedundancyOptions, checkpoint: Any) -> "PatternMeasure":
-        """Return the measurement of distances and mean patterns on one checkpoint."""
+        """Create the object that accumulates distances between heads and mean patterns for one checkpoint."""
         return studies.attention.measures.PatternMeasure(
             checkpoint, queries=options.queries, seed=options.seed, random=options.random
         )
 
     def results(self, options: RedundancyOptions, merged: Pieces[PatternSums]) -> list[Result]:
-        """Return heads, groups, then pairs of checkpoint and task."""
+        """Return records of heads and groups of heads, then of pairs of checkpoint and task."""
         results: list[Result] = [result for sums in merged.pieces for result in alike(sums, groups=options.groups)]
         results += [result for sums in merged.pieces for result in repeated(sums)]
         return results + list(likeness_kept(merged.pieces, seed=options.seed))
@@ -100,7 +102,7 @@ STUDY = Redundancy()
 
 
 def alike(sums: PatternSums, *, groups: int) -> list[Result]:
-    """Return each head with its scores, then the groups."""
+    """Return one record per head with its nearest head and group, then one record per group of similar heads."""
     distances = _distances(sums) / max(sums.rows, 1)
     if len(distances) < 2 or not sums.rows:
         return []
@@ -125,24 +127,24 @@ def alike(sums: PatternSums, *, groups: int) -> list[Result]:
 
 
 def _distances(sums: PatternSums) -> np.ndarray:
-    """Between the heads that exist."""
+    """Return the mean distances between the heads that exist."""
     return sums.distances[np.ix_(sums.numbers, sums.numbers)]
 
 
 def _facts(sums: PatternSums) -> Row:
-    """The columns that say of what a row is."""
+    """Return the columns that say which checkpoint and task a record is about."""
     return {"checkpoint": sums.at.checkpoint, "task": sums.at.task}
 
 
 def _head(sums: PatternSums, number: int) -> Row:
-    """The columns that name a head by its number among those that exist."""
+    """Return the columns that name a head, from its number among those that exist."""
     head = sums.names[number]
     return {"layer": head.layer, "head": head.head, "name": str(head)}
 
 
 def repeated(sums: PatternSums) -> list[Result]:
-    """Return whether patterns are repeated in different heads: each head, then the shares of heads in the checkpoint
-    and in each draw of random weights; none if not requested or with too few inputs.
+    """Return whether patterns are repeated in different heads: one record per head, then the share of such heads in the
+    checkpoint and in each draw of random weights. Empty if not requested, or with too few inputs.
     """
     draws = [scoring.repetition.repeated(own, sums.pairs.tolist()) for own in sums.nearer]
     if not draws or draws[0] is None:
@@ -165,7 +167,9 @@ def repeated(sums: PatternSums) -> list[Result]:
 
 
 def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[LikenessKept]:
-    """For each pair of checkpoint and task with the same shape, return whether the same heads are similar in both."""
+    """For each two pairs of checkpoint and task with the same shape, return whether the same heads are similar
+    in both.
+    """
     results = []
     for first, other in combinations(pieces, 2):
         if first.names != other.names or not (first.rows and other.rows):

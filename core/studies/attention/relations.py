@@ -38,7 +38,7 @@ RELATIONS = ("verb-subject", "verb-object", "determiner-noun", "noun-pronoun", "
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RelationsOptions(AttendingOptions):
-    """Options: which relations are measured, on which inputs."""
+    """Options of attention along relations: which relations are measured, on which inputs."""
 
     tasks: Tasks = ("mrpc",)
     pipeline: Pipeline = None
@@ -66,7 +66,7 @@ class Relations(Attending[RelationsOptions, RelationSums]):
     gives = "attention along relations"
 
     def units(self, options: RelationsOptions) -> list[Unit]:
-        """Return chunks of inputs. Unknown relations are refused before anything runs."""
+        """Divide the inputs into chunks. Unknown relations raise an error here, before anything runs."""
         if not options.relations:
             raise InputError("At least one relation must be given; got none. Name one, such as verb-subject.")
         for name in options.relations:
@@ -74,12 +74,12 @@ class Relations(Attending[RelationsOptions, RelationSums]):
         return super().units(options)
 
     def measure(self, options: RelationsOptions, checkpoint: Any) -> "RelationMeasure":
-        """Return the measurement of attention along the relations on one checkpoint."""
+        """Create the object that accumulates attention along the chosen relations for one checkpoint."""
         relations = [relation_of(name) for name in dict.fromkeys(options.relations)]
         return studies.attention.measures.RelationMeasure(checkpoint, relations)
 
     def scores(self, options: RelationsOptions, sums: RelationSums) -> list[RelationScore]:
-        """Return one score per head, relation and direction, or one without a head if there are no links."""
+        """Return one score per head, relation and direction. A relation without links gets one score without a head."""
         scores, relations = [], [relation_of(name) for name in sums.relations]
         results = list(studies.attention.measures.relations_again(sums, relations).result())
         p_of = [
@@ -138,8 +138,8 @@ STUDY = Relations()
 
 
 def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "Counter[int]":
-    """Return the distances of the links that count in a direction: in causal models, those whose key is visible to the
-    query.
+    """Return how many links have each distance in one direction. In causal models, only links whose key the query can
+    see are counted.
     """
     if not causal:
         return Counter(distances)

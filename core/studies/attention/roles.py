@@ -53,7 +53,7 @@ OLSSON = "Olsson et al. 2022"
 def _role(
     name: str, label: str, formula: str, source: str, needs: tuple[Need, ...] = ("weights", "tokens"), **fields: Any
 ) -> list[HeadScore]:
-    """The score of a role, and the same without the sink."""
+    """Return the definition of a role's score, and the same score without the sink."""
     role_score = HeadScore(name, f"role: {label}", formula, needs, 0.0, 1.0, source, **fields)
     without_sink = HeadScore(f"{name} without sink", f"role: {label}, no sink",
                              f"{formula}; the first token taken out, rows scaled to sum to 1", needs, 0.0, 1.0, source,
@@ -82,7 +82,7 @@ ON_REPEATS: tuple[Role, ...] = ("duplicate", "prefix")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RolesOptions(AttendingOptions):
-    """Options: which inputs are measured, and how many random sequences."""
+    """Options of tests of head roles: which inputs are measured, and how many random sequences."""
 
     pipeline: Pipeline = None
     sequences: Annotated[int, Flag("number of sequences of random words that are repeated once", least=2)] = 50
@@ -101,7 +101,7 @@ class Roles(Attending[RolesOptions, RoleSums]):
     gives = "roles against baselines"
 
     def units(self, options: RolesOptions) -> list[Unit]:
-        """Return chunks of inputs; the first chunk of each task includes the random sequences."""
+        """Divide the inputs into chunks. The first chunk of each task includes the random sequences."""
         if options.sequences < 2 or options.period < 2 or options.times < 1:
             raise InputError(
                 "Roles need at least 2 sequences, a period of at least 2 words, and a threshold of at least "
@@ -111,17 +111,17 @@ class Roles(Attending[RolesOptions, RoleSums]):
         return super().units(options)
 
     def measure(self, options: RolesOptions, checkpoint: Any) -> "RoleMeasure":
-        """Roles on one checkpoint."""
+        """Create the object that accumulates the roles of heads for one checkpoint."""
         return RoleMeasure(checkpoint)
 
     def after(self, options: RolesOptions, measure: Any, start: int) -> None:
-        """Measure the random sequences, once per task."""
+        """Measure repeated random sequences, once per task."""
         if start == 0:
             measure.repeats(sequences=options.sequences, period=options.period, seed=options.seed)
 
     def scores(self, options: RolesOptions, sums: RoleSums) -> list[RoleScore]:
-        """Return scores of every role with and without the sink, and of copying; one without a head if no input has the
-        role.
+        """Return the scores of every role with and without the sink, and of copying. A role that occurs in no input
+        gets one score without a head.
         """
         roles = RoleMeans(sums.layers, sums.heads)
         roles.means = sums.means
@@ -176,7 +176,7 @@ STUDY = Roles()
 
 
 class RoleMeasure:
-    """Measurement of the roles of every head on one checkpoint."""
+    """Accumulates the scores of every role of every head over the inputs of one checkpoint."""
 
     tags = True
 
@@ -189,13 +189,15 @@ class RoleMeasure:
         self._blocks: dict[int, RoleBlocks] = {}
 
     def take(self, inputs: "Sequence[Prepared]") -> "list[Observer]":
-        """Find the positions of each input's targets."""
+        """Prepare to observe the next inputs: find the target positions of each role, and return the observers."""
         self._places = [role_positions_of(ready, causal=self.checkpoint.causal) for ready in inputs]
         self._numbers = [ready.number for ready in inputs]
         return [self]
 
     def update(self, layer: int | slice, weights: Any, inputs: list[int]) -> None:
-        """Process one layer's maps [batch, head, query, key]; inputs with equal positions are processed together."""
+        """Process the attention maps [batch, head, query, key] of one layer. Inputs with equal positions are processed
+        together.
+        """
         maps = weights.double().cpu().numpy()
         groups: dict[RolePositions, list[int]] = {}
         for row, k in enumerate(inputs):
@@ -204,18 +206,18 @@ class RoleMeasure:
             self.roles.update_layer(layer, maps[rows], places, [self._numbers[inputs[row]] for row in rows])
 
     def update_layers(self, weights: Any, inputs: list[int]) -> None:
-        """Process all layers' maps [batch, layer and head, query, key]."""
+        """Process the attention maps of all layers at once, as [batch, layer and head, query, key]."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request blocks of queries for long inputs, which are summed layer by layer."""
+        """Request attention in blocks of queries for long inputs, so that whole maps are never stored."""
         if queries != keys:
             return None
         self._begin(inputs)
         return [Needs(blocks=partial(self._take, number)) for number in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Finish one layer without whole maps, after its blocks have been processed."""
+        """Finish one layer of long inputs from sums over blocks of queries, without whole maps."""
         blocks = np.stack([self._blocks[number].result() for number in inputs])
         self.roles.add(layer, blocks, [self._numbers[number] for number in inputs])
         self._begin(inputs)
@@ -227,9 +229,10 @@ class RoleMeasure:
         self._blocks[number].take(head, start, weights)
 
     def repeats(self, *, sequences: int, period: int, seed: int) -> None:
-        """Measure `sequences` repeated random sequences, each with a control without repeats, and the copying scores.
+        """Measure random sequences that are repeated, each with a control without repeats, and the copying scores of
+        heads.
 
-        Raises InputError where the vocabulary has too few words.
+        Raises InputError if the vocabulary has too few whole words.
         """
         checkpoint = self.checkpoint
         plain = checkpoint.encode("word")
@@ -252,20 +255,24 @@ class RoleMeasure:
         self.copying = np.zeros((0, 0)) if values is None else values
 
     def sums(self, at: InputOffset) -> RoleSums:
-        """Return the sums over all inputs so far, and copying scores. at: which inputs they cover."""
+        """Return the sums of all roles over all inputs so far, and the copying scores. `at` says which inputs they
+        cover.
+        """
         shape = (self.checkpoint.layers, self.checkpoint.heads)
         made = (self.roles.means, self.copying)
         return RoleSums(at, *shape, self.checkpoint.causal, *made, attending=self.checkpoint.attending)
 
 
 class _Pairs:
-    """Observes sequences and their controls, one after the other in a batch of one length."""
+    """Observes repeated random sequences and their controls, which alternate in each batch."""
 
     def __init__(self, roles: RoleMeans, places: RolePositions, first: int):
         self.roles, self.places, self.first = roles, places, first
 
     def update(self, layer: int | slice, weights: Any, inputs: list[int]) -> None:
-        """Process one layer's maps [batch, head, query, key]; even inputs have repeats, odd ones do not."""
+        """Process the attention maps [batch, head, query, key] of one layer. Inputs with even numbers have repeats, and
+        those with odd numbers do not.
+        """
         maps = weights.double().cpu().numpy()[np.argsort(inputs)]
         pairs = len(maps) // 2
         self.roles.update_layer(
@@ -273,12 +280,12 @@ class _Pairs:
         )
 
     def update_layers(self, weights: Any, inputs: list[int]) -> None:
-        """Process all layers' maps [batch, layer and head, query, key]."""
+        """Process the attention maps of all layers at once, as [batch, layer and head, query, key]."""
         self.update(EVERY_LAYER, weights, inputs)
 
 
 def role_positions_of(ready: "Prepared", *, causal: bool) -> RolePositions:
-    """Return the positions of separators, of the least frequent word and of the dependencies of an input."""
+    """Return the positions of separators, of the least frequent word and of the syntactic dependencies in an input."""
     encoding, links = ready.encoding, []
     for sentence, tagged in enumerate(ready.tagged):
         for word, (start, end) in zip(tagged.words, tagged.spans, strict=True):
@@ -301,7 +308,8 @@ def role_positions_of(ready: "Prepared", *, causal: bool) -> RolePositions:
 
 
 def _rare(encoding: Encoding) -> tuple[int, ...]:
-    """Return the tokens of the least frequent word: the word of most tokens, otherwise of the highest token number.
+    """Return the tokens of the least frequent word: the word with most tokens, otherwise the one with the highest token
+    ID.
 
     Subword vocabularies join frequent sequences first. Empty if the input has only one word.
     """
@@ -314,7 +322,7 @@ def _rare(encoding: Encoding) -> tuple[int, ...]:
 
 
 def whole_words(checkpoint: "Checkpoint") -> list[int]:
-    """Return the vocabulary IDs of tokens that are whole words consisting of letters."""
+    """Return the vocabulary IDs of tokens that are whole words and consist of letters only."""
     marked = ("Ġ", "▁")
     vocabulary: dict[str, int] = checkpoint.tokenizer.get_vocab()
     starts = any(piece.startswith(marked) for piece in vocabulary)

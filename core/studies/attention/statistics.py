@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class StatisticsOptions(AttendingOptions):
-    """Options: which inputs are measured. queries: rows of each input that distances between heads
-    compare; None: all.
+    """Options of head statistics: which inputs are measured. `queries` is the number of map rows per input from which
+    distances between heads are computed; None uses all rows.
     """
 
     queries: Annotated[
@@ -58,7 +58,7 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
     gives = "where weight goes, entropy, distance, likeness"
 
     def units(self, options: StatisticsOptions) -> list[Unit]:
-        """Chunks of rows."""
+        """Divide the inputs into chunks, one unit of work per chunk."""
         if options.queries is not None and options.queries < 1:
             raise InputError(
                 f"Distances between heads need at least one row of each input; got {options.queries}. Raise "
@@ -67,11 +67,11 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         return super().units(options)
 
     def measure(self, options: StatisticsOptions, checkpoint: Any) -> "StatisticsMeasure":
-        """Return the measurement of statistics and distances on one checkpoint."""
+        """Create the object that accumulates head statistics and distances for one checkpoint."""
         return studies.attention.measures.StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)
 
     def scores(self, options: StatisticsOptions, sums: StatisticsSums) -> list[PlaceScore]:
-        """Return every statistic, then the positions of the heads in the plot."""
+        """Return every statistic of every head, then the positions of the heads in the similarity plot."""
         whole, scores = sums.means.result(), []
         for number, name in enumerate(STATISTICS):
             scores += of_heads(PlaceScore, sums, whole.part(number), name, otherwise="not defined on these inputs")
@@ -112,6 +112,6 @@ def _places(sums: StatisticsSums, whole: StatisticEstimate, seed: int) -> list[P
 
 
 def kinds_of(whole: StatisticEstimate) -> list[str]:
-    """Return the most frequent behaviour of every head, layer by layer, from the means of STATISTICS."""
+    """Return the most frequent behaviour of every head, layer by layer, as determined by its mean statistics."""
     heads = whole.value.reshape(-1, whole.value.shape[-1])
     return [kind_of({name: float(value) for name, value in zip(STATISTICS, means, strict=True)}) for means in heads]

@@ -76,7 +76,7 @@ EVERY_EDGE = 2500  # up to which all edges race; beyond, the strongest by attrib
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CircuitOptions(ExampleOptions):
-    """Options: checkpoint, pairs of inputs, and rules of the test."""
+    """Options of a circuit search: checkpoint, pairs of inputs, and the rules of the statistical test."""
 
     limit: Limit = 400
     kind: Annotated[str, Flag(f"how the second input of a pair is found: {', '.join(PAIR_KINDS)}")] = OTHER_ROW
@@ -113,7 +113,8 @@ class CircuitOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class CircuitPartial:
-    """Measurements; None if a unit did not make them. NaN for edges that were not measured.
+    """Measurements of a circuit search. A field is None if the unit of work did not measure it, and values are NaN for
+    edges that were not measured.
 
     Attributes:
         pairs: all pairs, from the first unit.
@@ -139,15 +140,15 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
     counts = "pairs"
 
     def title(self, options: CircuitOptions) -> str:
-        """Name the checkpoint and the pairs."""
+        """Return a job title with the checkpoint and the source of the input pairs."""
         return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """A classifier and labels, unless the pairs name words that a language model fills in."""
+        """Require a classifier and labels, unless the pairs name words that a language model fills in."""
         return frozenset() if names_words(options.get("pairs_file")) else self.needs
 
     def units(self, options: CircuitOptions) -> list[Unit]:
-        """First which pairs there are."""
+        """Return the first unit of work, which finds the pairs of inputs. Invalid options raise an error here."""
         if not 0 < options.margin < 1:
             raise InputError(
                 "The margin must be above 0 and below 1, as a fraction of the difference between the two "
@@ -164,8 +165,8 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return [Unit("pairs", ExampleUnit((), "pairs"), 1)]
 
     def more(self, options: CircuitOptions, partials: Sequence[CircuitPartial]) -> list[Unit]:
-        """Return the next measurements; verdicts depend only on effects, so they are the same for any number of
-        workers.
+        """Return the units of work of the next measurement. They depend only on effects, so verdicts are the same for
+        any number of workers.
         """
         state = CircuitState(options, self.merge(options, partials))
         wanted, done = state.next(), sum(part.numbers is not None for part in partials)
@@ -175,7 +176,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
                 for k, some in enumerate(slices)] if wanted.step else []  # fmt: skip
 
     def run(self, options: CircuitOptions, unit: Unit) -> Done[CircuitPartial]:
-        """Run one unit: find the pairs, or measure some of them."""
+        """Run one unit of work: find the pairs of inputs, or measure some of the pairs."""
         opened, wanted = opened_model(options), unit.arguments
         pairs = _pairs(options, opened.checkpoint.weights_hash)
         numbers = range(len(pairs.firsts)) if wanted.step == "pairs" else wanted.positions
@@ -190,7 +191,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return Done(partial, provenance(opened.checkpoint, _ids(options, pairs, numbers)))
 
     def merge(self, options: CircuitOptions, partials: Sequence[CircuitPartial]) -> CircuitPartial:
-        """All that was measured."""
+        """Merge the measurements of all units of work."""
         pairs = next(part.pairs for part in partials if part.pairs is not None)
         edges, count = len(Graph(pairs.layers, pairs.heads).edges), len(pairs.firsts)
         whole = {name: np.full((edges, count), np.nan) for name in ("attribution", "exact")}
@@ -208,7 +209,9 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return CircuitPartial(pairs, np.arange(count), whole["attribution"], whole["exact"], by_circuit)
 
     def results(self, options: CircuitOptions, merged: CircuitPartial) -> list[Result]:
-        """Return the circuit as one record, its edges, its curve and the pairs; nothing until the study is complete."""
+        """Return a summary of the circuit, its edges, their means, the faithfulness curve and the pairs of inputs.
+        Empty until the study is complete.
+        """
         if merged.kept is None:
             return []
         state = CircuitState(options, merged)
@@ -282,31 +285,31 @@ NAMED = 3  # edges that the headline names
 
 @dataclass(frozen=True)
 class CircuitState:
-    """State of a circuit study, given all measurements so far."""
+    """The state of a circuit search after the measurements in `taken`."""
 
     options: "CircuitOptions"
     taken: CircuitPartial
 
     @property
     def pairs(self) -> "PairSet":
-        """Every pair."""
+        """Return all pairs of inputs that could be made."""
         assert self.taken.pairs is not None  # noqa: S101 - the first unit says
         return self.taken.pairs
 
     @cached_property
     def graph(self) -> Graph:
-        """The checkpoint's nodes."""
+        """Return the graph of the checkpoint's components and the edges between them."""
         return Graph(self.pairs.layers, self.pairs.heads)
 
     @cached_property
     def division(self) -> "Division":
-        """Which pairs are for what."""
+        """Return which pairs test edges, which evaluate circuits, and which are controls."""
         return division_of(self.options, self.pairs)
 
     @cached_property
     def attributed(self) -> np.ndarray:
-        """Return the pairs on which attribution is computed: all test pairs if attribution proposes edges, otherwise
-        those of the first interim analysis.
+        """Return the numbers of the pairs on which attribution is computed: all pairs that test edges if attribution
+        selects edges, otherwise those of the first interim analysis.
         """
         deciding, count_of_edges = self.division.deciding, len(self.graph.edges)
         proposes = self.options.strongest > 0 or count_of_edges > EVERY_EDGE
@@ -314,19 +317,21 @@ class CircuitState:
 
     @cached_property
     def attribution(self) -> np.ndarray:
-        """Return the attributions on those pairs [edge, pair]."""
+        """Return the attributed effects of edges, as [edge, pair], for the pairs on which attribution is computed."""
         assert self.taken.attribution is not None  # noqa: S101
         return self.taken.attribution[:, self.attributed]
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return exact effects on the test pairs [edge, pair]; NaN if an edge was not measured."""
+        """Return the exact effects of edges, as [edge, pair], on the pairs that test edges; NaN if an edge was not
+        measured.
+        """
         assert self.taken.exact is not None  # noqa: S101
         return self.taken.exact[:, self.division.deciding]
 
     @cached_property
     def proposed(self) -> np.ndarray:
-        """Return the edges that are tested because of their strong attribution."""
+        """Return the numbers of the edges that are tested because attribution estimates a strong effect."""
         order = np.argsort(-np.abs(self.attribution.mean(1)), kind="stable")
         edge_count = len(self.graph.edges)
         count = (
@@ -338,41 +343,43 @@ class CircuitState:
 
     @cached_property
     def sampled(self) -> np.ndarray:
-        """Return further edges drawn at random, which show what attribution misses."""
+        """Return the numbers of further edges to test, drawn at random. They show which edges attribution misses."""
         others = np.setdiff1d(np.arange(len(self.graph.edges)), self.proposed)
         drawn = np.random.default_rng([self.options.seed, 11]).permutation(len(others))[: self.options.sample]
         return np.sort(others[drawn])
 
     @cached_property
     def raced(self) -> np.ndarray:
-        """Return the numbers of all tested edges."""
+        """Return the numbers of all edges that are tested."""
         return np.sort(np.concatenate([self.proposed, self.sampled]))
 
     @cached_property
     def scale(self) -> float:
-        """Return the mean |m(A) - m(B)| over the test pairs, which margins are a fraction of."""
+        """Return the mean |m(A) - m(B)| of the logit difference over the pairs that test edges. Margins are fractions
+        of this mean.
+        """
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
     @cached_property
     def rules(self) -> Rules:
-        """Return the rules of the test, in logits."""
+        """Return the rules of the statistical test (margin, clip and error level), in logits."""
         margin, count = self.options.margin * self.scale, len(self.division.deciding)
         first = min(self.options.first, count)
         return Rules(margin, margin * self.options.clip, count, len(self.raced), self.options.alpha, first)
 
     @cached_property
     def standings(self) -> Standings:
-        """Return the state of each tested edge."""
+        """Return the verdict so far about each tested edge."""
         return standings(self.exact[self.raced], self.rules)
 
     @cached_property
     def mattering(self) -> np.ndarray:
-        """Return the numbers of the edges that matter."""
+        """Return the numbers of the edges that the test found to matter."""
         return self.raced[[verdict == "matters" for verdict in self.standings.verdicts]]
 
     def next(self) -> ExampleUnit:
-        """Return the next measurement."""
+        """Return what is measured next, and on which pairs."""
         deciding = self.division.deciding
         if np.isnan(self.attribution).any():
             return ExampleUnit(tuple(map(int, self.attributed)), "attribution")
@@ -394,7 +401,9 @@ class CircuitState:
 
     @cached_property
     def ranked(self) -> np.ndarray:
-        """Return all edges, strongest first: tested edges by |exact effect|, then the others by |attribution|."""
+        """Return the numbers of all edges, strongest first: tested edges by |exact effect|, then the others by
+        |attribution|.
+        """
         means = np.zeros(len(self.graph.edges))
         raced = self.exact[self.raced]
         means[self.raced] = np.abs(np.nanmean(raced, 1)) + 1e-12
@@ -402,7 +411,7 @@ class CircuitState:
 
     @property
     def edges(self) -> tuple[Edge, ...]:
-        """Every edge."""
+        """Return every edge of the checkpoint's graph."""
         return self.graph.edges
 
 
@@ -410,7 +419,9 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """Return the circuits of a curve: their order, their numbers of edges, and their draw or layer."""
+    """Return the circuits whose faithfulness is measured, each as its order of edges, its number of edges, and its
+    random draw or layer.
+    """
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
@@ -421,8 +432,9 @@ def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
 
 
 def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
-    """Return which senders each receiver reads in every circuit of `circuits_of`. *Shape:* (circuit, receiver, sender),
-    bool."""
+    """Return, for every circuit of `circuits_of`, which sending components each receiving component reads. *Shape:*
+    (circuit, receiver, sender), bool.
+    """
     edges, masks = graph.edges, []
     for order, size, number in circuits_of(graph):
         if order == "random":
@@ -437,7 +449,7 @@ def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
 
 
 def _edges(state: "CircuitState") -> list[CircuitEdge]:
-    """Every edge, in the order of the graph."""
+    """Return one record per edge, in the order of the graph."""
     graph, race = state.graph, state.standings
     index_of = {int(number): k for k, number in enumerate(state.raced)}
     is_within = np.array([verdict == "does not matter" for verdict in race.verdicts])
@@ -468,7 +480,9 @@ def _edges(state: "CircuitState") -> list[CircuitEdge]:
 
 
 def _means(state: "CircuitState", edges: Sequence[CircuitEdge]) -> list[EdgeMean]:
-    """Means that are not clipped, on the pairs that decide and on those of the same answer, of edges measured there."""
+    """Return the mean effects of edges without clipping, on pairs with different answers and on pairs with the same
+    answer.
+    """
     assert state.taken.exact is not None  # noqa: S101
     found = []
     sets = (("different answers", state.division.deciding), ("same answer", state.division.control))
@@ -485,7 +499,7 @@ def _means(state: "CircuitState", edges: Sequence[CircuitEdge]) -> list[EdgeMean
 
 
 def _curve(state: "CircuitState") -> list[Faithfulness]:
-    """Faithfulness of every circuit, the draws of random ones taken together."""
+    """Return the faithfulness of every circuit. Random circuits of one size are averaged."""
     assert state.taken.kept is not None  # noqa: S101 - all stages are there
     judging, circuits = state.division.judging, circuits_of(state.graph)
     kept = state.taken.kept[:, judging]
@@ -531,13 +545,15 @@ def _summary(
 
 
 def _proposed(state: "CircuitState", mattering: Sequence[CircuitEdge]) -> int:
-    """How many of the edges that matter are among as many strongest by attribution: what proposing alone would find."""
+    """Return how many of the k edges that matter are among the k strongest edges by attribution."""
     order = np.argsort(-np.abs(state.attribution.mean(1)), kind="stable")[: len(mattering)]
     return len(set(order.tolist()) & set(state.mattering.tolist()))
 
 
 def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | None]:
-    """Of the edges that attribution did not propose the share that matters, with Clopper and Pearson's interval."""
+    """Return the fraction of the randomly drawn edges that matter, among those that attribution did not propose, with
+    the Clopper-Pearson interval.
+    """
     if not len(state.sampled):
         return None, None, None
     from scipy.stats import binomtest  # half a second of start-up
@@ -548,7 +564,9 @@ def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | 
 
 
 def said_of_stability(circuit: CircuitSummary) -> str:
-    """Return a sentence that says which edges are stable."""
+    """Return a sentence that says which edges of a circuit are stable, that is, found in most half-samples of the
+    pairs.
+    """
     if circuit.level is None:
         return "an earlier version chose stable edges by an invalid rule. Run the study again."
     if not circuit.stable:
@@ -563,8 +581,9 @@ def said_of_stability(circuit: CircuitSummary) -> str:
 
 
 def columns_of(path: str) -> list[list[str]]:
-    """Read a file of pairs, two or four columns per line. Raises InputError for an unreadable file or another column
-    count."""
+    """Read a file of input pairs with two or four columns per line. Raises InputError for an unreadable file or another
+    number of columns.
+    """
     try:
         lines = lines_of(read_text(path, given=True))
     except OSError as error:
@@ -587,19 +606,21 @@ def columns_of(path: str) -> list[list[str]]:
 
 
 def names_words(path: str | None) -> bool:
-    """Return whether the lines of a file of pairs end in a word and its foil, between which a
-    language model chooses.
+    """Return whether each line of a file of pairs ends in a word and an alternative word (foil), so that a language
+    model can be tested on their logits.
     """
     return path is not None and len(columns_of(path)[0]) == WITH_WORDS
 
 
 def fills_words(options: "CircuitOptions") -> bool:
-    """Return whether the pairs of a study name words that a language model predicts."""
+    """Return whether the pairs in the options name words that a language model predicts."""
     return names_words(options.pairs_file)
 
 
 def opened_model(options: "CircuitOptions") -> setup.Opened:
-    """Open the classifier, or the language model if pairs name words. Raises CheckpointError if it has no such head."""
+    """Open the classifier in the options, or the language model if pairs name words to predict. Raises CheckpointError
+    if the checkpoint has no such output layer.
+    """
     if not fills_words(options):
         return setup.opened(options)
     model = studies.worker_cache.get_checkpoint(options.checkpoint, head="language")
@@ -607,14 +628,15 @@ def opened_model(options: "CircuitOptions") -> setup.Opened:
 
 
 def encoded(checkpoint: "Checkpoint", texts: tuple[str, str | None]) -> "Encoding":
-    """Return the encoded text, with the checkpoint's mask token in place of [MASK]."""
+    """Encode a text (or two), with [MASK] replaced by the checkpoint's mask token."""
     mask = checkpoint.tokenizer.mask_token or MASK
     return checkpoint.encode(texts[0].replace(MASK, mask), texts[1])
 
 
 def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
-    """Return the position to fill in: the last token of a decoder, or the mask. Raises InputError unless there is one
-    mask."""
+    """Return the position of the word that a language model fills in: the last token in a decoder, otherwise the mask.
+    Raises InputError if an encoder's text does not have exactly one mask.
+    """
     if checkpoint.causal:
         return len(encoding) - 1
     places = [k for k, piece in enumerate(encoding.ids) if piece == checkpoint.tokenizer.mask_token_id]
@@ -627,7 +649,7 @@ def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
 
 
 def piece_of(checkpoint: "Checkpoint", word: str) -> int:
-    """Return the vocabulary number of a word that is one token after a space. Raises InputError for any other word."""
+    """Return the vocabulary ID of a word that is a single token after a space. Raises InputError for any other word."""
     tokenizer = checkpoint.tokenizer
     pieces = tokenizer.encode(f" {word}", add_special_tokens=False)
     if len(pieces) != 1 or pieces[0] == tokenizer.unk_token_id:
@@ -641,9 +663,11 @@ def piece_of(checkpoint: "Checkpoint", word: str) -> int:
 def word_differences(
     checkpoint: "Checkpoint", sides: "Sequence[Sequence[Encoding]]", words: Sequence[tuple[str, str]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the logit of each word minus its foil's in A and in B, and the vocabulary numbers of words and foils.
+    """For each pair of inputs A and B, return the logit of the named word minus that of its foil on A and on B, and the
+    vocabulary IDs of both words.
 
-    sides: encodings of all A, then of all B. Raises InputError for a word that is not one token or equals its foil.
+    `sides` holds the encodings of all A, then of all B. Raises InputError for a word that is not a single token or
+    equals its foil.
     """
     pieces = np.array([[piece_of(checkpoint, word) for word in both] for both in words])
     if (pieces[:, 0] == pieces[:, 1]).any():
@@ -662,7 +686,8 @@ def word_differences(
 
 @dataclass(frozen=True)
 class PairSet:
-    """All pairs that could be made and whose logit differences differ enough. Arrays are [pair].
+    """All pairs of inputs A and B that could be made and whose logit differences are far enough apart. Arrays have one
+    element per pair.
 
     Attributes:
         firsts: position of A in the task, or its line in a file of pairs.
@@ -689,7 +714,9 @@ class PairSet:
 
 @dataclass(frozen=True)
 class Division:
-    """Numbers of the pairs that decide about edges, evaluate circuits, and serve as a control (equal answers)."""
+    """The numbers of the pairs that test edges (`deciding`), evaluate circuits (`judging`), and serve as a control
+    because both inputs have the same answer.
+    """
 
     deciding: np.ndarray
     judging: np.ndarray
@@ -697,7 +724,7 @@ class Division:
 
 
 def check(options: "CircuitOptions") -> None:
-    """Raise InputError for options that do not fit pairs."""
+    """Raise InputError for options that do not fit the way in which pairs of inputs are made."""
     if options.kind not in PAIR_KINDS:
         raise InputError(
             f'The kind of pair must be one of {", ".join(PAIR_KINDS)}; got "{options.kind}". Choose one of them.'
@@ -713,14 +740,16 @@ def check(options: "CircuitOptions") -> None:
 
 
 def texts_of(options: "CircuitOptions") -> list[tuple[Texts, Texts | None]]:
-    """Return the texts of A and, from a file of pairs, of B: one pair per line, with a tab between the sentences."""
+    """Return the texts of input A of each pair and, from a file of pairs, those of input B (otherwise None)."""
     if options.pairs_file is None:
         return [((row.text, row.pair), None) for row in setup.rows_of(options)]
     return [((parts[0], None), (parts[1], None)) for parts in columns_of(options.pairs_file)]
 
 
 def made_pairs(options: "CircuitOptions", opened: setup.Opened) -> PairSet:
-    """Return every pair of the options with its logit differences. Raises InputError if none can be made."""
+    """Return every pair of inputs that the options describe, with its logit differences. Raises InputError if no pair
+    can be made.
+    """
     every = texts_of(options)
     if fills_words(options):
         return _with_foils(options, opened, every)
@@ -745,7 +774,9 @@ def made_pairs(options: "CircuitOptions", opened: setup.Opened) -> PairSet:
 
 
 def _with_foils(options: "CircuitOptions", opened: setup.Opened, every: list[tuple[Texts, Texts | None]]) -> PairSet:
-    """Pairs of a language model; B has another answer where it prefers the foil and A does not, or the other way."""
+    """Return the pairs of a language model. B has another answer than A if the model prefers the word on one of them
+    and the foil on the other.
+    """
     words = [(parts[2], parts[3]) for parts in columns_of(options.pairs_file or "")]
     sides = [
         [encoded(opened.checkpoint, texts) for texts in side if texts is not None] for side in zip(*every, strict=True)
@@ -757,7 +788,7 @@ def _with_foils(options: "CircuitOptions", opened: setup.Opened, every: list[tup
 
 
 def _far(opened: setup.Opened, columns: tuple[np.ndarray, ...], not_made: int) -> PairSet:
-    """The pairs whose m differ enough."""
+    """Return the pairs whose logit differences are far enough apart."""
     far = np.abs(columns[2] - columns[3]) >= FLOOR
     return PairSet(
         opened.checkpoint.layers,
@@ -769,14 +800,14 @@ def _far(opened: setup.Opened, columns: tuple[np.ndarray, ...], not_made: int) -
 
 
 def _answers(logits: np.ndarray) -> np.ndarray:
-    """What is answered: a class, or whether a score lies above the median."""
+    """Return the answer of the model to each input: a class, or whether a score is above the median."""
     return logits.argmax(1) if logits.shape[1] > 1 else (logits[:, 0] > np.median(logits[:, 0])).astype(int)
 
 
 def other_text(
     options: "CircuitOptions", opened: setup.Opened, text: tuple[Texts, Texts | None], number: int
 ) -> Texts | None:
-    """Return the texts of B, or None if they cannot be made."""
+    """Return the texts of input B that belongs to input A, or None if they cannot be made."""
     if text[1] is not None:
         return text[1]
     row = TaskRow(str(number), text[0][0], text[0][1], 0)
@@ -784,7 +815,9 @@ def other_text(
 
 
 def _other_rows(encodings: "Sequence[Encoding]", answers: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of as many tokens, each in one pair at most: those of different answers first, then of the same."""
+    """Pair examples with equal numbers of tokens, each in at most one pair: those with different answers first, then
+    those with the same answer.
+    """
     generator = np.random.default_rng(seed)
     by_length: dict[int, list[int]] = {}
     for number in generator.permutation(len(encodings)).tolist():
@@ -808,7 +841,9 @@ def _measured(
     encodings: "Sequence[Encoding]",
     not_made: int,
 ) -> PairSet:
-    """The logit difference of every pair: A's answer less B's, or its strongest rival where they agree."""
+    """Return every pair with its logit difference: the answer on A minus the answer on B, or minus its strongest rival
+    if both answers are equal.
+    """
     first, second = logits
     at, count = np.arange(len(first)), first.shape[1]
     if count == 1:
@@ -826,8 +861,9 @@ def _measured(
 
 
 def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
-    """Divide the pairs at random by the seed; if there are too few, two thirds decide. Raises InputError if none can
-    decide."""
+    """Divide the pairs at random into those that test edges and those that evaluate circuits. If there are too few, two
+    thirds test edges. Raises InputError if no pair can test edges.
+    """
     same = pairs.same.astype(bool)
     wanted = np.ones(len(same), dtype=bool) if options.answers == "any" else same == (options.answers == "same")
     order = np.random.default_rng([options.seed, len(same)]).permutation(len(same))
@@ -849,8 +885,8 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
 def run_inputs(
     options: "CircuitOptions", opened: setup.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], AlignedPairs]]":
-    """Return the pairs with these numbers in batches whose A have the same length and answer position: their indices in
-    `numbers`, and the inputs.
+    """Group the pairs with the given numbers into batches in which all inputs A have the same length and answer
+    position. Each batch holds indices in `numbers`, and the inputs.
     """
     every, checkpoint = texts_of(options), opened.checkpoint
     firsts, seconds = [every[int(pairs.firsts[k])][0] for k in numbers], []
@@ -885,7 +921,7 @@ def run_inputs(
 
 @lru_cache(maxsize=2)
 def _pairs(options: CircuitOptions, weights_hash: str) -> PairSet:
-    """The pairs of the options, made once in a worker."""
+    """Return the pairs of inputs that the options describe, computed once per worker."""
     return made_pairs(options, opened_model(options))
 
 
@@ -897,7 +933,7 @@ def _ids(options: CircuitOptions, pairs: PairSet, numbers: Sequence[int]) -> lis
 
 
 def _fits_in_memory(pairs: PairSet) -> None:
-    """Raises InputError, before anything is measured, where effects of all edges would not fit."""
+    """Raise InputError, before anything is measured, if the effects of all edges would not fit into memory."""
     graph = capture.edge_names.Graph(pairs.layers, pairs.heads)
     count = sum(graph.before(receiver) for receiver in range(graph.receivers))
     needed, free = count * len(pairs.firsts) * BYTES_AN_EDGE, psutil.virtual_memory().available
@@ -911,7 +947,9 @@ def _fits_in_memory(pairs: PairSet) -> None:
 def _stack(
     options: CircuitOptions, opened: setup.Opened, encoding: "Encoding", *, gradients: bool = False
 ) -> "capture.stacks.Stack":
-    """The checkpoint's layers, which must give its own logits of an input where it is read."""
+    """Return the checkpoint's layers as a stack, after checking that the stack reproduces the checkpoint's logits of an
+    input.
+    """
     place = place_of(opened.checkpoint, encoding) if fills_words(options) else None
     return capture.edges.checked_stack(opened.checkpoint, encoding, place=place, gradients=gradients)
 
@@ -919,12 +957,12 @@ def _stack(
 def _reading(
     options: CircuitOptions, opened: setup.Opened, stack: "capture.stacks.Stack", encoding: "Encoding"
 ) -> "capture.stacks.Stack":
-    """The stack, read where this input's word is filled in."""
+    """Return the stack so that its logits are those of the position where the word of this input is filled in."""
     return replace(stack, place=place_of(opened.checkpoint, encoding)) if fills_words(options) else stack
 
 
 def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, wanted: ExampleUnit) -> CircuitPartial:
-    """Measure attribution, exact effects or circuits (`wanted.step`) on the pairs `wanted.positions`."""
+    """Measure attribution, exact effects of edges, or the faithfulness of circuits on the pairs of one unit of work."""
     numbers = np.array(wanted.positions, dtype=int)
     every = list(capture.edge_names.Graph(pairs.layers, pairs.heads).edges)
     inputs = run_inputs(options, opened, pairs, wanted.positions)
@@ -951,7 +989,9 @@ def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, want
 
 
 def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Difference":
-    """Return the function from logits [..., pair, choice] to m [..., pair] for these pairs."""
+    """Return a function that computes the logit difference m of these pairs, [..., pair], from logits [..., pair,
+    choice].
+    """
     at, answer, rival = np.arange(len(numbers)), pairs.answer[numbers], pairs.rival[numbers]
 
     def difference(logits: "Tensor") -> "Tensor":
@@ -962,7 +1002,9 @@ def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Differenc
 
 
 def circuit_values(options: CircuitOptions, run: object, wanted: ExampleUnit, difference: object) -> np.ndarray:
-    """Return m of every circuit of `circuits_of` on pairs that were run once. *Shape:* (circuit, pair), float64."""
+    """Return the logit difference m of every circuit of `circuits_of` on some pairs. *Shape:* (circuit, pair),
+    float64.
+    """
     import torch  # 1.3 s of start-up
 
     graph = run.graph  # type: ignore[attr-defined]

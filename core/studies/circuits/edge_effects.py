@@ -29,7 +29,7 @@ from .records import EdgeEffect
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class EdgeEffectsOptions(ExampleOptions):
-    """Options: which edges, of which checkpoint, on which pairs."""
+    """Options of a test of named edges: which edges, of which checkpoint, on which pairs of inputs."""
 
     limit: Limit = 100
     kind: Annotated[str, Flag(f"how the second input of a pair is found: {', '.join(circuit.PAIR_KINDS)}")] = (
@@ -43,7 +43,7 @@ class EdgeEffectsOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class EdgePartial:
-    """Exact effects of edges on pairs.
+    """The exact effects of named edges between components on pairs of inputs A and B.
 
     Attributes:
         names: such as "L1H2>L3H4.q".
@@ -70,7 +70,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
     counts = "rows"
 
     def units(self, options: EdgeEffectsOptions) -> list[Unit]:
-        """Return a unit with all pairs. Invalid edges are refused here."""
+        """Return one unit of work with all pairs of inputs. Invalid edges raise an error here."""
         if not options.edges:
             raise InputError("At least one edge must be named, such as L1H2>L3H4.q; got none. Name one.")
         for name in options.edges:
@@ -78,7 +78,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         return [Unit("pairs", size=len(setup.rows_of(options)))]
 
     def run(self, options: EdgeEffectsOptions, unit: Unit) -> Done[EdgePartial]:
-        """Measure the effects of the edges and of the edges they are compared with."""
+        """Measure the effects of the named edges, and of the edges from other heads with which they are compared."""
         opened = setup.opened(options)
         about = {
             name: getattr(options, name) for name in ("checkpoint", "task", "data", "split", "limit", "seed", "kind")
@@ -96,8 +96,8 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in setup.rows_of(options)]))
 
     def results(self, options: EdgeEffectsOptions, merged: EdgePartial) -> list[EdgeEffect]:
-        """Return a record per edge: its mean effect on pairs with different answers, and on pairs
-        with the same answer.
+        """Return one record per edge: its mean effect on pairs with different answers, and on pairs with the same
+        answer.
         """
         different, results = ~merged.same.astype(bool), []
         for number, name in enumerate(merged.names):
@@ -137,7 +137,7 @@ STUDY = EdgeEffects()
 
 
 def _beside(name: str, graph: Graph) -> list[str]:
-    """The edge, then those of the other heads of its sender's layer."""
+    """Return the name of the edge, followed by the edges that start at other heads of the same layer."""
     sender, reader, kind = ends_of(name)
     for end in (sender, reader):
         end.within(graph.layers, graph.heads)
@@ -146,7 +146,7 @@ def _beside(name: str, graph: Graph) -> list[str]:
 
 
 def _number(name: str, graph: Graph) -> int:
-    """The place of an edge among all of the graph."""
+    """Return the index of an edge among all edges of the graph."""
     sender, reader, kind = ends_of(name)
     receiver = graph.receiver(reader.layer, reader.head, INPUTS.index(kind))  # was checked
     return sum(graph.before(k) for k in range(receiver)) + graph.before_head(sender.layer) + sender.head

@@ -44,7 +44,7 @@ TOGETHER = ("irrelevant", "interfering")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class GatesOptions(ExampleOptions):
-    """Options: checkpoint, and the examples on which gates are fitted and evaluated."""
+    """Options of fitting gates on heads: checkpoint, and the examples on which gates are fitted and evaluated."""
 
     limit: Limit = 200
     fit_rows: Annotated[int, Flag("number of training examples on which gates are fitted", least=8)] = 48
@@ -59,7 +59,8 @@ class GatesOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class GatePartial:
-    """Measurements; None if a unit did not make them. Heads are ordered by layer; gates are 0 to 1.
+    """Measurements of gates on heads; a field is None if the unit of work did not measure it. Heads are ordered by
+    layer, and gates are between 0 and 1.
 
     Attributes:
         margin: in units of the task's loss.
@@ -98,7 +99,9 @@ class Gates(Study[GatesOptions, GatePartial]):
     counts = "fits"
 
     def units(self, options: GatesOptions) -> list[Unit]:
-        """First the path of prices."""
+        """Return the first unit of work, which fits gates at several prices of an open gate. Invalid options raise an
+        error here.
+        """
         if options.margin is not None and not 0 < options.margin < float("inf"):
             raise InputError(
                 f"The margin must be above 0, in units of the task's loss; got {options.margin:g}. Raise it."
@@ -108,7 +111,9 @@ class Gates(Study[GatesOptions, GatePartial]):
         return [Unit("path", ExampleUnit((), "path"), len(PRICES))]
 
     def more(self, options: GatesOptions, partials: Sequence[GatePartial]) -> list[Unit]:
-        """Return the fits at the chosen price, then, once classes are known, the evaluation on held-out examples."""
+        """Return the units of work of the next step: the fits at the chosen price, then the evaluation of the resulting
+        head classes on held-out examples.
+        """
         merged = self.merge(options, partials)
         if merged.up is None or merged.down is None:
             price, every = chosen_price(merged, PRICES), range(options.samples * options.starts)
@@ -124,7 +129,9 @@ class Gates(Study[GatesOptions, GatePartial]):
         return []
 
     def run(self, options: GatesOptions, unit: Unit) -> Done[GatePartial]:
-        """One stage."""
+        """Run one step of the study: fit gates at all prices, fit gates at the chosen price, or evaluate classes of
+        heads.
+        """
         opened, stage = setup.opened(options), unit.arguments
         if stage.step == "judged":
             rows = setup.rows_of(options)
@@ -135,8 +142,8 @@ class Gates(Study[GatesOptions, GatePartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: GatesOptions, merged: GatePartial) -> list[Result]:
-        """Return the path, the heads, the classes ablated together, and the agreement of head rankings; nothing until
-        the study is complete.
+        """Return the fits by price, the heads, the classes ablated together, and the agreement of head rankings. Empty
+        until the study is complete.
         """
         if merged.effects is None:
             return []
@@ -216,7 +223,7 @@ STUDY = Gates()
 
 
 def _heads(count: int, verb: str = "") -> str:
-    """ "1 head interferes", "2 heads interfere"."""
+    """Return text such as "1 head interferes" or "2 heads interfere"."""
     singular = {"interfere": "interferes", "are": "is", "": ""}[verb]
     return f"{count} head {singular}".rstrip() if count == 1 else f"{count} heads {verb}".rstrip()
 
@@ -225,7 +232,9 @@ NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Fit gates for some bootstrap samples and starts, pushed up and pushed down."""
+    """Fit gates at the chosen price on several bootstrap samples and from several starts, once rewarding open gates
+    (pushed up) and once closed ones (pushed down).
+    """
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)
@@ -253,7 +262,7 @@ def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], s
 
 
 def margin_of(options: GatesOptions) -> float:
-    """Return the margin of a study, in units of the task's loss; by default 5 % of the loss of the best constant
+    """Return the smallest change of the task's loss that counts. By default, it is 5 % of the loss of the best constant
     prediction on the examples on which gates are fitted.
     """
     if options.margin is not None:
@@ -263,7 +272,7 @@ def margin_of(options: GatesOptions) -> float:
 
 
 def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -> GatePartial:
-    """Fit gates pushed down at each price of the path, with equal weight for all examples."""
+    """Fit gates that are pushed down at each of the prices, with equal weights for all examples."""
     import torch  # 1.3 s of start-up
 
     checkpoint, labels, encodings = opened.checkpoint, opened.outputs(rows), opened.encoded(rows)
@@ -284,8 +293,8 @@ def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -
 
 
 def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Return exact effects on the loss of held-out examples: of every head, of each class together, and of random
-    heads.
+    """Measure exact effects on the loss of held-out examples when heads are zeroed: every head alone, each class of
+    heads together, and random heads.
     """
     checkpoint = opened.checkpoint
     heads_of_all = checkpoint.all_heads
@@ -312,16 +321,17 @@ def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow],
 
 
 def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
-    """Return the largest price, in units of the loss, at which gates pushed down add at most the margin; the smallest
-    price if all add more.
+    """Return the largest price of an open gate at which closing gates adds at most the margin to the loss. If all
+    prices add more, return the smallest one.
     """
     fitting = [price for price, added in zip(prices, _added(partial), strict=True) if added <= partial.margin]
     return partial.margin * max(fitting, default=min(prices))
 
 
 def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int) -> RankingCorrelation:
-    """Return Spearman's correlation, with its interval, between two of the `ways` to rank heads; None if it is
-    undefined."""
+    """Return Spearman's correlation, with its interval, between two ways of ranking heads. The value is None if it is
+    undefined.
+    """
     rho = rank_correlation(ways[first], ways[second], seed=seed)
     return RankingCorrelation(
         name=f"{first} and {second}", first=first, second=second, value=finite(rho.value), low=finite(rho.low),

@@ -46,7 +46,7 @@ OPERATORS = ("zero", "mean")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PairsOptions(references.ReferenceOptions):
-    """Options: which pairs of heads, of which checkpoint, on which examples."""
+    """Options of a test of interactions: which pairs of heads, of which checkpoint, on which examples."""
 
     limit: Limit = 200
     operator: Annotated[str, Flag("ablation method: zero or mean")] = "zero"
@@ -61,7 +61,7 @@ class PairsOptions(references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class PairPartial:
-    """Effects of ablating each head and each pair of heads. Heads are ordered by layer.
+    """The effects of ablating each head alone and each pair of heads together. Heads are ordered by layer.
 
     Attributes:
         alone, together: how far the logit difference falls. *Shape:* (head, example), (pair, example).
@@ -95,20 +95,22 @@ class Pairs(Study[PairsOptions, PairPartial]):
     p_is_corrected = True
 
     def units(self, options: PairsOptions) -> list[Unit]:
-        """Return one unit that counts the heads, and selects pairs if there are more than 48 heads."""
+        """Return the first unit of work, which counts the heads and, if there are more than 48, selects the pairs to
+        measure.
+        """
         check_operator(options.operator)
         references.check(options.operator, options)
         setup.rows_of(options)
         return [Unit("choosing", ExampleUnit((), CHOOSES))]
 
     def more(self, options: PairsOptions, partials: Sequence[PairPartial]) -> list[Unit]:
-        """The rows that judge."""
+        """Return the units of work that measure the selected pairs of heads on the test examples."""
         if len(partials) > 1:
             return []
         return setup.units_of(options, targets=partials[0].strongest or ())
 
     def run(self, options: PairsOptions, unit: Unit) -> Done[PairPartial]:
-        """Exact effects of these rows."""
+        """Select pairs of heads, or measure the exact effects of heads and pairs on some examples."""
         opened, pair_rows = setup.opened(options), unit.arguments
         count = len(opened.checkpoint.all_heads)
         layers, heads = opened.checkpoint.layers, opened.checkpoint.heads
@@ -133,7 +135,9 @@ class Pairs(Study[PairsOptions, PairPartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: PairsOptions, merged: PairPartial) -> list[Result]:
-        """Return a record per pair, strongest first, then the number of randomly drawn pairs that interact."""
+        """Return one record per pair of heads, strongest interaction first, then how many of the randomly drawn pairs
+        interact.
+        """
         if merged.pairs is None or merged.sampled is None or not len(merged.pairs):
             return []
         tested = interactions(merged.alone, merged.together, merged.pairs)
@@ -191,7 +195,7 @@ STUDY = Pairs()
 
 
 def check_operator(operator: str) -> None:
-    """Raise InputError for an ablation method that cannot ablate several heads at once here."""
+    """Raise InputError if an ablation method cannot ablate several heads at once."""
     if operator not in OPERATORS:
         raise InputError(
             f"The ablation method of several heads must be {' or '.join(OPERATORS)}; got "
@@ -202,7 +206,9 @@ def check_operator(operator: str) -> None:
 def measured(
     options: PairsOptions, opened: setup.Opened, rows: Sequence[TaskRow], pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return how far the logit difference falls without each head and each pair, then how far the loss rises."""
+    """Ablate each head and each pair of heads, and return how far the logit difference falls and how far the loss
+    rises.
+    """
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     variants = [frozenset({head}) for head in heads] + [frozenset({heads[a], heads[b]}) for a, b in pairs.tolist()]
@@ -216,7 +222,7 @@ def measured(
 
 
 def _pairs(options: PairsOptions, count: int, pair_rows: ExampleUnit) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs that are measured, and which of them were drawn at random."""
+    """Return the pairs of heads that are measured, and which of them were drawn at random."""
     chosen = list(combinations(pair_rows.targets or range(count), 2))
     if not pair_rows.targets:
         return np.array(chosen), np.zeros(len(chosen))
@@ -232,7 +238,8 @@ def _pairs(options: PairsOptions, count: int, pair_rows: ExampleUnit) -> tuple[n
 def label_differences(
     opened: "Opened", rows: "list[TaskRow]", plain: "Tensor", changed: "Tensor"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return m of every example [example] and under every ablation [target, example], float64, from logits.
+    """Return the logit difference m of every example, without ablation [example] and under every ablation [target,
+    example], as float64.
 
     m is the logit of the gold label minus that of its strongest rival without ablation, so it is linear in the logits;
     for a score, the score.

@@ -9,7 +9,7 @@ from ..records import Figure, Result, stated
 
 
 def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] | str]:
-    """Return a table for each kind of rows except these."""
+    """Return result rows as one table per kind of row, leaving out the given kinds."""
     left_out = {name for kind in kinds for name in kind.KINDS}
     tables: dict[str, list[Row]] = {}
     for row in rows:
@@ -20,7 +20,7 @@ def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] |
 
 @dataclass(frozen=True, kw_only=True)
 class GatedHead(Result):
-    """Class of a head by its gates.
+    """A head with the class that its fitted gates assign to it.
 
     Attributes:
         gate_class: "undecided" if no class holds.
@@ -50,8 +50,9 @@ class GatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TogetherCheck(Result):
-    """Ablation of all heads of a class together. effect: rise of the loss, None without heads; random, random_low,
-    random_high: mean, least and largest rise without as many random heads."""
+    """The effect of ablating all heads of a class together. `effect` is the rise of the loss, None for an empty class;
+    `random`, `random_low` and `random_high` are its mean, least and largest value for as many random heads.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("together",)
     name: str
@@ -70,8 +71,8 @@ class TogetherCheck(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PricePoint(Result):
-    """One price per head: gates left open when pushed down, and the resulting increase of the loss on the fitted
-    examples. chosen: whether it is the largest price that adds at most the margin.
+    """One price of an open gate: how many gates stay open when pushed down, and how much that adds to the loss of the
+    fitted examples. `chosen` marks the largest price that adds at most the margin.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("price",)
@@ -84,7 +85,7 @@ class PricePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RankingCorrelation(Result):
-    """Spearman's correlation over n heads between two head rankings, with its interval over heads."""
+    """Spearman's correlation between two rankings of n heads, with its interval over heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("agreement",)
     FIGURE = Figure("value", "rank correlation")
@@ -99,9 +100,10 @@ class RankingCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadPair(Result):
-    """A pair of heads. interaction: in logits; first, second, both: fall of the logit difference without each and
-    without both; loss_interaction: of the loss, in which heads that only add look redundant; sampled: whether it was
-    drawn."""
+    """The interaction between two heads, in logits. `first`, `second` and `both` are the fall of the logit difference
+    without each head and without both. `loss_interaction` is the interaction in the loss, in which heads that only add
+    look redundant, and `sampled` marks randomly drawn pairs.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("pair",)
     FIGURE = Figure("interaction", "interaction of two heads")
@@ -124,8 +126,8 @@ class HeadPair(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSample(Result):
-    """How many randomly drawn pairs interact significantly, with the Clopper-Pearson interval of this fraction: an
-    estimate of what the selection of pairs missed.
+    """How many of the randomly drawn pairs of heads interact significantly, with the Clopper-Pearson interval of their
+    fraction. It estimates how many interactions the selection of pairs missed.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("sampled pairs",)
@@ -138,7 +140,7 @@ class PairSample(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleyHead(Result):
-    """Shapley value of a head in logits, mean over orders and examples. rank: 1 adds most."""
+    """The Shapley value of a head: how many logits it adds, as a mean over orders and examples. Rank 1 adds most."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "Shapley value")
@@ -158,7 +160,9 @@ class ShapleyHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleySum(Result):
-    """Mean logit difference with all heads and with none, and the sum of the values, which equals their difference."""
+    """The mean logit difference with all heads and with no heads, and the sum of the Shapley values, which equals the
+    difference of the two.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("sum",)
     with_all: float
@@ -169,8 +173,8 @@ class ShapleySum(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderStep(Result):
-    """Mean logit difference of n held-out examples with `removed` heads pruned, weakest first;
-    low, high: its interval.
+    """The mean logit difference of n held-out examples after `removed` heads are pruned, weakest first, with its
+    interval.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("order",)
@@ -185,8 +189,9 @@ class OrderStep(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderContrast(Result):
-    """Mean over all steps of the logit difference with the order by Shapley values minus that with Michel's gradient
-    order, paired by example, with its interval; verdict: which order retains more, or no significant difference.
+    """A comparison of two pruning orders: the mean over all steps of the logit difference in the order by Shapley
+    values minus that in Michel et al.'s gradient order, paired by example. `verdict` says which order retains more, or
+    that they do not differ significantly.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("order contrast",)
@@ -200,7 +205,7 @@ class OrderContrast(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitEdge(Result):
-    """An edge of a circuit.
+    """An edge between two components of a model, with its effect and the verdict of the test.
 
     Attributes:
         input: q, k or v; "" for sublayers and the output.
@@ -239,8 +244,8 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """Mean effect of an edge in logits, not clipped, with its own 95 % interval. pairs: "different answers" or "same
-    answer".
+    """The mean effect of an edge in logits without clipping, with a 95 % interval for this edge alone. `pairs` is
+    "different answers" or "same answer".
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
@@ -256,7 +261,9 @@ class EdgeMean(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeEffect(Result):
-    """A named edge: mean fall of the logit difference over n pairs with different answers."""
+    """The effect of an edge that the user named: the mean fall of the logit difference over n pairs with different
+    answers.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge effect",)
     FIGURE = Figure("effect", "effect of an edge")
@@ -274,7 +281,7 @@ class EdgeEffect(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitSummary(Result):
-    """The circuit in one record.
+    """The summary of a circuit search: margins, number of edges that matter, and what attribution missed.
 
     Attributes:
         margin_share: of the difference that an edge must carry.
@@ -323,8 +330,8 @@ class CircuitSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Faithfulness(Result):
-    """Fraction of m(A) - m(all from B) that a circuit retains on n held-out pairs, with its interval. order: "effect"
-    (the strongest edges), "random" (mean of draws), or "without L3" (every edge except those into a layer).
+    """The fraction of m(A) - m(all from B) that a circuit retains on n held-out pairs, with its interval. `order` is
+    "effect" (the strongest edges), "random" (mean of draws), or "without L3" (every edge except those into a layer).
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("faithfulness",)
@@ -339,8 +346,8 @@ class Faithfulness(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitPair(Result):
-    """A pair by the zero-based indices of its examples; second is -1 if B was made from A. use: decides (tests edges),
-    judges (evaluates circuits) or control.
+    """A pair of inputs, given by the zero-based indices of its examples; `second` is -1 if input B was made from A.
+    `use` says what the pair is for: decides (tests edges), judges (evaluates circuits) or control.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("pair",)

@@ -45,7 +45,7 @@ ORDERS = ("Shapley value", "gradient")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ShapleyOptions(references.ReferenceOptions):
-    """Options: checkpoint, examples, and number of orders."""
+    """Options of Shapley values: checkpoint, examples, and the number of random orders of the heads."""
 
     limit: Limit = 100
     orders: Annotated[
@@ -61,7 +61,7 @@ class ShapleyOptions(references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class ShapleyPartial:
-    """Contributions of heads, in logits. Heads are ordered by layer.
+    """Contributions of heads to the logit difference, in logits. Heads are ordered by layer.
 
     Attributes:
         whole, none: the logit difference with all heads and with none. *Shape:* (example,).
@@ -93,7 +93,7 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: ShapleyOptions) -> list[Unit]:
-        """Return slices of the task's examples. Invalid options are refused here."""
+        """Divide the examples of the task into units of work. Invalid options raise an error here."""
         check_operator(options.operator)
         references.check(options.operator, options)
         antithetic_orders(2, options.orders, np.random.default_rng(0))
@@ -104,14 +104,16 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         return setup.units_of(options, most=ROWS_A_UNIT)
 
     def more(self, options: ShapleyOptions, partials: Sequence[ShapleyPartial]) -> list[Unit]:
-        """Return the examples on which pruning orders are compared, once there are orders."""
+        """Return the units of work that compare pruning orders on held-out examples, once the Shapley values
+        are known.
+        """
         if not options.judge_rows or any(part.kept is not None for part in partials):
             return []
         ranked = weakest_first(self.merge(options, partials))
         return [Unit("orders", ExampleUnit((), groups=ranked), options.judge_rows)]
 
     def run(self, options: ShapleyOptions, unit: Unit) -> Done[ShapleyPartial]:
-        """Return the values for these examples, or the logit difference retained along the orders."""
+        """Return the Shapley values for some examples, or the logit difference as heads are pruned in each order."""
         opened, work = setup.opened(options), unit.arguments
         if work.groups:
             rows = setup.rows_of(options, split="train", limit=options.judge_rows)
@@ -123,7 +125,9 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: ShapleyOptions, merged: ShapleyPartial) -> list[Result]:
-        """Return the heads, their sum, rank correlations, and the pruning orders."""
+        """Return one record per head, the sum of the values, rank correlations, and the comparison of pruning
+        orders.
+        """
         means, n = merged.values.mean(1), len(merged.rows)
         ends = effects.mean_intervals(np.zeros(n), merged.values, most=None)
         ranks = {int(k): rank + 1 for rank, k in enumerate(np.argsort(-means, kind="stable"))}
@@ -176,7 +180,9 @@ STUDY = Shapley()
 def values_of(
     options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], places: Sequence[int]
 ) -> ShapleyPartial:
-    """Return the Shapley values of every example, each estimated with its own orders."""
+    """Estimate the Shapley values of every head for some examples. Each example uses its own random orders of the
+    heads.
+    """
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     source, columns = references.sources(options.operator, opened, options)[0], []
@@ -208,7 +214,7 @@ def values_of(
 def along_orders(
     options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], ranked: Sequence[Sequence[int]]
 ) -> ShapleyPartial:
-    """Return the logit difference of held-out examples as heads are pruned one after another in each order."""
+    """Return the logit difference of held-out examples while heads are pruned one after another in each order."""
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     sets = [frozenset(all_of_heads[k] for k in order[: step + 1]) for order in ranked for step in range(len(order))]
@@ -228,19 +234,21 @@ def along_orders(
 
 
 def weakest_first(partial: "ShapleyPartial") -> tuple[tuple[int, ...], ...]:
-    """Return the heads in the orders by Shapley value and by gradient, weakest first."""
+    """Return the heads ordered by Shapley value and by gradient-based importance, each with the weakest head first."""
     ways = (partial.values.mean(1), _gradient(partial))
     return tuple(tuple(int(k) for k in np.argsort(way, kind="stable")) for way in ways)
 
 
 def _gradient(partial: "ShapleyPartial") -> np.ndarray:
-    """Michel et al.'s importance: each layer's divided by its l2 norm."""
+    """Return Michel et al.'s importance of each head, with each layer divided by its l2 norm."""
     by_layer = (partial.gradients / len(partial.rows)).reshape(-1, partial.heads)
     return (by_layer / (np.linalg.norm(by_layer, axis=1, keepdims=True) + 1e-20)).flatten()
 
 
 def _orders(losses: np.ndarray) -> list[Result]:
-    """What each order keeps at each step, and the mean over steps of the first less the second."""
+    """Return what each pruning order retains at each step, and the mean over steps of the first order minus the
+    second.
+    """
     n = losses.shape[2]
     steps = []
     for order, values in zip(ORDERS, losses, strict=True):

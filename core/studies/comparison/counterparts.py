@@ -40,7 +40,7 @@ LEAST_RUNS = 2
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CounterpartsOptions(AttendingOptions):
-    """Options: which checkpoints are compared, on which inputs."""
+    """Options of a search for counterparts of heads: which checkpoints are compared, on which inputs."""
 
     compare: Annotated[
         str | None, Flag("checkpoint in which counterparts of the heads are searched", argument=True, required=True)
@@ -64,7 +64,8 @@ class CounterpartsOptions(AttendingOptions):
 
 @dataclass(frozen=True)
 class Compared:
-    """Similarity sums of both checkpoints on some inputs (`core.scoring.counterparts.SimilaritySums`).
+    """Sums of the similarities between all heads of two checkpoints over some inputs
+    (`core.scoring.counterparts.SimilaritySums`).
 
     Attributes:
         keys: "tokens" or "words".
@@ -85,19 +86,20 @@ class Compared:
     other_layers: tuple[int, ...] = ()
 
     def head_of(self, number: int) -> Head:
-        """Return the head of the first checkpoint with this number in `sums`."""
+        """Return the head of the first checkpoint that has the given index in the similarity sums."""
         layer, head = divmod(number, self.heads)
         return Head(self.layers[layer] if self.layers else layer, head)
 
     def other_of(self, number: int) -> Head:
-        """Return the head of the other checkpoint with this number."""
+        """Return the head of the other checkpoint that has the given index in the similarity sums."""
         layer, head = divmod(number, self.others)
         return Head(self.other_layers[layer] if self.other_layers else layer, head)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """The first checkpoint compared with random weights of the other's shape.
+    """Similarities between the first checkpoint and random weights that have the shape of the other checkpoint, as a
+    baseline.
 
     Attributes:
         similarity: between all heads of both checkpoints on the inputs used here. *Shape:* (head, other head).
@@ -112,7 +114,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class CounterpartsPartial:
-    """Partial results of the units."""
+    """Similarities measured by some units of work, in a form that can be merged."""
 
     compared: Annotated[tuple[Compared, ...], MergedBy("compare")] = ()
     drawn: tuple[Drawn, ...] = ()
@@ -126,16 +128,16 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
     kinds = (Counterpart, CounterpartsSummary, Recurrence, RecurrenceSummary)
 
     def title(self, options: CounterpartsOptions) -> str:
-        """Name both checkpoints, or their number."""
+        """Return a job title with both checkpoints, or with the number of checkpoints."""
         others = options.others
         return f"Heads of {options.checkpoint} in {others[0] if len(others) == 1 else f'{len(others)} others'}"
 
     def checkpoints(self, options: CounterpartsOptions) -> list[str]:
-        """Return the first checkpoint and all checkpoints in which counterparts are searched."""
+        """Return the first checkpoint, then all checkpoints in which counterparts are searched."""
         return [options.checkpoint, *options.others]
 
     def units(self, options: CounterpartsOptions) -> list[Unit]:
-        """Inputs, then draws."""
+        """Return units of work that compare inputs in both checkpoints, then units that compare with random weights."""
         if not options.compare:
             raise InputError(
                 "A second checkpoint must be given; got none. Name the checkpoint in which counterparts are searched."
@@ -166,7 +168,9 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
         ]
 
     def run(self, options: CounterpartsOptions, unit: Unit) -> Done[CounterpartsPartial]:
-        """Compare some inputs in both checkpoints, or with some draws of random weights."""
+        """Compare the heads of two checkpoints on some inputs, or the heads of one checkpoint with draws of random
+        weights.
+        """
         piece: ChunkUnit = unit.arguments
         first, other = (
             studies.worker_cache.get_checkpoint(name, dtype=options.dtype)
@@ -196,7 +200,9 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
         return Done(partial, provenance)
 
     def results(self, options: CounterpartsOptions, merged: CounterpartsPartial) -> Sequence[Result]:
-        """Return a row per head and a summary for each other checkpoint; with several checkpoints also recurrences."""
+        """Return one record per head and a summary for each other checkpoint. If there are several, also return in how
+        many of them each head recurs.
+        """
         by_name = {whole.compare: whole for whole in merged.compared}
         rows: list[Result] = []
         counterparts_of_all: list[Counterpart] = []
@@ -253,7 +259,7 @@ STUDY = Match()
 
 
 def inputs_of(options: CounterpartsOptions) -> list[SourceText]:
-    """Return all inputs, numbered consecutively. Raises InputError if there are none."""
+    """Return all inputs that the options select, numbered consecutively. Raises InputError if there are none."""
     tasks = [PASTED] if options.texts else list(dict.fromkeys(task_of(task).key for task in options.tasks))
     sources_of_tasks = [source for task in tasks for source in sources(options, task)]
     return [replace(source, number=number) for number, source in enumerate(sources_of_tasks)]
@@ -273,7 +279,7 @@ def _compared(
 
 
 def counterparts(options: CounterpartsOptions, merged: CounterpartsPartial) -> list[Counterpart]:
-    """Return a record per head of the first checkpoint."""
+    """Return one record per head of the first checkpoint: its match in the other checkpoint and the similarity."""
     whole = merged.compared[0]
     sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
     similarity, widths, matches = sums.similarity(), sums.half_widths(), scoring.counterparts.matching(sums)
@@ -309,7 +315,7 @@ def _number(value: float) -> float | None:
 
 
 def _p(merged: CounterpartsPartial, match: np.ndarray) -> np.ndarray:
-    """p of each head's match on the inputs that random weights saw too; NaN before any draw."""
+    """Return p of each head's match on the inputs that were also measured with random weights; NaN before any draw."""
     if not merged.drawn:
         return np.full(len(match), np.nan)
     similarity = merged.drawn[0].similarity
@@ -320,7 +326,7 @@ def _p(merged: CounterpartsPartial, match: np.ndarray) -> np.ndarray:
 def summary(
     options: CounterpartsOptions, merged: CounterpartsPartial, heads: Sequence[Counterpart]
 ) -> CounterpartsSummary:
-    """Return the row that describes the comparison."""
+    """Return a record that describes the comparison of two checkpoints and counts the heads that have a counterpart."""
     whole, matched = merged.compared[0], [head for head in heads if head.matched]
     places = [(head.layer, head.head) == (head.match_layer, head.match_head) for head in matched]
     return CounterpartsSummary(
@@ -337,7 +343,7 @@ def summary(
 
 
 def recurrences(heads: Sequence[Counterpart]) -> list[Recurrence | RecurrenceSummary]:
-    """Return a record per head and a summary, from one checkpoint's counterparts in each other checkpoint."""
+    """Return one record per head and a summary: in how many of the other checkpoints the head has a counterpart."""
     runs = list(dict.fromkeys(head.compare for head in heads))
     if len(runs) < LEAST_RUNS:
         return []

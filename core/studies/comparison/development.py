@@ -40,7 +40,7 @@ OF_ITS_WEIGHTS, OF_SEEDS = "curve.csv", "development.parquet"  # beside the weig
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DevelopmentOptions(AttendingOptions):
-    """Options: which snapshots are measured, in order, and on which inputs."""
+    """Options of a study of training: which snapshots are measured, in order, and on which inputs."""
 
     checkpoint: str = ""  # none of its own: the snapshots are
     checkpoints: Annotated[
@@ -73,7 +73,7 @@ class DevelopmentOptions(AttendingOptions):
 
 @dataclass(frozen=True)
 class StageScores:
-    """Scores of a snapshot's heads.
+    """The scores of all heads in one snapshot of training.
 
     Attributes:
         order: of the snapshot, from 0.
@@ -94,7 +94,7 @@ class StageScores:
 
 @dataclass(frozen=True)
 class Stages:
-    """Some snapshots."""
+    """The scores of several snapshots, as a partial result that can be merged."""
 
     stages: Annotated[tuple[StageScores, ...], SortedBy("order")]
 
@@ -107,15 +107,15 @@ class Development(Study[DevelopmentOptions, Stages]):
     kinds = (CurvePoint, Beginning, RoleBeginnings)
 
     def title(self, options: DevelopmentOptions) -> str:
-        """Name the first and the last snapshot."""
+        """Return a job title with the first and the last snapshot."""
         return f"Development from {options.checkpoints[0]} to {options.checkpoints[-1]}" if options.checkpoints else ""
 
     def checkpoints(self, options: DevelopmentOptions) -> list[str]:
-        """Return no checkpoints, because a range of revisions is only resolved when the work is divided into units."""
+        """Return an empty list. A range of revisions is only resolved when the job is divided into units of work."""
         return []
 
     def units(self, options: DevelopmentOptions) -> list[Unit]:
-        """Return one unit per snapshot; revisions are resolved here, once."""
+        """Return one unit of work per snapshot. Revisions of a repository are resolved here, once."""
         unknown = [score for score in options.scores if score not in STATISTICS]
         if unknown:
             raise InputError(
@@ -128,7 +128,7 @@ class Development(Study[DevelopmentOptions, Stages]):
         ]
 
     def run(self, options: DevelopmentOptions, unit: Unit) -> Done[Stages]:
-        """Open a snapshot, score its heads, and close it."""
+        """Open one snapshot of training, score its heads, and close it."""
         stage: NamedUnit = unit.arguments
         checkpoint = models.opening.open_checkpoint(stage.name, dtype=options.dtype)
         inputs = sources(options, PASTED if options.texts else task_of(options.tasks[0]).key)
@@ -149,7 +149,9 @@ class Development(Study[DevelopmentOptions, Stages]):
         return Done(Stages((measured,)), provenance(checkpoint, [source.row_id for source in inputs]))
 
     def results(self, options: DevelopmentOptions, merged: Stages) -> Sequence[Result]:
-        """Curves, beginnings, the order. Raises InputError if snapshots differ in layers or heads."""
+        """Return curves of scores, when heads acquired roles, and the order of roles. Raises InputError if snapshots
+        differ in layers or heads.
+        """
         last = merged.stages[-1]
         if other := next((stage for stage in merged.stages if stage.value.shape != last.value.shape), None):
             raise InputError(
@@ -172,7 +174,9 @@ STUDY = Development()
 def map_scores(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], names: Sequence[str], *, seed: int
 ) -> tuple[dict[str, Ends], int]:
-    """Return mean, low and high [layer, head] of each of the scores `names`, and the number of inputs."""
+    """Measure scores of all heads on some inputs. Returns the mean and interval of each score, [layer, head], and the
+    number of inputs.
+    """
     measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=seed)
     studies.attention.passes.observe(checkpoint, None, inputs, [measure])
     whole, places = measure.statistics.means.result(), list(STATISTICS)
@@ -183,7 +187,8 @@ def map_scores(
 def class_shares(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], class_set: str
 ) -> dict[str, Ends]:
-    """Return the share of each head's maps in every pattern class, with Wilson intervals, by a bundled classifier.
+    """Return the share of each head's maps in every pattern class, with Wilson intervals, as classified by a bundled
+    classifier.
 
     Inputs of up to three tokens have no pattern and are left out. Raises InputError if none is longer.
     """
@@ -203,7 +208,7 @@ def class_shares(
 
 
 def curve_points(stage: StageScores) -> list[CurvePoint]:
-    """Return a record per score and head of one snapshot."""
+    """Return one record per score and head for one snapshot of training."""
     heads = stage.value.shape[2]
     records = []
     for number, score in enumerate(stage.scores):
@@ -224,7 +229,9 @@ def curve_points(stage: StageScores) -> list[CurvePoint]:
 
 
 def role_records(points: Sequence[CurvePoint], *, seed: int = 0) -> list[Result]:
-    """Return when each head acquired each role, and the order of roles; pattern classes are ordered separately."""
+    """Return when each head acquired each role during training, and the order in which roles appear. Pattern classes
+    are ordered separately.
+    """
     labels = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
     measured = list(dict.fromkeys(point.score for point in points))
     records: list[Result] = []
@@ -243,7 +250,7 @@ def role_records(points: Sequence[CurvePoint], *, seed: int = 0) -> list[Result]
 
 
 def _grid(points: Sequence[CurvePoint], end: str, snapshots: int) -> np.ndarray:
-    """One number of each point [snapshot, layer, head]; the value where it has no interval."""
+    """Return one number of each point as an array [snapshot, layer, head]; the value itself if it has no interval."""
     layers, heads = (1 + max(getattr(point, name) for point in points) for name in ("layer", "head"))
     orders = {order: k for k, order in enumerate(sorted({point.order for point in points}))}
     grid = np.full((snapshots, layers, heads), np.nan)
@@ -282,8 +289,8 @@ def _order_records(orders: "dict[str, RoleOrder]", labels: Sequence[str]) -> lis
 
 
 def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
-    """Return a sentence with the order of roles, and a second one with the order of pattern classes if they were
-    measured.
+    """Return a sentence about the order in which roles appear during training, and a second one about pattern classes
+    if they were measured.
     """
     classes = [order for order in orders if order.score.startswith(CLASS_SHARE)]
     places = _order_of([order for order in orders if order not in classes], "attend mostly to one position")
@@ -293,7 +300,7 @@ def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
 
 
 def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
-    """In which order the heads of some roles began; "" where none has any."""
+    """Return the order in which heads acquired some roles, in words; "" if no head has any of them."""
     there = sorted((order for order in orders if order.place is not None), key=lambda order: order.place or 0)
     if not there:
         return ""
@@ -313,8 +320,9 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
 
 
 def bundled_curves(name: str) -> dict[str, list[CurvePoint]]:
-    """Return the curves of a bundled checkpoint by run ("its own weights", without intervals, or "seed 0"); empty if
-    none."""
+    """Return the bundled training curves of a checkpoint by run ("its own weights", without intervals, or "seed 0");
+    empty if there are none.
+    """
     folder = config.BUNDLED_MODELS / name
     if name not in bundled_names():
         return {}
@@ -343,7 +351,9 @@ def _points(table: pd.DataFrame) -> Iterator[CurvePoint]:
 
 
 def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
-    """Return whether runs from other seeds have the same roles in the same order, and how far apart they are."""
+    """Return whether training runs from other seeds acquire the same roles in the same order, and how far apart they
+    are, as text.
+    """
     medians = [{order.score: order.place for order in run if order.place is not None} for run in orders.values()]
     common = [score for score in medians[0] if all(score in run for run in medians)]
     if len(orders) < 2 or not common:
@@ -371,14 +381,14 @@ _NUMBERED = re.compile(r"(?P<before>\D*)(?P<number>\d+)(?P<after>.*)")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One checkpoint of a training run. name: opens it; a hub ID includes its commit."""
+    """One checkpoint of a training run. `name` is what opens it; for a checkpoint on the hub it includes the commit."""
 
     label: str
     name: str
 
 
 def snapshots_of(names: tuple[str, ...]) -> list[Snapshot]:
-    """Return the named snapshots in order.
+    """Return the snapshots of training that the names denote, in order. A range of revisions is resolved on the hub.
 
     Raises:
         InputError: there are fewer than two, or duplicates.
@@ -423,7 +433,9 @@ def _commit(name: str, revision: str | None) -> str:
 
 
 def _between(name: str, first: str, last: str) -> list[Snapshot]:
-    """Revisions whose names differ from these only in their number, sorted by it."""
+    """Return the revisions whose names differ from both given ones only in a number between them, sorted by that
+    number.
+    """
     ends = [_NUMBERED.fullmatch(end) for end in (first, last)]
     if ends[0] is None or ends[1] is None or _frame(ends[0]) != _frame(ends[1]):
         raise InputError(
@@ -448,7 +460,7 @@ def _frame(match: re.Match[str]) -> tuple[str, str]:
 
 
 def _revisions(name: str) -> dict[str, str]:
-    """Branches and tags of a repository with their commits; offline, the downloaded ones."""
+    """Return the branches and tags of a repository with their commits. Offline, only downloaded ones are returned."""
     import huggingface_hub  # half a second that folders need not wait for
 
     from ...models.hub import said_of  # it needs the former
@@ -476,7 +488,7 @@ NEVER = -1
 
 
 def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
-    """Return the index of the first snapshot from which each score stays above a bound, or NEVER.
+    """Return, for each head, the index of the first snapshot from which its score stays above a bound, or NEVER.
 
     NaN is not above any bound.
     """
@@ -487,7 +499,7 @@ def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -
 
 @dataclass(frozen=True)
 class RoleOrder:
-    """When the heads of a role acquired it.
+    """When the heads of one role acquired the role during training.
 
     Attributes:
         median, low, high: the first snapshot by which half of the heads have it, with its 95 % bootstrap interval over
@@ -504,7 +516,7 @@ class RoleOrder:
 
 
 def role_order(points: Mapping[str, Int[np.ndarray, "*heads"]], *, seed: int, draws: int = 999) -> dict[str, RoleOrder]:
-    """Return when each role appeared, given the `change_points` of each role."""
+    """Return when each role appeared during training, given the snapshot at which each head acquired it."""
     if not points:
         return {}
     chance = np.random.default_rng(seed)
@@ -529,5 +541,5 @@ def _order(values: np.ndarray, medians: np.ndarray, first: float) -> RoleOrder:
 
 
 def _middle(snapshots: np.ndarray, share: float) -> np.ndarray:
-    """The first snapshot by which this fraction has begun, along the last axis."""
+    """Return the first snapshot by which this fraction of heads has acquired the role, along the last axis."""
     return np.asarray(np.quantile(snapshots, share, axis=-1, method="inverted_cdf"))

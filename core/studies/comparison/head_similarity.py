@@ -39,8 +39,8 @@ MOST_UNKNOWN = 0.5  # share of a text's tokens that a vocabulary may lack
 
 @dataclass(frozen=True)
 class CommonInputs:
-    """What both checkpoints share of some inputs. backward: whether keys after the query are excluded, because one
-    checkpoint is causal; numbers: indices of the inputs in the study.
+    """Inputs that two checkpoints can both encode, with the tokens or words that both have in common. `backward`
+    excludes keys after the query, because one checkpoint is causal; `numbers` are indices of the inputs in the study.
     """
 
     keys: str
@@ -52,16 +52,18 @@ class CommonInputs:
     queries: tuple[list[int], ...]
 
     def part(self, chosen: Sequence[int]) -> "CommonInputs":
-        """Return some of the inputs by index."""
+        """Return the inputs with the given indices."""
         picked = [tuple(values[k] for k in chosen) for values in (self.first, self.other, self.common, self.queries)]
         return CommonInputs(self.keys, self.backward, self.numbers[list(chosen)], *picked)  # type: ignore[arg-type]
 
     def rows_of_first(self, checkpoint: Checkpoint) -> list[RowBlock]:
-        """Return the first checkpoint's attention rows for these inputs."""
+        """Compute the rows of the first checkpoint's attention maps for these inputs."""
         return self._rows(checkpoint, self.first, [common.first for common in self.common])
 
     def rows_of_other(self, checkpoint: Checkpoint) -> list[RowBlock]:
-        """Return the attention rows of the other checkpoint, or of other weights with its shape."""
+        """Compute the rows of attention maps for these inputs in the other checkpoint, or with other weights of its
+        shape.
+        """
         return self._rows(checkpoint, self.other, [common.other for common in self.common])
 
     def _rows(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], groups: Sequence[Any]) -> list[RowBlock]:
@@ -73,10 +75,10 @@ class CommonInputs:
 def common_inputs(
     first: Checkpoint, other: Checkpoint, sources: Sequence[SourceText], *, queries: int | None, seed: int
 ) -> CommonInputs:
-    """Return the inputs that have at least LEAST_UNITS tokens or words in common for both checkpoints.
+    """Return the inputs for which two checkpoints have at least LEAST_UNITS tokens or words in common.
 
-    queries: how many tokens or words of an input are compared as queries; None for all. Raises InputError if a
-    vocabulary lacks most of the texts, or no input has words in common.
+    `queries` is the number of tokens or words per input that are compared as queries; None compares all. Raises
+    InputError if a vocabulary lacks most of the texts, or no input has words in common.
     """
     encodings = [(first.encode(source.text, source.pair), other.encode(source.text, source.pair)) for source in sources]
     for checkpoint, side in ((first, 0), (other, 1)):
@@ -120,8 +122,9 @@ def _refuse_unknown(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> No
 
 
 def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarray:
-    """Return the mean square root of the Jensen-Shannon divergence (base 2) of every two heads, (input, head, other
-    head)."""
+    """Return the distance between every two heads of two checkpoints on each input, (input, head, other head): the mean
+    over map rows of the square root of the Jensen-Shannon divergence (base 2).
+    """
     count = sum(len(set(block.inputs)) for block in first)
     means = np.zeros((count, len(first[0].rows), len(other[0].rows)), dtype=np.float32)
     with torch.no_grad():
@@ -133,7 +136,7 @@ def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarra
 
 
 def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> SimilaritySums:
-    """Return the similarity of all heads on these inputs."""
+    """Return the similarities between all heads of two checkpoints on these inputs, as sums over inputs."""
     measured = distances(inputs.rows_of_first(first), inputs.rows_of_other(other))
     return similarity_sums(measured, inputs.numbers)
 
@@ -141,10 +144,11 @@ def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> Simi
 def beside_random(
     first: Checkpoint, other: Checkpoint, inputs: CommonInputs, seeds: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the similarity of all heads, and the largest similarity of each head to random heads [draw, head].
+    """Return the similarity between all heads of two checkpoints, and the largest similarity of each head to heads with
+    random weights [draw, head].
 
-    Random heads are scaled so that their rows have the mean entropy of the other checkpoint's head at that place,
-    because fresh weights attend nearly uniformly. seeds: one per draw.
+    Each random head is scaled so that its rows have the mean entropy of the other checkpoint's head at the same layer
+    and number, because fresh weights attend nearly uniformly. `seeds` holds one seed per draw.
     """
     mine, theirs = inputs.rows_of_first(first), inputs.rows_of_other(other)
     sums = similarity_sums(distances(mine, theirs), inputs.numbers).similarity()

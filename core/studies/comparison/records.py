@@ -8,7 +8,7 @@ from ..records import Figure, Result, stated
 
 @dataclass(frozen=True, kw_only=True)
 class Counterpart(Result):
-    """The head of another checkpoint that a head is matched with.
+    """The head of another checkpoint that is matched with a head, and how similar the two are.
 
     Attributes:
         match_layer, match_head: one to one; None if the other checkpoint has no head left.
@@ -44,18 +44,18 @@ class Counterpart(Result):
 
     @property
     def name(self) -> str:
-        """Return the name of the head, counted from 1."""
+        """Return the name of the head, such as "L1H2"; layers and heads are counted from 1."""
         return f"L{self.layer + 1}H{self.head + 1}"
 
     @property
     def match(self) -> str:
-        """Return the name of the matched head; "" without one."""
+        """Return the name of the matched head in the other checkpoint; "" if there is none."""
         return "" if self.match_layer is None else f"L{self.match_layer + 1}H{(self.match_head or 0) + 1}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CounterpartsSummary(Result):
-    """What was compared, and how many heads have a counterpart.
+    """A summary of comparing two checkpoints: how maps were compared, and how many heads have a counterpart.
 
     Attributes:
         keys: "tokens", or "words" if the tokenizers differ.
@@ -83,7 +83,9 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """Number of other checkpoints (`runs`) in which a head has a counterpart, and in which it has the same position."""
+    """How many of the other checkpoints (`runs`) contain a counterpart of a head, and how many contain it at the same
+    layer and head number.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str
@@ -101,8 +103,8 @@ class Recurrence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrenceSummary(Result):
-    """Number of heads that recur in all other checkpoints, and in none. share: mean fraction of heads that a checkpoint
-    has, with a t interval.
+    """How many heads recur in all other checkpoints, and how many in none. `share` is the mean fraction of heads with a
+    counterpart, with a t interval over checkpoints.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurring",)
@@ -119,7 +121,7 @@ class RecurrenceSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CurvePoint(Result):
-    """A score of a head at one snapshot of training.
+    """The score of one head in one snapshot of training.
 
     Attributes:
         layer, head: in the last snapshot if heads are followed, otherwise the place.
@@ -144,7 +146,7 @@ class CurvePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning(Result):
-    """When a head permanently acquired a role.
+    """The time in training at which a head permanently acquired a role.
 
     Attributes:
         score, bound: it has the role while the score is above the bound.
@@ -167,7 +169,7 @@ class Beginning(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleBeginnings(Result):
-    """When the heads of one role acquired it.
+    """The times in training at which the heads of one role acquired the role.
 
     Attributes:
         median, low, high: the first snapshot by which half of the heads have begun, with a bootstrap interval over

@@ -20,10 +20,11 @@ BY_PLACE = "added by place alone"  # a bias of the scores themselves (T5)
 
 @dataclass(frozen=True)
 class CellTerm:
-    """A term of a cell's score, in natural logarithms of odds between keys, minus its mean over visible keys.
+    """One term of the attention score between a query and a key: how much a part of the query and a part of the key
+    together add. It is a natural logarithm of odds between keys, relative to its mean over visible keys.
 
-    query_part, key_part: in words, such as "position 5" or "L1H4's output on 'teacher'". query_group: such as "heads of
-    L1".
+    `query_part` and `key_part` name the parts in words, such as "position 5" or "L1H4's output on 'teacher'"; groups
+    are such as "heads of L1".
     """
 
     query_part: str
@@ -35,15 +36,17 @@ class CellTerm:
 
 @dataclass(frozen=True)
 class Cell:
-    """An explained cell of a map. score: minus the row's mean over visible keys, equal to the sum of the terms."""
+    """The explanation of one cell of an attention map. `score` is the attention score minus the mean of its row over
+    visible keys, and equals the sum of the terms.
+    """
 
     score: float
     weight: float
     terms: tuple[CellTerm, ...]
 
     def largest(self, count: int) -> list[CellTerm]:
-        """Return the largest terms by absolute value, then the sum of all others, so that the list adds up to the
-        score.
+        """Return the terms with the largest absolute values, then the sum of all other terms, so that the list adds up
+        to the score.
         """
         rest = self.terms[count:]
         others = [CellTerm(f"{len(rest)} others", "", sum(term.value for term in rest))] if rest else []
@@ -52,9 +55,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class LayerScores:
-    """The scores of one layer's heads on one input, as contributions.
+    """The attention scores of all heads of one layer on one input, divided into contributions.
 
-    key_encoding: the tokens of the keys, another text only for cross attention.
+    `key_encoding` holds the tokens of the keys, which differ from those of the queries only in cross-attention.
     """
 
     inputs: HeadInputs
@@ -63,7 +66,8 @@ class LayerScores:
 
     def cell(self, head: int, query: int, key: int) -> Cell:
         """Explain why a query attends to a key. Raises InputError for a head, token or key that does not exist or is
-        not visible."""
+        not visible.
+        """
         self.check(head, query, key)
         visible = self._visible(head)[query]
         inputs = self.inputs
@@ -89,13 +93,14 @@ class LayerScores:
         return Cell(score, float(inputs.weights[0, head, query, key]), tuple(named))
 
     def groups(self, side: Literal["query", "key"]) -> list[str]:
-        """Return the groups of contributions on one side, in the order of the layers."""
+        """Return the names of the groups of contributions to queries or to keys, in the order of the layers."""
         components = self.inputs.query_components if side == "query" else self.inputs.key_components
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 
     def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
-        """Return the map that one of `groups(side)` would give alone, with the whole other side. Raises InputError if
-        unknown."""
+        """Return the attention map that one group of contributions to queries (or keys) would give alone, with complete
+        keys (or queries). Raises InputError for an unknown group.
+        """
         self.check(head, 0, 0)
         if group not in self.groups(side):
             raise InputError(
@@ -116,7 +121,7 @@ class LayerScores:
         return visible[min(head, len(visible) - 1)]
 
     def check(self, head: int, query: int, key: int) -> None:
-        """Raise InputError for a head that the layer does not have, or a token that the input does not have."""
+        """Raise InputError if the layer does not have the head, or the input does not have the token."""
         sizes = (self.inputs.query.shape[2], self.inputs.query.shape[3], self.inputs.key.shape[3])
         for name, number, size in zip(("head", "query", "key"), (head, query, key), sizes, strict=True):
             if not 0 <= number < size:
@@ -131,8 +136,8 @@ def _of_group(states: Tensor, components: Sequence[Component], group: str) -> Te
 
 
 def in_words(component: Component, encoding: Encoding, position: int) -> str:
-    """Return a contribution at a position of an input as text: "position 5", "the word 'cat'", "L1H4's output on
-    'cat'".
+    """Return a contribution at a position of an input as text, such as "position 5", "the word 'cat'" or "L1H4's output
+    on 'cat'".
     """
     token = encoding.tokens[position]
     match component.kind:
@@ -150,11 +155,12 @@ def in_words(component: Component, encoding: Encoding, position: int) -> str:
 def layer_scores(
     checkpoint: Checkpoint, encoding: Encoding, layer: int, *, part: str = "", by_head: bool = True
 ) -> LayerScores:
-    """Return the scores of a layer on one input.
+    """Return the attention scores of a layer on one input, divided into contributions of embeddings, earlier heads and
+    MLPs.
 
-    part: kind of heads in an encoder-decoder; "" for the first. by_head: whether each earlier head is a contribution,
-    or each layer. Raises InputError if there is no such layer, InterventionError if the model cannot be decomposed
-    exactly.
+    `part` is the kind of heads in an encoder-decoder ("" for the first). `by_head` makes each earlier head a separate
+    contribution, instead of each layer. Raises InputError if the layer does not exist, and InterventionError if the
+    model cannot be decomposed exactly.
     """
     heads = checkpoint.head_set(part)
     if not 0 <= layer < heads.layers:

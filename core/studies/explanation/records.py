@@ -11,7 +11,7 @@ from ..records import Figure, Result, stated
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreShare(Result):
-    """Share of a part in a head's scores.
+    """The share of a head's attention scores that is due to one part, such as positions or an earlier head.
 
     Attributes:
         level: "pair" of groups, "query" or "key" (a group on this side, the other summed: "any"), "query head" or "key
@@ -40,7 +40,8 @@ class ScoreShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalAgreement(Result):
-    """Whether removing contributions changes a head's maps in the order that their terms predict.
+    """How well the terms of the decomposition predict, by rank, which contributions change a head's maps most when
+    removed.
 
     Attributes:
         layer, head: None in the row with the median over heads.
@@ -66,7 +67,7 @@ class RemovalAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SortScore(Result):
-    """A score share as a head score of the atlas.
+    """The share of one kind of contribution in a head's attention scores, stored as a score of the head.
 
     Attributes:
         statistic: "score share" of a kind of contribution, or "composition" with the earlier head that it reads most.
@@ -91,7 +92,7 @@ class SortScore(Result):
 
 @dataclass(frozen=True)
 class Removal:
-    """Mean distance of maps (0 to 1) if a contribution is removed from one side of a layer's heads.
+    """How far the maps of a layer's heads move (mean distance, 0 to 1) if a contribution to queries or keys is removed.
 
     Attributes:
         names: groups on the side of the query, then of the key.

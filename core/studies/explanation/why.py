@@ -55,10 +55,10 @@ SIDES = ("query", "key")
 
 
 def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "") -> list[Removal]:
-    """Measure how removing each group changes every head's maps, in two passes.
+    """Measure how removing each group of contributions changes the maps of every head, in two passes over the inputs.
 
-    Raises InputError if positions are not embeddings (rotary, or added to scores), because their mean is no
-    contribution, or if there are no inputs; InterventionError as `take_head_inputs`.
+    Raises InputError if there are no inputs, or if positions are not embeddings (rotary, or added to scores), because
+    then they have no mean contribution. Raises InterventionError if scores cannot be decomposed.
     """
     if not encodings:
         raise InputError("Contributions must be removed on at least one input; got none. Name examples.")
@@ -77,7 +77,7 @@ def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: st
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class WhyOptions(AttendingOptions):
-    """Options: which inputs are measured, and which contributions are distinguished."""
+    """Options of decomposing attention scores: which inputs are measured, and which contributions are distinguished."""
 
     limit: Limit = 60
     single_heads: Annotated[
@@ -102,7 +102,9 @@ class WhyOptions(AttendingOptions):
 
 @dataclass(frozen=True)
 class LayerMoments:
-    """Moments of score shares of a layer. model: TRAINED or RANDOM; names: of parts (level, query part, key part)."""
+    """Sums from which the score shares of a layer's heads and their intervals are computed. `model` is TRAINED or
+    RANDOM; `names` holds the parts as (level, query part, key part).
+    """
 
     model: str
     layer: int
@@ -113,7 +115,7 @@ class LayerMoments:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """Sums over some inputs of a task on a checkpoint."""
+    """Sums of score shares and removal effects over some inputs of a task on a checkpoint."""
 
     checkpoint: str
     task: str
@@ -123,7 +125,7 @@ class ScoreSums:
 
 @dataclass(frozen=True)
 class WhyPartial:
-    """Sums by checkpoint and task."""
+    """Sums of score shares and removal effects, by checkpoint and task, as a partial result that can be merged."""
 
     pieces: Annotated[tuple[ScoreSums, ...], MergedBy("checkpoint", "task")]
 
@@ -146,14 +148,14 @@ class Why(Study[WhyOptions, WhyPartial]):
     said_at = 6
 
     def units(self, options: WhyOptions) -> list[Unit]:
-        """Chunks of rows."""
+        """Divide the inputs into chunks, one unit of work per chunk."""
         if not 0 <= options.least <= 1:
             raise InputError(f"The smallest share must be between 0 and 1; got {options.least:g}. Change it.")
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 
     def run(self, options: WhyOptions, unit: Unit) -> Done[WhyPartial]:
-        """Return the score shares for these inputs, in the checkpoint and with random weights; the first unit also
-        measures removal.
+        """Return the score shares for some inputs, in the checkpoint and with random weights. The first unit of work
+        also measures removal.
         """
         chunk: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
@@ -174,7 +176,7 @@ class Why(Study[WhyOptions, WhyPartial]):
         return Done(WhyPartial((sums,)), provenance(checkpoint, row_ids))
 
     def results(self, options: WhyOptions, merged: WhyPartial) -> list[Result]:
-        """Return the shares by layer and head, then the effects of removal."""
+        """Return the score shares by layer and head, then the effects of removing contributions."""
         results: list[Result] = []
         for sums in merged.pieces:
             shares = list(share_records(sums, options.least))
@@ -182,8 +184,8 @@ class Why(Study[WhyOptions, WhyPartial]):
         return results
 
     def facts(self, scores: HeadScores) -> list[Fact]:
-        """Return the group of contributions with the largest share of the head's scores, and the earlier heads that it
-        reads.
+        """Return sentences about a head: which group of contributions has the largest share of its scores, and which
+        earlier heads it reads.
         """
         own, told = scores.own.sort_values("value", ascending=False), []
         for row in each(own[own["score"].str.startswith("score share/")].head(1)):
@@ -256,7 +258,9 @@ STUDY = Why()
 def layer_moments(
     model: str, checkpoint: "Checkpoint", encodings: "Sequence[Encoding]", *, by_head: bool
 ) -> list[LayerMoments]:
-    """Return the moments of every layer's score shares. Raises InterventionError if scores cannot be decomposed."""
+    """Compute the sums of score shares for every layer on some inputs. Raises InterventionError if the attention scores
+    of the model cannot be decomposed.
+    """
     return [
         LayerMoments(
             model,
@@ -270,8 +274,8 @@ def layer_moments(
 
 
 def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[Removal, ...]:
-    """Return the effects of removal in every layer; nothing if positions are not embeddings, and the rows then lack
-    them.
+    """Return the effects of removing contributions in every layer. Empty if positions are not embeddings, and results
+    then lack these rows.
     """
     if not capture.contributions.has_position_embeddings(checkpoint):
         return ()
@@ -279,7 +283,7 @@ def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") ->
 
 
 def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
-    """Return every share above the limit, and all groups, by layer and head."""
+    """Return every score share above a limit, and the shares of all groups, by layer and head."""
     nulls = {
         (part.layer, part.weighting, name): float(np.nanmean(ratio))
         for part in sums.layers
@@ -303,8 +307,8 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
 
 
 def score_records(sums: ScoreSums, shares: Sequence[ScoreShare]) -> Iterator[SortScore]:
-    """Return the scores of every head for the atlas: four groups of contributions, and on each side the earlier head
-    with the largest share.
+    """Return four score shares per head for the atlas (one per kind of contribution), and for queries and keys the
+    earlier head with the largest share.
     """
     most: dict[tuple[int, int, str], ScoreShare] = {}
     for share in (share for share in shares if share.weighting == "even"):
@@ -326,7 +330,9 @@ def _score(share: ScoreShare, statistic: str, feature: str) -> SortScore:
 
 
 def _said_of_removal(rows: Sequence[Row]) -> str:
-    """How well terms foretell what removal does, and where it is below HOPED_FOR why that may be."""
+    """Return how well the terms predict what removal does and, if the correlation is below HOPED_FOR, possible
+    reasons.
+    """
     medians = [row for row in RemovalAgreement.among(rows) if row.kind == "removal, median" and row.scale == "held"]
     if not medians or medians[0].low is None or medians[0].high is None:
         return ""
@@ -343,9 +349,8 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Return each head's rank agreement and the median over heads: between terms and maps, with the LayerNorm scale
-    held fixed and recomputed; and between the maps with fixed and recomputed scale, which shows what fixing the scale
-    hides.
+    """Return how well terms predict the changes of each head's maps by rank, and the median over heads. The LayerNorm
+    scale is fixed, then recomputed, and both cases are also compared with each other.
     """
     for scale in ("held", "recomputed", "held to recomputed"):
         heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
@@ -363,7 +368,9 @@ def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
 
 
 def _agreements(sums: ScoreSums, layer: Removal, scale: str) -> Iterator[RemovalAgreement]:
-    """Heads of a layer whose contributions all have a distance and are not all alike."""
+    """Return one record per head of a layer whose contributions all have a distance and do not all have the
+    same one.
+    """
     from scipy import stats  # as above
 
     expected = layer.held if scale == "held to recomputed" else layer.foretold
@@ -380,7 +387,7 @@ def _agreements(sums: ScoreSums, layer: Removal, scale: str) -> Iterator[Removal
 
 
 class _Means:
-    """Mean contributions over inputs and positions, by layer and side.
+    """Mean contributions over inputs and positions, by layer and by side (query or key).
 
     "scaled": as in queries and keys, divided by the norm's spread; "projected": not divided; "before": in the norm's
     input.
@@ -423,7 +430,7 @@ def _sides(
 
 
 class _RemovalSums:
-    """Distances between maps with and without each contribution, summed over inputs."""
+    """Sums over inputs of the distances between maps with and without each contribution."""
 
     def __init__(self, means: _Means) -> None:
         self.means = means
@@ -444,7 +451,9 @@ class _RemovalSums:
         self.distances[inputs.layer] = self.distances.get(inputs.layer, 0) + sums
 
     def _map(self, inputs: "HeadInputs", side: str, number: int, how: int, norm: "FrozenNorm | None") -> "Tensor":
-        """The map without a contribution: its terms left out (0), its mean instead (1), and the scale anew (2)."""
+        """Return the map without a contribution: with its terms left out (0), with its mean instead (1), or also with a
+        recomputed scale (2).
+        """
 
         import torch  # 1.3 s of start-up
 
@@ -463,7 +472,7 @@ class _RemovalSums:
     def _rescaled(
         self, inputs: "HeadInputs", side: str, component: Component, rest: "Tensor", norm: "FrozenNorm"
     ) -> "Tensor":
-        """The norm of all other contributions and of the mean of this one before the norm, projected."""
+        """Return the projected norm of all other contributions plus the mean of this contribution before the norm."""
         states, components = getattr(inputs, side), getattr(inputs, f"{side}_components")
         before, projected = (self.means.mean(inputs.layer, side, which, component) for which in ("before", "projected"))
         behind = states[[number for number, name in enumerate(components) if name not in norm.components]].sum(0)
@@ -480,7 +489,7 @@ class _RemovalSums:
 
 @dataclass(frozen=True)
 class PartName:
-    """The part of the scores that a share describes. level: as in `ScoreShare.level`."""
+    """Names the part of the attention scores that a share describes. `level` is as in `ScoreShare.level`."""
 
     level: str
     query_part: str
@@ -489,7 +498,9 @@ class PartName:
 
 @dataclass(frozen=True)
 class LayerShares:
-    """Moments of the score shares of a layer's heads. weighting: how keys are weighted (core.scoring.score_parts)."""
+    """Sums from which the score shares of a layer's heads are computed. `weighting` says how keys are weighted (see
+    core.scoring.score_parts).
+    """
 
     layer: int
     weighting: "Weighting"
@@ -497,25 +508,27 @@ class LayerShares:
     moments: RatioMoments
 
     def merge(self, other: "LayerShares") -> "LayerShares":
-        """Of the inputs of both."""
+        """Return the sums over the inputs of both objects."""
         return replace(self, moments=self.moments.merge(other.moments))
 
 
 class ShareSums:
-    """Receives layers from `take_head_inputs`; `layers` are the sums so far, by layer and weighting."""
+    """Accumulates score shares from the layers that `take_head_inputs` passes to it. `layers` holds the sums so far, by
+    layer and weighting.
+    """
 
     def __init__(self) -> None:
         self.layers: "dict[tuple[int, Weighting], LayerShares]" = {}
 
     def take(self, inputs: "HeadInputs", numbers: list[int]) -> None:
-        """Add a layer of a batch."""
+        """Add one layer of a batch to the sums of score shares."""
         for weighting, shares in zip(scoring.score_parts.WEIGHTINGS, layer_shares(inputs), strict=True):
             before = self.layers.get((inputs.layer, weighting))
             self.layers[inputs.layer, weighting] = before.merge(shares) if before else shares
 
 
 def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
-    """The moments of one layer of a batch, for each weighting."""
+    """Return the sums of score shares for one layer of a batch, for each weighting of keys."""
 
     from torch import nn  # 1.3 s of start-up
 
@@ -538,8 +551,9 @@ def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
 
 @dataclass(frozen=True)
 class _Collected:
-    """How contributions add up to parts: groups [contribution, group] of pairs, and parts [contribution, part] of one
-    side."""
+    """Which contributions belong to which parts: [contribution, group] for pairs of groups, and [contribution, part]
+    for one side.
+    """
 
     names: tuple[PartName, ...]
     query_groups: np.ndarray
@@ -548,7 +562,7 @@ class _Collected:
     key: np.ndarray
 
     def of(self, pairs: Float[np.ndarray, "input head a b"]) -> Float[np.ndarray, "input head part"]:
-        """All parts."""
+        """Add up the contributions of every part."""
         grouped = self.query_groups.T @ pairs @ self.key_groups
         by_side = pairs.sum(3) @ self.query + pairs.sum(2) @ self.key
         return np.concatenate([grouped.reshape(*pairs.shape[:2], -1), by_side], 2)
@@ -556,7 +570,9 @@ class _Collected:
 
 @lru_cache(maxsize=64)
 def _collected(query: tuple[Component, ...], key: tuple[Component, ...]) -> _Collected:
-    """Pairs of groups, then groups, single heads and sorts of either side."""
+    """Return the parts of the scores: pairs of groups, then groups, single heads and kinds of contributions on either
+    side.
+    """
     groups = [list(dict.fromkeys(component.group for component in side)) for side in (query, key)]
     pairs = [PartName("pair", first, second) for first in groups[0] for second in groups[1]]
     of_query = [_of_query(component) for component in query]
@@ -585,8 +601,9 @@ def _of_key(component: Component) -> dict[PartName, float]:
 def share_sums(
     checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "", by_head: bool = False
 ) -> list[LayerShares]:
-    """Score shares of every head over these inputs, by layer and weighting. Raises InterventionError as
-    `take_head_inputs`."""
+    """Sum the score shares of every head over some inputs, by layer and weighting. Raises InterventionError if scores
+    cannot be decomposed.
+    """
     sums = ShareSums()
     capture.contributions.take_head_inputs(
         checkpoint, encodings, sums.take, part=part, by_head=by_head, by_difference=True

@@ -22,18 +22,20 @@ SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @dataclass(frozen=True)
 class DistanceNull:
-    """Maps of general sentences, in which links are moved. sentences: each one's maps and the positions of its text's
-    tokens."""
+    """Attention maps of general sentences, on which links are placed at other positions to obtain a null distribution.
+    `sentences` holds the maps of each sentence and the positions of its text's tokens.
+    """
 
     sentences: tuple[tuple[Float[np.ndarray, "layer head _ _"], tuple[int, ...]], ...]
 
     def at(
         self, links: Links, how: Mapping[str, Any], *, without_first: bool = False
     ) -> tuple[Float[np.ndarray, "layer head"], int]:
-        """Return the mean over all positions, to which the links are moved together, of the links' score; and how many
-        there are.
+        """Move links together to every possible position in the sentences, and return the mean of their score over
+        positions, with the number of positions.
 
-        NaN and 0 if the links fit nowhere. how: arguments of `pairs_of`. without_first: leave out position 0.
+        The result is NaN and 0 if the links fit nowhere. `how` holds arguments of `pairs_of`; `without_first` leaves
+        out position 0.
         """
         used = sorted({k for element, target in links for k in (*element, *target)})
         pairs = pairs_of(links, **how)
@@ -50,7 +52,7 @@ class DistanceNull:
 
 
 def _steps(used: Sequence[int], ordinary: Sequence[int]) -> list[int]:
-    """How far the positions may be moved together so that all are ordinary."""
+    """Return how far the positions may be moved together so that all of them are ordinary tokens."""
     allowed = set(ordinary)
     if not used or not allowed:
         return []
@@ -59,12 +61,14 @@ def _steps(used: Sequence[int], ordinary: Sequence[int]) -> list[int]:
 
 
 def of_maps(captured: Sequence[tuple["AttentionMaps", Sequence[int]]]) -> DistanceNull:
-    """Return the null distribution from captured sentences, each with the positions of its text's tokens."""
+    """Create the null distribution from the attention maps of sentences, each with the positions of its text's
+    tokens.
+    """
     return DistanceNull(tuple((maps.weights, tuple(places)) for maps, places in captured))
 
 
 def distance_null(checkpoint: "Checkpoint") -> DistanceNull:
-    """Return the null distribution from the bundled sentences, captured now."""
+    """Create the null distribution by capturing the attention maps of the bundled sentences with a checkpoint."""
     captured = []
     for row in read_rows(SENTENCES).sentences:
         encoding = checkpoint.encode(row.text)

@@ -78,7 +78,7 @@ DistanceRule = str  # "strings" or "places"
 
 @dataclass(frozen=True)
 class Filter:
-    """Selection rules with the paper's values; None turns a rule off.
+    """Rules that select annotated sentences, with the values of the paper as defaults. None turns a rule off.
 
     Attributes:
         longest_sentence: at most this many tokens of nltk.word_tokenize (section 4.2).
@@ -122,14 +122,18 @@ NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, c
 
 @dataclass(frozen=True)
 class Selection:
-    """Selected sentences, and how many each rule dropped (counted for the first rule that a sentence fails)."""
+    """The selected sentences, and how many sentences each rule dropped. A sentence is counted for the first rule that
+    it fails.
+    """
 
     kept: tuple[AnnotatedSentence, ...]
     dropped: dict[str, int]
 
 
 def select(sentences: Iterable[AnnotatedSentence], rules: Filter | None = None) -> Selection:
-    """Select sentences (default: the paper's rules)."""
+    """Return the sentences that pass the selection rules (the paper's rules by default), and the number that each rule
+    dropped.
+    """
     kept, dropped = [], Counter[str]()
     for sentence in sentences:
         reason = why_dropped(sentence, rules or Filter())
@@ -141,7 +145,7 @@ def select(sentences: Iterable[AnnotatedSentence], rules: Filter | None = None) 
 
 
 def why_dropped(sentence: AnnotatedSentence, rules: Filter) -> str | None:
-    """Return the first rule that a sentence fails, in the notebook's order, or None."""
+    """Return the name of the first selection rule that a sentence fails, in the order of the notebook, or None."""
     if not links_of(sentence, core=rules.core):
         return f"no core element ({rules.core})"
     if rules.one_span and len(sentence.target) != 1:
@@ -188,7 +192,9 @@ SENTENCES_A_UNIT = 400  # so that most lengths have many sentences to exchange l
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FrameHeadsOptions:
-    """Options: sentences, scoring, and the paper's selection (`Filter`; None: off). rows: sentences as JSON lines."""
+    """Options of a test on frame-semantic links: sentences, scoring, and the paper's selection rules (`Filter`; None
+    turns a rule off). `rows` holds the sentences as JSON lines.
+    """
 
     checkpoint: Checkpoint = config.ENCODER
     sentences: Annotated[
@@ -257,7 +263,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
     counts = "words"
 
     def units(self, options: FrameHeadsOptions) -> list[Unit]:
-        """Return slices of the selected sentences, grouped by similar length."""
+        """Divide the selected sentences into units of work, grouped by similar length."""
         if options.average not in ("sentences", "links"):
             raise InputError(
                 f'The average must be over "sentences" or "links"; got {options.average!r}. Choose one of them.'
@@ -277,7 +283,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         ]
 
     def run(self, options: FrameHeadsOptions, unit: Unit) -> Done[Scores]:
-        """Return the scores of these sentences, and the sums of both null distributions."""
+        """Return the scores of all heads on some sentences, and sums of the draws from the null models."""
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
         links = chosen(options)[0].kept
         sentences = [links[k] for k in unit.arguments.positions]
@@ -289,8 +295,8 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         return Done(score_sentences(checkpoint, sentences, options), provenance)
 
     def results(self, options: FrameHeadsOptions, merged: Scores) -> list[Result]:
-        """Return a record for all heads together, one per head (best score first), and one per
-        scored sentence or link.
+        """Return one record for all heads together, one per head (highest score first), and one per scored sentence or
+        link.
         """
         if not merged.draws:
             raise InputError(
@@ -376,7 +382,9 @@ STUDY = FrameHeads()
 
 
 def read(options: FrameHeadsOptions) -> FrameReading:
-    """Read the sentences: JSON lines given as text, a file (.json: one of the papers' lists), or the bundled ones."""
+    """Read the annotated sentences: from JSON lines given as text, from a file (.json: one of the papers' lists), or
+    the bundled ones.
+    """
     if options.rows:
         return parse_rows(options.rows)
     file = config.inside(options.sentences or BUNDLED)
@@ -384,13 +392,17 @@ def read(options: FrameHeadsOptions) -> FrameReading:
 
 
 def rules_of(options: FrameHeadsOptions) -> Filter:
-    """Return the filter in the options; without it, only the rule for core elements applies."""
+    """Return the selection rules in the options. If the paper's selection is off, only the rule for core elements
+    applies.
+    """
     named = {name: getattr(options, name) for name in asdict(Filter())}
     return Filter(**named) if options.filter else Filter(**(asdict(NO_FILTER) | {"core": options.core}))
 
 
 def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
-    """Return the sentences that pass the filter. Raises InputError if there are none."""
+    """Return the sentences that pass the selection rules, and the file they were read from. Raises InputError if there
+    are none.
+    """
     reading = read(options)
     selection = select(reading.sentences, rules_of(options))
     if not selection.kept:
@@ -457,7 +469,7 @@ def _summary(
 
 @dataclass(frozen=True)
 class Entry:
-    """One scored entry: the links of a sentence (or a single link) as positions in its encoding."""
+    """What gets one score: all links of a sentence, or a single link, as positions in the encoded sentence."""
 
     input: int
     links: Links
@@ -466,7 +478,7 @@ class Entry:
 def entries_of(
     encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> list[Entry]:
-    """Return one entry per sentence, or one per link if the average is over links."""
+    """Return what gets one score each: a sentence, or a single link if scores are averaged over links."""
     entries = []
     for k, (encoding, sentence) in enumerate(zip(encodings, sentences, strict=True)):
         links = links_in_pieces(encoding, sentence, core=options.core)
@@ -478,8 +490,8 @@ def entries_of(
 def score_sentences(
     checkpoint: "models.checkpoint.Checkpoint", sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> Scores:
-    """Return the score of every head on each sentence (or link), and the sums of both null distributions; None if no
-    link is visible.
+    """Return the score of every head on each sentence (or link), and sums of the draws from the null models. None if
+    the checkpoint cannot attend along any link.
     """
     encodings = [checkpoint.encode(sentence.text) for sentence in sentences]
     how: dict[str, Any] = {"direction": options.direction, "pairing": options.pairing, "causal": checkpoint.causal}
@@ -520,7 +532,9 @@ def score_sentences(
 
 
 class Sinkless:
-    """Passes maps to an observer without the first position (the attention sink), with rows renormalised."""
+    """Passes attention maps to another observer without the first position (the attention sink), with the other weights
+    of each row scaled to sum to 1.
+    """
 
     def __init__(self, observer: "PairScores | QueryResiduals | MeanContrasts") -> None:
         self._observer = observer
@@ -529,14 +543,14 @@ class Sinkless:
         self._observer.update(layer, without(weights.float(), 0), inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Return what the observer needs, and for each row the sum over the other keys."""
+        """Return what the wrapped observer needs, and the sum of each row over all keys except the first."""
         own = self._observer.needs(inputs, queries, keys)
         self._cells = [np.zeros((0, 2), dtype=int) if needs.cells is None else needs.cells for needs in own]
         others = keys_as_values([range(1, keys)], keys)
         return [replace(needs, values=others, blocks=_without_sink(needs.blocks)) for needs in own]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Pass on cells as `links.without_key` would leave them."""
+        """Pass cells of the maps to the wrapped observer, rescaled as if the first position did not exist."""
         handed = []
         for found, cells in zip(sums, self._cells, strict=True):
             left = found.values[:, cells[:, 0], 0]
@@ -554,7 +568,7 @@ def _without_sink(reducer: Reducer | None) -> Reducer | None:
 
 
 def _ends(entry: Entry, encoding: Any, how: dict[str, Any]) -> "LinkEnds":
-    """An entry's links as (query's tokens, key's tokens), in the direction that is asked for."""
+    """Return the links of an entry as (query's tokens, key's tokens), in the requested direction."""
     groups = capture.words.groups_of(encoding)
     sentences = [-1 if encoding.sentence[group[0]] is None else 0 for group in groups]
     pieces = scoring.link_contrasts.Pieces.of([tuple(group) for group in groups], sentences, len(encoding))
@@ -578,7 +592,9 @@ def _placements(
     encodings: Sequence[Any],
     how: dict[str, Any],
 ) -> list[Placement]:
-    """What to read for each entry: its links at every place, the links of its group, and its head's habits."""
+    """Return what to read for each entry: its links at every position, the links of its group, and each head's usual
+    attention.
+    """
     wanted = []
     for k, entry in enumerate(entries):
         length = len(encodings[entry.input])
@@ -609,7 +625,7 @@ def _scored(sentence: AnnotatedSentence, entry: Entry, scores: np.ndarray) -> Sc
 
 @dataclass(frozen=True)
 class _Nulls:
-    """What both nulls are made of. flat: scores [head] by input and placement."""
+    """The sums from which both null models are computed. `flat` holds scores [head] by input and placement."""
 
     entries: list[Entry]
     places: list[tuple[Links, ...]]
@@ -621,7 +637,7 @@ class _Nulls:
     def draws(
         self, checkpoint: "models.checkpoint.Checkpoint", count: int, seed: int, fixed: list[dict[str, float]]
     ) -> Draws:
-        """Their sums over the entries in `count` draws."""
+        """Return the sums over all entries in `count` random draws."""
         entries, flat = self.entries, self.flat
         moved = [
             np.stack([flat[entry.input, (k, "place", j)] for j in range(len(self.places[k]))])

@@ -22,8 +22,8 @@ APART = 3  # words that may stand between the parts of a unit of several words (
 
 
 class Target(NamedTuple):
-    """A proposed target: its word, the lexical unit and the frame it may evoke. more: other words
-    of the lexical unit.
+    """A word that may evoke a frame, with its lexical unit and the frame. `more` lists the other words of the lexical
+    unit.
     """
 
     word: int
@@ -33,12 +33,14 @@ class Target(NamedTuple):
 
     @property
     def words(self) -> tuple[int, ...]:
-        """All its words, in order."""
+        """Return the indices of all words of the lexical unit, in order."""
         return tuple(sorted({self.word, *self.more}))
 
 
 def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
-    """Return every word that is a form of a lexical unit, with its frames; predicates first, "be" and the like last."""
+    """Return every word of a sentence that is a form of a lexical unit, with its possible frames. Predicates come
+    first, and words such as "be" last.
+    """
     targets = []
     for number, word in enumerate(tagged.words):
         frames = [pair for lemma in lemmas(word.text) for pair in lexicon.frames(lemma, word.pos)]
@@ -56,7 +58,9 @@ def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
 
 
 def _of_several_words(words: Sequence[Any], number: int, lexicon: Lexicon) -> list[Target]:
-    """Units that begin with this word and whose other words follow, at most APART words between two of them."""
+    """Return lexical units that begin with this word and whose other words follow, with at most APART words between two
+    of them.
+    """
     targets = []
     known = lexicon.of_several_words
     for unit in [unit for lemma in lemmas(words[number].text) for unit in known.get(lemma, ())]:
@@ -74,7 +78,9 @@ def _of_several_words(words: Sequence[Any], number: int, lexicon: Lexicon) -> li
 
 
 def _unlikely(word: Any) -> int:
-    """0 a complement ("becoming agitated"), 1 the main predicate, 2 another content word, 3 a function word."""
+    """Return 0 for a complement ("becoming agitated"), 1 for the main predicate, 2 for another content word, and 3 for
+    a function word.
+    """
     if word.pos in {"AUX", "ADP", "DET", "PRON", "PART"}:
         return 3
     if word.dep in {"xcomp", "acomp", "oprd"}:
@@ -83,12 +89,14 @@ def _unlikely(word: Any) -> int:
 
 
 def _fits(word: Any, unit: str) -> bool:
-    """Whether the unit's part of speech is the word's: verbs first, since most frames are evoked by them."""
+    """Return whether the word has the part of speech of the lexical unit. Verbs come first, since verbs evoke most
+    frames.
+    """
     return {"VERB": "v", "ADJ": "a", "NOUN": "n", "ADV": "adv"}.get(word.pos) == unit.rpartition(".")[2]
 
 
 def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:
-    """Return the character spans of some words; neighbouring words are joined."""
+    """Return the character spans of some words. Neighbouring words are joined into one span."""
     runs: list[Span] = []
     for k in sorted(set(chosen)):
         if runs and k - 1 in chosen:
@@ -103,7 +111,7 @@ def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:
 
 @dataclass(frozen=True)
 class LinkPicture:
-    """Attention of all heads along the links of one sentence, in one direction of `pairs_of`.
+    """The attention of all heads along the frame links of one sentence, in one direction.
 
     Attributes:
         score: maximum over the links' tokens; NaN if a causal model cannot attend that way, and in layers without
@@ -125,12 +133,16 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return what heads are ranked by: the score, or with "difference" the score minus `others`."""
+        """Return the values by which heads are ranked: the score, or with "difference" the score minus that at other
+        positions.
+        """
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
     def rows(self, by: str = "score") -> list[dict[str, Any]]:
-        """Return one row per head, ranked from 1 by "score" or "difference" in descending order; ties share a rank."""
+        """Return one table row per head, ranked from 1 by "score" or "difference" in descending order. Equal values
+        share a rank.
+        """
         ranked = self.ranked(by)
         cells = [cell for cell in np.ndindex(self.score.shape) if not (self.visible and np.isnan(self.score[cell]))]
         cells.sort(key=lambda cell: -ranked[cell] if self.visible else 0)
@@ -152,7 +164,7 @@ class LinkPicture:
 
 @dataclass(frozen=True)
 class LinkReading:
-    """How links are scored. without_first: the first key (a decoder's sink) is ignored."""
+    """How attention along frame links is scored. `without_first` leaves out the first key (the sink of decoders)."""
 
     direction: str
     pairing: str = "product"
@@ -167,9 +179,11 @@ def picture(
     *,
     null: Callable[[], DistanceNull] | None = None,
 ) -> LinkPicture:
-    """Score the links of one captured sentence in one direction. Raises InputError without a link.
+    """Score the attention of all heads along the links of one captured sentence, in one direction. Raises InputError if
+    there is no link.
 
-    null: gives the attention at that distance in other sentences if this sentence has no other position.
+    If no other position in this sentence has the same distances, `null` provides the attention at these distances in
+    other sentences.
     """
     if not links:
         raise InputError(
@@ -198,7 +212,7 @@ def picture(
 
 
 def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) -> tuple[Any, LinkPicture]:
-    """Return the encoding of an annotated sentence, and the attention of an opened checkpoint's heads along its links.
+    """Encode an annotated sentence, and measure the attention of all heads of an opened checkpoint along its links.
     Raises InputError if there are none.
     """
     encoding = checkpoint.encode(marked.text)
@@ -218,7 +232,9 @@ def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) ->
 
 
 def headline(links: LinkPicture, element: str, target: str, by: str = "difference") -> str:
-    """Return how the first head attends between the words, and how it attends elsewhere at the same distance."""
+    """Return a sentence about the highest-ranked head: how it attends between the two words, and elsewhere at the same
+    distance.
+    """
     rows = links.rows(by)
     row = rows[0]
     ends = (element, target) if links.direction == "element_to_target" else (target, element)
@@ -239,7 +255,9 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
 
 
 def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
-    """Return the checked links of a sentence that a user annotated. Raises InputError."""
+    """Return the links of a sentence that a user annotated, as token positions. Raises InputError if the annotation is
+    invalid.
+    """
     check_apart(sentence)
     if not sentence.elements:
         raise InputError("A frame must have an element; none is marked. Mark the words of an element.")
@@ -253,7 +271,8 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
 
 
 def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list[dict[str, Any]]:
-    """Return three distributions over the positions for one head (Fig 3), in long form.
+    """Return three distributions of one head's attention over positions, for the plot of Fig 3, with one row per
+    position.
 
     Rows have line, position, token, weight and mark ("element", "target", "sink" or ""). "from the element" and "from
     the target" are mean map rows of the tokens; "to the target" is the sum of its columns.
@@ -283,6 +302,6 @@ def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list
 
 
 def spaced(text: str) -> TaggedSentence:
-    """Return words separated by white space, without annotation, for use without a language pipeline."""
+    """Return the words of a text separated by white space, without tags, if there is no language pipeline."""
     spans = [match.span() for match in re.finditer(r"\S+", text)]
     return TaggedSentence(text, tuple(TaggedWord(text[a:b], a, b, "", "", "", k) for k, (a, b) in enumerate(spans)))

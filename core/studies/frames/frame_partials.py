@@ -16,7 +16,9 @@ HABITS = ("previous", "next", "first")
 
 @dataclass(frozen=True)
 class Scored:
-    """A sentence, or one of its links. frame: None if unknown; scores: of each head, layer by layer."""
+    """The scores of a sentence, or of one of its links: one score per head, layer by layer. `frame` is None if it is
+    unknown.
+    """
 
     id: str
     text: str
@@ -30,7 +32,8 @@ class Scored:
 
 @dataclass(frozen=True)
 class Draws:
-    """Sums over n sentences or links, observed and in the draws of each null. Heads are ordered by layer.
+    """Sums of scores over n sentences or links, as observed and in random draws from each null model. Heads are ordered
+    by layer.
 
     Attributes:
         habits: attention of each head to the previous, next and first position. *Shape:* (head,) each.
@@ -61,35 +64,35 @@ class Draws:
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of some sentences, and of each unit its draws."""
+    """The scores of some sentences, and the sums of random draws from each unit of work."""
 
     sentences: tuple[Scored, ...]
     draws: tuple[Draws, ...]
 
 
 def contrasts_of(draws: Sequence[Draws]) -> np.ndarray | None:
-    """Return the contrasts of all units [sentence, head], or None if they were not measured."""
+    """Join the contrasts of all units of work into one array [sentence, head]; None if they were not measured."""
     parts_drawn = [part.contrasts for part in draws if part.contrasts is not None]
     return np.concatenate(parts_drawn) if parts_drawn else None
 
 
 def packed(values: np.ndarray) -> str:
-    """Return numbers [draw, head] as float32, compressed, in base64."""
+    """Encode an array of numbers [draw, head] as compressed float32 in base64."""
     return base64.b64encode(zlib.compress(values.astype("<f4").tobytes(), 1)).decode()
 
 
 def unpacked(text: str, draws: int) -> np.ndarray:
-    """Read what `packed` wrote, as float64 [draw, head]."""
+    """Decode text written by `packed` to a float64 array [draw, head]."""
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<f4").reshape(draws, -1).astype(np.float64)
 
 
 def positions(encoding: Any, spans: Spans) -> tuple[int, ...]:
-    """Return the positions of tokens that share a character with any of the spans, in order."""
+    """Return the positions of the tokens that share a character with any of the spans, in order."""
     return tuple(sorted({piece for start, end in spans for piece in encoding.pieces(start, end)}))
 
 
 def links_in_pieces(encoding: Any, sentence: AnnotatedSentence, *, core: str = "core_sets") -> Links:
-    """Return a sentence's links as token positions; links in a truncated part of the text are excluded."""
+    """Return the frame links of a sentence as token positions. Links in a truncated part of the text are left out."""
     places = (
         (positions(encoding, link.element), positions(encoding, link.target)) for link in links_of(sentence, core=core)
     )

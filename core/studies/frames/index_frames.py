@@ -28,7 +28,7 @@ DOCUMENTS_A_SLICE = 12
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class IndexFramesOptions:
-    """Which release is indexed."""
+    """Options of indexing FrameNet: which release is read."""
 
     data: Annotated[
         str | None, Flag("unpacked FrameNet release, fndata-1.5 or fndata-1.7 (default: ATLAS_FRAMENET)", argument=True)
@@ -37,7 +37,9 @@ class IndexFramesOptions:
 
 @dataclass(frozen=True)
 class Indexed:
-    """A slice of a release. lines: its sentences in our format, compressed JSON lines in base64."""
+    """One slice of a FrameNet release. `lines` holds its sentences in this project's format, as compressed JSON lines
+    in base64.
+    """
 
     release: str
     folder: str
@@ -46,19 +48,19 @@ class Indexed:
     lines: str
 
     def sentences(self) -> Iterator[Row]:
-        """Return the sentences in our format."""
+        """Yield the sentences of the slice in this project's format."""
         for line in zlib.decompress(base64.b64decode(self.lines)).decode().splitlines():
             yield json.loads(line)
 
     @property
     def skipped_lines(self) -> list[Row]:
-        """What was skipped, and why."""
+        """Return what was skipped in the slice, and why."""
         return [{"where": line.where, "why": line.why} for line in self.skipped]
 
 
 @dataclass(frozen=True)
 class Slices:
-    """The slices of some units."""
+    """Several slices of a FrameNet release, as a partial result that can be merged."""
 
     slices: tuple[Indexed, ...]
 
@@ -73,7 +75,7 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
     counts = "lexical units"
 
     def units(self, options: IndexFramesOptions) -> list[Unit]:
-        """Return slices of the lexical units (if there is a folder lu) and of the full texts."""
+        """Divide the lexical units (if there is a folder lu) and the full texts of a release into units of work."""
         release = _release(options)
         count = len(release.lexical_units) if (release.folder / "lu").is_dir() else 0
         lexical = [
@@ -88,7 +90,7 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         ]
 
     def run(self, options: IndexFramesOptions, unit: Unit) -> Done[Slices]:
-        """Return the sentences of the slice, what was skipped, and the release it belongs to."""
+        """Return the sentences of one slice, what was skipped, and the release that the slice belongs to."""
         release = _release(options)
         readings = list(_readings(release, unit.arguments))
         lines = "".join(write_rows(reading.sentences) for reading in readings)
@@ -102,7 +104,7 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         return Done(Slices((indexed,)))
 
     def results(self, options: IndexFramesOptions, merged: Slices) -> list[IndexedSlice]:
-        """Return the number of annotations in each slice, and what was skipped."""
+        """Return one record per slice of the FrameNet release: its number of annotations, and what was skipped."""
         return [
             IndexedSlice(
                 release=piece.release, folder=piece.folder, annotations=piece.annotations, skipped=piece.skipped_lines
@@ -111,8 +113,8 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         ]
 
     def keep(self, db: Database, run: Finished[IndexFramesOptions, Slices]) -> None:
-        """Store the annotations, replacing an earlier index of the release. Raises InputError if the run has no
-        sentences.
+        """Store the annotations of a FrameNet release, replacing an earlier index of the same release. Raises
+        InputError if the run has no sentences.
         """
         slices = [piece for part in run.partials() for piece in part.slices]
         if not slices:

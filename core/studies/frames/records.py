@@ -14,7 +14,7 @@ NAMED_LINES = 20  # skipped lines that a terminal names
 
 @dataclass(frozen=True, kw_only=True)
 class SkippedLine(Result):
-    """A line that was skipped, and the reason."""
+    """A line of a file that was skipped, and the reason."""
 
     where: str
     why: str
@@ -22,7 +22,7 @@ class SkippedLine(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSummary(Result):
-    """All heads on frame links together.
+    """A summary of all heads on frame-semantic links.
 
     Attributes:
         links, links_before: how many links there are, and how many have their element before their target.
@@ -59,16 +59,16 @@ class FrameSummary(Result):
 
     @property
     def nulls(self) -> str:
-        """Which nulls a survivor survived."""
+        """Return which null models a surviving head had to exceed."""
         return "both" if self.beat_places is None else "all"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrameHead(Score):
-    """Score of one head: mean weight on frame links with its interval over n, at the same distance elsewhere (baseline)
-    and in other sentences (exchanged); p by null and the largest; contrast: mean log weight of the links adjusted for
-    query, key and distance, and its p; q: of the largest p, corrected over heads; to_...: mean weight on the previous,
-    next and first word.
+    """The score of one head: its mean weight on frame links with an interval over n, next to the weight at the same
+    distance elsewhere (`baseline`) and in other sentences (`exchanged`). There is a p for each null model and the
+    largest of them, and q is the largest p corrected over heads. `contrast` is the mean log weight of the links
+    adjusted for query, key and distance, and the fields `to_...` are mean weights on the previous, next and first word.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
@@ -92,18 +92,20 @@ class FrameHead(Score):
     to_first: float | None = None
 
     def as_row(self) -> dict[str, Any]:
-        """Return the row with the head's name, which rows of some earlier versions lack."""
+        """Return the record as a row with the name of the head, which rows of some earlier versions lack."""
         return super().as_row() | {"name": self.name}
 
     @property
     def estimate(self) -> Estimate:
-        """Return the mean weight with its interval; NaN (None in rows) if it could not be measured."""
+        """Return the head's mean weight on frame links with its interval; NaN (None in rows) if it could not be
+        measured.
+        """
         return Estimate(math.nan if self.value is None else self.value, self.low, self.high, "weight")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSentence(Result):
-    """A sentence, or one of its links.
+    """A scored sentence, or one of its frame links.
 
     Attributes:
         text, frame, target, elements: "" and none in the record that ships, whose sentences are not ours to copy.
@@ -122,7 +124,7 @@ class FrameSentence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class IndexedSlice(Result):
-    """Number of annotations in a slice of a release, and what was skipped."""
+    """How many annotations a slice of a FrameNet release contains, and what was skipped."""
 
     release: str
     folder: str
@@ -131,5 +133,5 @@ class IndexedSlice(Result):
 
     @property
     def skipped_lines(self) -> list[SkippedLine]:
-        """What was skipped."""
+        """Return the lines that were skipped, each with the reason."""
         return [SkippedLine.of(row) for row in self.skipped]

@@ -56,8 +56,8 @@ FRAME_SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RowChoice:
-    """Selected examples of a task, or sentences with frames. limit: largest number, sampled with the seed; None for
-    all. data: None for the bundled ones.
+    """A selection of examples from a task, or of sentences with frames. `limit` is the largest number, sampled with the
+    seed (None for all), and `data` the folder of the examples (None for the bundled ones).
     """
 
     task: str
@@ -68,8 +68,8 @@ class RowChoice:
 
     @classmethod
     def parse(cls, text: str, *, data: str | None = None) -> "RowChoice":
-        """Parse "mrpc", "mrpc:train", "mrpc:train:200" or "mrpc:train:200:1" (task, split, limit, seed); a limit of 0
-        means all. Raises InputError.
+        """Parse a selection of examples such as "mrpc", "mrpc:train", "mrpc:train:200" or "mrpc:train:200:1" (task,
+        split, limit, seed). A limit of 0 means all. Raises InputError.
         """
         task, *others = text.rsplit(":", text.count(":")) if not text.endswith((".csv", ".tsv")) else [text]
         split, limit, seed = (*others, *("dev", "200", "0")[len(others) :])[:3]
@@ -92,13 +92,13 @@ class RowChoice:
         return f"{self.task}:{self.split}:{self.limit or 0}:{self.seed}"
 
     def rows(self) -> list[TaskRow]:
-        """Return the examples. Raises InputError if there are none."""
+        """Return the selected examples. Raises InputError if there are none."""
         if self.task == FRAMES:
             return [TaskRow(sentence.id, sentence.text, None, 0) for sentence in self._sentences()]
         return read_rows(self.task, self.split, folder=self.data, limit=self.limit, seed=self.seed)
 
     def frames(self) -> str:
-        """Return the sentences with their frames, as `frame-heads` reads them."""
+        """Return the selected sentences with their frames, as JSON lines for the study `frame-heads`."""
         return write_rows(self._sentences())
 
     def _sentences(self) -> list[AnnotatedSentence]:
@@ -115,7 +115,7 @@ class RowChoice:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class HypothesisOptions:
-    """A registered batch of hypotheses.
+    """The options of a test of hypotheses: a batch that was registered before the test.
 
     Attributes:
         thought, judged: rows that they were thought of on, and rows that judge them.
@@ -139,7 +139,7 @@ class HypothesisOptions:
 
 @dataclass(frozen=True)
 class RunPart:
-    """The result of a unit and its provenance, as JSON. order: index of the unit in its run."""
+    """The result of one unit of work with its provenance, as JSON. `order` is the index of the unit in its run."""
 
     run: int
     order: int
@@ -149,7 +149,7 @@ class RunPart:
 
 @dataclass(frozen=True)
 class HypothesisPartial:
-    """Parts of the batch's runs."""
+    """Results of units of work from the runs that a batch of hypotheses needs."""
 
     parts: Annotated[tuple[RunPart, ...], SortedBy("run", "order")]
 
@@ -164,22 +164,26 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
     gives = "criteria that hypotheses meet"
 
     def title(self, options: HypothesisOptions) -> str:
-        """Name the heads and the checkpoint."""
+        """Return a job title with the heads and the checkpoint."""
         count = len(options.hypotheses)
         about = options.hypotheses[0].sentence if count == 1 else f"{count} hypotheses"
         return f"{about} ({options.checkpoint})"
 
     def checkpoints(self, options: HypothesisOptions) -> list[str]:
-        """Return the checkpoint of the batch and those of counterparts."""
+        """Return the checkpoint that the hypotheses are about, and those in which counterparts of its heads are
+        expected.
+        """
         return list(dict.fromkeys([options.checkpoint, *(run.checkpoint for run in runs_of(options))]))
 
     def paths(self, options: HypothesisOptions) -> Iterator[tuple[str, bool]]:
-        """Those of every run."""
+        """Return the paths that the runs behind the criteria read from or write to."""
         for run in runs_of(options):
             yield from run.does.paths(run.options)
 
     def units(self, options: HypothesisOptions) -> list[Unit]:
-        """Return the units of every run. Hypotheses that cannot be tested are refused here."""
+        """Return the units of work of every run that the criteria need. Hypotheses that cannot be tested raise an error
+        here.
+        """
         if not options.hypotheses:
             raise InputError("A test must have at least one hypothesis that was not withdrawn; got none. Register one.")
         for hypothesis in options.hypotheses:
@@ -192,7 +196,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         ]
 
     def run(self, options: HypothesisOptions, unit: Unit) -> Done[HypothesisPartial]:
-        """One unit of one run."""
+        """Run one unit of work of one of the runs that the criteria need."""
         piece: NamedUnit = unit.arguments
         run = runs_of(options)[piece.number]
         divided = _units(run)
@@ -209,7 +213,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         return Done(HypothesisPartial((part,)), done.provenance if is_own else Provenance())
 
     def results(self, options: HypothesisOptions, merged: HypothesisPartial) -> list[Result]:
-        """Return the criteria of every hypothesis, then the number of met criteria of every head."""
+        """Return one record per criterion of every hypothesis, then the number of criteria that each head meets."""
         partials = {run.key: _merged(run, parts) for run, parts in _parts_by_run(options, merged)}
         registered = max(options.registered, len(options.hypotheses))
         batch = Batch(options.checkpoint, options.level, registered, options.seen)
@@ -234,10 +238,11 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         )
 
     def keep(self, db: Database, run: Finished[HypothesisOptions, HypothesisPartial]) -> None:
-        """Add the test to each hypothesis that is registered here, and store the runs behind its criteria.
+        """Add the result of the test to each hypothesis registered in this database, and store the runs behind the
+        criteria.
 
-        Not of a run that came in from a file, nor where what was tested is not what was registered: its criteria show
-        with the run alone.
+        Nothing is stored for a run that was imported from a file, or if what was tested differs from what was
+        registered. The criteria are then shown with the run alone.
         """
         if is_imported(db, run.run) or not _is_as_registered(db, run.options):
             return
@@ -251,8 +256,9 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
                     add_event(cursor, one, "tested", run=run.run, criteria=mine, annotator=db.person.name)
 
     def _keep_runs(self, db: Database, run: Finished[HypothesisOptions, HypothesisPartial]) -> dict[str, str]:
-        """Each study that was run for the criteria as a run of its own, by its source; their scores do not replace
-        those of the atlas, which may be of more rows. None where the test was imported as rows."""
+        """Store every study that was run for the criteria as a separate run, and return the run IDs by source. Head
+        scores in the atlas are not replaced, because they may be of more examples.
+        """
         partials = list(run.partials())
         merged = self.merge(run.options, partials) if partials else HypothesisPartial(())
         return {
@@ -276,12 +282,13 @@ STUDY = HypothesisStudy()
 
 
 def mark_of(row: TaskRow) -> str:
-    """Return a hash of an example's texts that does not depend on its ID or label."""
+    """Return a hash of an example's texts. It does not depend on the example's ID or label."""
     return hashlib.sha256(json.dumps([row.text, row.pair], ensure_ascii=False).encode()).hexdigest()[:MARK]
 
 
 def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:
-    """Return the hashes of an input as a checkpoint reads it; examples that share either hash are the same input.
+    """Return two hashes of an input as a checkpoint reads it. Two examples that share either hash count as the same
+    input.
 
     Returns:
         Hashes of its letters and digits without case and accents, and of its token ids.
@@ -290,12 +297,14 @@ def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tup
 
 
 def letters_mark(row: TaskRow) -> str:
-    """Return a hash of the letters and digits of an input, ignoring case and accents."""
+    """Return a hash of the letters and digits in an input, ignoring case and accents."""
     return "letters:" + _hashed([_letters(text) for text in (row.text, row.pair or "")])
 
 
 def is_plain(row: TaskRow) -> bool:
-    """Return whether different letters always give different tokens: no unknown characters and no truncation."""
+    """Return whether different letters in an example always give different tokens: no unknown characters, and no
+    truncation.
+    """
     text = f"{row.text} {row.pair or ''}"
     return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
 
@@ -310,8 +319,8 @@ def _hashed(value: Any) -> str:
 
 
 def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.checkpoint.Checkpoint") -> None:
-    """Raise InputError if an input occurs twice in one selection, because tests assume independent inputs, or if an
-    evaluation example is among those from which the hypothesis was formed.
+    """Raise InputError if an input occurs twice in one selection of examples (tests assume independent inputs), or if
+    an example for testing a hypothesis is among those from which it was formed.
     """
     before: set[str] = set()
     both = []
@@ -341,8 +350,8 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
 
 
 def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
-    """Return default names of the examples on which a hypothesis may be formed, and of others on which it may be
-    tested.
+    """Return the default selections of examples for a kind of hypothesis: one on which it may be formed, and one on
+    which it is tested.
     """
     study = predicate_of(predicate).study
     if study == "frame-heads":
@@ -354,8 +363,9 @@ def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class StudyRun:
-    """One study on some examples. study: with its variant, as in `Hypothesis.measured_by`; rows: "thought of on"
-    (formed on) or "judged on" (tested on), or one of RANDOM: the evaluation examples with random weights.
+    """One study run on one selection of examples, for the criteria of hypotheses. `study` includes the variant, as in
+    `Hypothesis.measured_by`. `rows` is "thought of on" (hypotheses were formed there), "judged on" (they are tested
+    there), or one of RANDOM (tested with random weights).
     """
 
     study: str
@@ -366,7 +376,7 @@ class StudyRun:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return the key of the run."""
+        """Return a key that identifies the run within the test of a batch."""
         return (self.study, self.checkpoint, self.rows)
 
     @property
@@ -376,18 +386,18 @@ class StudyRun:
 
     @property
     def source(self) -> str:
-        """Return a short text with the study, examples and checkpoint."""
+        """Return a short text that names the study, the examples and the checkpoint of the run."""
         source = f"{self.study} on {self.choice}, {self.checkpoint}"
         return f"{source} ({self.rows})" if self.is_random else source
 
     @property
     def does(self) -> Study[Any, Any]:
-        """The study itself."""
+        """Return the study that is run."""
         return find_study(self.study.partition(":")[0])
 
 
 def runs_of(options: "HypothesisOptions") -> list[StudyRun]:
-    """Return every run that the batch needs, without duplicates, in a fixed order."""
+    """Return every run that the criteria of a batch of hypotheses need, without duplicates, in a fixed order."""
     needed: dict[tuple[str, str, str], list[Hypothesis]] = {}
     for hypothesis in options.hypotheses:
         for key in _keys(options.checkpoint, hypothesis):
@@ -431,7 +441,7 @@ def _options(
 
 
 def _of_task(study: str, apart: str, checkpoint: str, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
-    """Options of a study of one task."""
+    """Return the options of a study of one task."""
     if study == EFFECTS:
         return {"operators": list(OPERATORS)}
     if study == "pattern-shares":
@@ -444,7 +454,7 @@ def _of_task(study: str, apart: str, checkpoint: str, hypotheses: Sequence[Hypot
 
 
 def _of_tasks(study: str, apart: str, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
-    """Options of a study of several tasks, where they are not its defaults."""
+    """Return the options of a study of several tasks, if they differ from its defaults."""
     controls = [hypothesis.parameter("control") for hypothesis in hypotheses]
     if study == "features":
         return {"features": _named([h.parameter("feature") for h in hypotheses] + controls), "word_types": True}
@@ -464,7 +474,7 @@ def _named(names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Batch:
-    """What was registered together.
+    """Properties of a batch of hypotheses that were registered together.
 
     Attributes:
         seen: how many runs of these weights on judging inputs were stored before it was registered.
@@ -479,7 +489,9 @@ class Batch:
 def criteria_of(
     hypotheses: Sequence[Hypothesis], batch: Batch, runs: Sequence[StudyRun], partials: Partials
 ) -> list[Criterion]:
-    """All criteria of all hypotheses, in their order. partials: the merged result of each run by its key."""
+    """Decide every criterion of every hypothesis, in their order. `partials` holds the merged result of each run by its
+    key.
+    """
     sources = {run.key: run.source for run in runs}
     table = [_criteria(hypothesis, batch, sources, partials) for hypothesis in hypotheses]
     for criterion in LEVELLED:
@@ -537,7 +549,9 @@ def _evidence(hypothesis: Hypothesis, partial: Any, random: float) -> Evidence:
 
 
 def _both(effect: Reading | str, explained: Reading | str) -> Reading | str:
-    """What is explained is there in the first place: its p is the larger of the two."""
+    """Combine an effect and the effect that remains after other explanations. Both must be present, so p is the larger
+    of the two.
+    """
     if isinstance(explained, str) or isinstance(effect, str):
         return explained if isinstance(explained, str) else effect
     ps = (effect.p, explained.p)
@@ -549,7 +563,7 @@ def _one(reading: Reading | str) -> tuple[Reading, ...] | str:
 
 
 def _operators(hypothesis: Hypothesis, partial: Any) -> tuple[Reading, ...] | str:
-    """What either operator does to the loss."""
+    """Return how each of two ablation methods changes the loss."""
     if not hypothesis.parameter("margin"):
         return "no margin was named for what happens without the head"
     if partial is None:
@@ -563,7 +577,9 @@ def _operators(hypothesis: Hypothesis, partial: Any) -> tuple[Reading, ...] | st
 def _decided(
     hypothesis: Hypothesis, head: Any, name: str, readings: tuple[Reading, ...] | str, source: str
 ) -> Criterion:
-    """Met where every reading is beyond what it must be; the least sure of them is shown."""
+    """Return the criterion, which is met if every measured value exceeds its required minimum. The least certain value
+    is shown.
+    """
     columns: dict[str, Any] = {
         "hypothesis": hypothesis.hypothesis,
         "subject": str(head),
@@ -588,7 +604,9 @@ def _decided(
 
 
 def _is_as_registered(db: Database, options: HypothesisOptions) -> bool:
-    """Whether what is tested is what was registered here: batch, rows, level, weights and hypotheses."""
+    """Return whether the batch, examples, level, weights and hypotheses that were tested equal those that were
+    registered here.
+    """
     batch = next((one for one in batches(db) if one.batch == options.batch), None)
     if batch is None:
         return False
@@ -608,7 +626,7 @@ def _units(run: StudyRun) -> list[Unit]:
 
 
 def _parts_by_run(options: HypothesisOptions, merged: HypothesisPartial) -> list[tuple[StudyRun, list[RunPart]]]:
-    """Every run that left parts, with them."""
+    """Return every run that has results, with the results of its units of work."""
     found = [(run, [part for part in merged.parts if part.run == k]) for k, run in enumerate(runs_of(options))]
     return [(run, parts) for run, parts in found if parts]
 
@@ -633,7 +651,7 @@ def _check_weights(options: HypothesisOptions, run: StudyRun, about: Provenance)
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
-    """Return the number of met criteria of every head that a hypothesis is about."""
+    """Return, for every head that a hypothesis is about, the number of criteria that the head meets."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

@@ -47,25 +47,29 @@ SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Asked:
-    """One of the requested studies. given: its options by name, as JSON; omitted options have their defaults."""
+    """A study that a joint job runs. `given` holds its options by name, as JSON; omitted options have their
+    defaults.
+    """
 
     study: str
     given: str = "{}"
 
     @property
     def does(self) -> Study[Any, Any]:
-        """Return the study. Raises JobError if it does not exist."""
+        """Return the study that was requested. Raises JobError if it does not exist."""
         return find_study(self.study)
 
     @property
     def options(self) -> Any:
-        """Return its options as the study's options class. Raises InputError."""
+        """Return the options of the requested study, as an object of its options class. Raises InputError for invalid
+        options.
+        """
         return self.does.read(json.loads(self.given))
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class MeasureHeadsOptions:
-    """Which studies of which checkpoint."""
+    """Options of a joint job: which studies measure the heads of which checkpoint."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     studies: Annotated[tuple[Asked, ...], Flag("studies to run in this job, each with its options")] = ()
@@ -73,7 +77,9 @@ class MeasureHeadsOptions:
 
 @dataclass(frozen=True)
 class UnitPart:
-    """The result of a unit as JSON, with its provenance. error: why it failed, "" if it succeeded."""
+    """The result of one unit of work in a joint job, as JSON, with its provenance. `error` says why the unit failed, or
+    is "".
+    """
 
     number: int
     order: int
@@ -84,14 +90,16 @@ class UnitPart:
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of all the studies."""
+    """Results of units of work from all studies of a joint job."""
 
     parts: Annotated[tuple[UnitPart, ...], SortedBy("number", "order")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredStudy(Result):
-    """The result of one study. says: its headline, or why it was left out; kept: its rows; provenance: of the run."""
+    """The result of one study in a joint job. `says` is its summary or why it was left out, `kept` its rows, and
+    `provenance` that of its run.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("measured",)
     study: str
@@ -109,16 +117,18 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
     kinds = (MeasuredStudy,)
 
     def title(self, options: MeasureHeadsOptions) -> str:
-        """Name the checkpoint and the studies, or their number."""
+        """Return a job title with the checkpoint and the number of studies."""
         return f"{len(options.studies)} kinds of scores of the heads of {options.checkpoint}"
 
     def paths(self, options: MeasureHeadsOptions) -> Iterator[tuple[str, bool]]:
-        """Those of every study."""
+        """Return the paths that the studies of the job read from or write to."""
         for planned in options.studies:
             yield from planned.does.paths(planned.options)
 
     def units(self, options: MeasureHeadsOptions) -> list[Unit]:
-        """Return the units of every study that this checkpoint supports."""
+        """Return the units of work of every requested study that supports the checkpoint. Raises an error if
+        none does.
+        """
         divided: list[Unit] = []
         refused = None
         for number, planned in enumerate(options.studies):
@@ -135,7 +145,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         return divided
 
     def more(self, options: MeasureHeadsOptions, partials: Sequence[Parts]) -> list[Unit]:
-        """Return the next round of every study that has several rounds and no error."""
+        """Return the next units of work of every study that works in several rounds and has not failed."""
         merged, added = self.merge(options, partials), []
         for number, planned in enumerate(options.studies):
             parts = [part for part in merged.parts if part.number == number]
@@ -149,7 +159,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         return added
 
     def run(self, options: MeasureHeadsOptions, unit: Unit) -> Done[Parts]:
-        """Run one unit of one study; if it fails, return the reason."""
+        """Run one unit of work of one study. If it fails, the error text is the result."""
         piece: NamedUnit = unit.arguments
         planned, order = options.studies[piece.number], piece.order
         if piece.packed:
@@ -166,7 +176,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         return Done(Parts((part,)), Provenance(weights_hash=done.provenance.weights_hash))
 
     def results(self, options: MeasureHeadsOptions, merged: Parts) -> list[MeasuredStudy]:
-        """Return one record per study, with the rows that it stores."""
+        """Return one record per study of the joint job, with the result rows of the study."""
         parts_of = {
             number: [part for part in merged.parts if part.number == number]
             for number in dict.fromkeys(part.number for part in merged.parts)
@@ -183,7 +193,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         return Headline(f"Measured {', '.join(names)}. Each is stored as a separate result.", scores, "scores of heads")
 
     def keep(self, db: Database, run: Finished[MeasureHeadsOptions, Parts]) -> None:
-        """Store each study's rows as a separate run."""
+        """Store the result rows of each study as a separate run."""
         planned = {study.study: study for study in run.options.studies}
         for result in MeasuredStudy.among(run.rows):
             if result.kept:
@@ -195,7 +205,7 @@ STUDY = MeasureHeads()
 
 
 def _units_of(number: int, planned: Asked, units: Sequence[Unit], first: int) -> list[Unit]:
-    """Units of a study as units of the joint job. first: the order of the first one."""
+    """Convert the units of work of a study to units of the joint job. `first` is the order of the first one."""
     return [
         Unit(
             f"{planned.study} {unit.key}",
@@ -236,9 +246,11 @@ def _measured(planned: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
 def missing(
     checkpoint: str, task: str | None, *, measured: Set[str], class_set: str, data: str | None = None
 ) -> list[Asked]:
-    """Return the studies without stored or bundled results that this checkpoint supports, with options.
+    """Return the studies that support a checkpoint and have no stored or bundled results for it, with options to run
+    them.
 
-    task: whose examples are used; None for SST-2. data: folder of the examples; None for the bundled samples.
+    `task` is the task whose examples are used (None for SST-2), and `data` the folder of the examples (None for the
+    bundled samples).
     """
     names = [name for name in (*LOOKING, CLASSES, WHY, *EFFECTS) if name not in measured]
     if "disable" in measured and "operators" in names:
@@ -248,7 +260,7 @@ def missing(
 
 
 def gives(study: str) -> str:
-    """Return a short description of what a study measures in heads."""
+    """Return a short description of what a study measures in attention heads."""
     return GIVES.get(study) or find_study(study).gives
 
 
@@ -279,12 +291,14 @@ def _asked(name: str, checkpoint: str, task: str, class_set: str, data: str | No
 
 
 def said_of(provenance: Provenance) -> str:
-    """Return the metadata of a unit, as JSON."""
+    """Return the provenance of a unit of work as JSON text."""
     return json.dumps(plain({name: value for name, value in provenance.as_row().items() if value is not None}))
 
 
 def where_from(units: Sequence[str]) -> dict[str, Any]:
-    """Return the provenance of a run from that of its units (`said_of`): common fields, and every row ID once."""
+    """Combine the provenance of all units of work into that of the run: fields that are equal, and the ID of every
+    example once.
+    """
     said = [json.loads(unit) for unit in units]
     about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
     ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())
@@ -295,7 +309,7 @@ def keep_as_run(
     db: Database, study: Study[Any, Any], options: Any, said: Mapping[str, Any], rows: Sequence[Row], *,
     scores: bool = True,
 ) -> str:  # fmt: skip
-    """Store a study's rows as a run and return its ID. scores: whether its head scores are added to the atlas."""
+    """Store the rows of a study as a run, and return the run's ID. `scores` adds its head scores to the atlas."""
     given = as_json(options)
     run = record_run(db, study.name, given, provenance_of_run(given, said), title=study.title(options))
     store_rows(db, run, rows, scores=scores)

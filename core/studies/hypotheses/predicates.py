@@ -28,8 +28,8 @@ Parameters = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a predicate. default: value if it is omitted, "" if nothing is then tested; None if it is
-    required.
+    """A parameter of a kind of hypothesis. `default` is its value if omitted: "" if nothing is then tested, None if the
+    parameter is required.
     """
 
     name: str
@@ -40,8 +40,8 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Predicate:
-    """A kind of claim about a head. sentence: with parameter names in braces; study: the study that measures it; apart:
-    the parameter whose values need separate runs, "" if one run measures all.
+    """A kind of hypothesis about a head. `sentence` is a template with parameter names in braces, `study` measures it,
+    and `apart` is the parameter whose values need separate runs ("" if one run measures all).
     """
 
     key: str
@@ -80,7 +80,9 @@ def _share(value: str) -> None:
 
 
 def counterpart_of(value: str) -> tuple[str, Head]:
-    """Parse "checkpoint:L2H3" into a checkpoint and a head. Raises InputError."""
+    """Parse a head of another checkpoint, such as "checkpoint:L2H3", into the checkpoint and the head. Raises
+    InputError.
+    """
     checkpoint, colon, name = value.rpartition(":")
     if not colon or not checkpoint.strip():
         raise InputError(
@@ -166,16 +168,16 @@ PREDICATES: Mapping[str, Predicate] = MappingProxyType({predicate.key: predicate
 
 
 def predicate_of(key: str) -> Predicate:
-    """Return a predicate by its key. Raises InputError with the list of all keys."""
+    """Return the kind of hypothesis with this key. Raises InputError with the list of all keys."""
     if key not in PREDICATES:
         raise InputError(f'A predicate must be one of {", ".join(PREDICATES)}; got "{key[:60]}". Choose one of them.')
     return PREDICATES[key]
 
 
 def checked(key: str, values: Mapping[str, str]) -> Parameters:
-    """Return all parameters of a predicate in order, with defaults for those left out.
+    """Return all parameters of a kind of hypothesis in order, with defaults for those left out.
 
-    Raises InputError for an unknown predicate or parameter, a missing one, or a wrong value.
+    Raises InputError for an unknown kind of hypothesis, an unknown or missing parameter, or a wrong value.
     """
     predicate = predicate_of(key)
     names = [parameter.name for parameter in predicate.parameters]
@@ -215,7 +217,7 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Hypothesis:
-    """A testable claim about one head. hypothesis: its ID; layer, head: from 0."""
+    """A testable claim about one attention head. `hypothesis` is its ID; layer and head count from 0."""
 
     hypothesis: str
     layer: int
@@ -229,29 +231,31 @@ class Hypothesis:
         return Head(self.layer, self.head)
 
     def parameter(self, name: str) -> str:
-        """Return the value of a parameter; "" if the predicate does not have it."""
+        """Return the value of a parameter of the hypothesis; "" if it does not have this parameter."""
         return dict(self.parameters).get(name, "")
 
     @property
     def least_name(self) -> str:
-        """Return the name of the parameter with the smallest effect that counts."""
+        """Return the name of the parameter that holds the smallest effect that counts."""
         return "margin" if self.predicate == "needed-for" else "least"
 
     @property
     def least(self) -> float:
-        """Return the smallest effect that counts, in its own unit; the default for hypotheses of earlier versions."""
+        """Return the smallest effect that counts, in the unit of the effect. Hypotheses of earlier versions have the
+        default.
+        """
         default = next(p.default for p in predicate_of(self.predicate).parameters if p.name == self.least_name)
         return float(self.parameter(self.least_name) or default or 0)
 
     def with_least(self, least: float) -> "Hypothesis":
-        """Return the same hypothesis with another smallest effect."""
+        """Return a copy of the hypothesis with another smallest effect that counts."""
         others = tuple(pair for pair in self.parameters if pair[0] != self.least_name)
         return replace(self, parameters=(*others, (self.least_name, repr(least))))
 
     @property
     def measured_by(self) -> str:
-        """Return the study that measures the hypothesis, with the variant if its runs are separate, such as
-        "patch:drop".
+        """Return the name of the study that measures the hypothesis, with the variant if variants have separate runs,
+        such as "patch:drop".
         """
         predicate = predicate_of(self.predicate)
         apart = self.parameter(predicate.apart) if predicate.apart else ""
@@ -260,15 +264,17 @@ class Hypothesis:
 
     @property
     def is_of_words(self) -> bool:
-        """Whether it is about words with a feature, so that the test draws word types instead of random weights."""
+        """Return whether the hypothesis is about words with a feature. Its test then samples word types instead of
+        random weights.
+        """
         return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
 
     @property
     def relation(self) -> str:
-        """Return the relation that the hypothesis is about."""
+        """Return the relation between words that the hypothesis is about."""
         return SAME_WORD if self.predicate == "same-word" else self.parameter("relation")
 
     @property
     def sentence(self) -> str:
-        """What it says."""
+        """Return the hypothesis as a sentence."""
         return f"{self.subject} {predicate_of(self.predicate).sentence.format(**dict(self.parameters))}"

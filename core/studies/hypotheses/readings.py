@@ -30,7 +30,7 @@ from .predicates import DIRECTIONS, Hypothesis, counterpart_of
 
 @dataclass(frozen=True)
 class Reading:
-    """A measured value of one head with its 95 % interval; None if it is undefined.
+    """A value that was measured for one head to test a hypothesis, with its 95 % interval; None if undefined.
 
     Attributes:
         p: one-sided, that the value is not above `least`; None without a test.
@@ -48,14 +48,16 @@ class Reading:
 
     @property
     def is_beyond(self) -> bool:
-        """Return whether the whole interval lies beyond `least`."""
+        """Return whether the whole interval of the value is above `least`, the smallest value that counts."""
         return self.low is not None and self.low > self.least
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one run shows about a hypothesis; a text explains a missing value. causal: only if the run itself
-    intervenes."""
+    """What one run shows about a hypothesis: the effect, what remains after other explanations, and whether it is
+    specific. A text in place of a value says why there is none. `causal` is set only if the run intervenes in the
+    model.
+    """
 
     effect: Reading | str
     explained: Reading | str
@@ -65,7 +67,7 @@ class Evidence:
 
 
 def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any) -> Reading | str:
-    """One head's number of an estimate [layer, head, 1]."""
+    """Return the value of one head, with its interval and p, from an estimate [layer, head, 1]."""
     place = (head.layer, head.head, 0)
     n = int(estimate.n[0])
     if not n or not np.isfinite(estimate.value[place]):
@@ -77,7 +79,7 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
 
 
 def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) -> Reading | str:
-    """Return one head's mean [layer, head, 1], tested against `least` instead of 0."""
+    """Return the mean of one head from means [layer, head, 1], tested against `least` instead of 0."""
     shifted = reading(measure, above(means, least).result(), head, **others)
     if isinstance(shifted, str):
         return shifted
@@ -86,19 +88,19 @@ def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) 
 
 
 def above(means: Means, least: float) -> Means:
-    """Return the excess of each input over `least`, as an accumulator."""
+    """Subtract `least` from the value of each input, and return the result as an accumulator of means."""
     shifted = means.columns(range(means.sums.shape[-1]))
     shifted.sums = means.sums - least * means.counts[:, :, None, :]
     return shifted
 
 
 def number_of(value: float) -> float | None:
-    """Return the value, or None if it is not finite."""
+    """Return the value as a float, or None if it is not finite."""
     return float(value) if np.isfinite(value) else None
 
 
 def halves_of(measure: str, means: Means, column: int, head: Head, least: float = 0.0) -> tuple[Reading, ...] | str:
-    """Return the value in each half of the inputs."""
+    """Return one head's value in each half of the inputs, or the reason why a half has none."""
     both = tuple(beyond(measure, means.columns([column]).half(parity), least, head) for parity in (0, 1))
     numbers = tuple(half for half in both if isinstance(half, Reading))
     return numbers if len(numbers) == len(both) else "a half has no such inputs"
@@ -196,7 +198,7 @@ def _offset(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def _above_times(means: Means, weight: int, head: Head) -> Reading | str:
-    """Weight less TIMES the baseline; the first token, the sink, taken out unless it is what is looked at."""
+    """Return the weight minus TIMES the baseline. The first token (the sink) is excluded unless it is the target."""
     both = means.columns([weight, weight + 1])
     above = both.columns([0])
     above.sums = (1 - TIMES) * both.sums[..., :1] + TIMES * both.sums[..., 1:]
@@ -242,15 +244,18 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def effect_estimate(changes: np.ndarray) -> Means:
-    """Return changes of the loss without one head [example] as an accumulator, for the same interval and p as other
-    means."""
+    """Convert the changes of the loss without one head [example] to an accumulator, so that interval and p are computed
+    as for other means.
+    """
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
     return means
 
 
 def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Reading | str:
-    """Return how far the loss (nats) rises if a head is ablated, compared with a margin, or why it is undefined."""
+    """Return how far the loss (in nats) rises if a head is ablated, tested against a margin, or the reason why this is
+    undefined.
+    """
     head.within(partial.layers, partial.heads)
     changes = partial.changes[partial.operators.index(operator), head.layer * partial.heads + head.head]
     whole = reading("rise of the loss in nats", effect_estimate(changes - margin).result(), Head(0, 0))
@@ -294,15 +299,17 @@ MAP_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = Mapping
 
 
 def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float = 0.0) -> Evidence:
-    """Return what a run's merged partial result shows. random: effect of random weights, which the effect must exceed
-    too."""
+    """Return what the merged result of a run shows about a hypothesis. `random` is the effect in random weights, which
+    the effect must also exceed.
+    """
     beyond = hypothesis.with_least(max(hypothesis.least, random))
     every = {**MAP_READERS, **SHARE_READERS, **INTERVENTION_READERS}
     return every[hypothesis.predicate](beyond, partial, head)
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """Return the largest effect of all heads of the hypothesis' layer in runs of random weights; 0 without any.
+    """Return the largest effect among all heads of the hypothesis' layer in runs with random weights; 0 if there are
+    none.
 
     Random heads of a layer are exchangeable, so an untrained head exceeds all k of them with probability 1 / (k + 1).
     """
@@ -328,8 +335,8 @@ ONE = Head(0, 0)  # where `effect_estimate` keeps the one number that it has
 
 
 def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the fraction of the logit difference that patching the head's own output recovers. explained: beyond other
-    heads of its layer; specific: beyond pairs whose answer stays the same.
+    """Return the fraction of the logit difference that patching the head's output recovers. It is compared with other
+    heads of the layer, and with pairs of inputs whose answer stays the same.
     """
     head.within(partial.layers, partial.heads)
     made = partial.made.astype(bool) & (np.abs(partial.first - partial.second) >= FLOOR)
@@ -343,8 +350,8 @@ def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evide
 
 
 def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the fraction of the logit difference that the edge carries. explained: beyond the edges from other heads
-    of its layer; specific: beyond pairs with the same answer.
+    """Return the fraction of the logit difference that an edge between two heads carries. It is compared with edges
+    from other heads of the layer, and with pairs of inputs that have the same answer.
     """
     reader, kind = hypothesis.parameter("reader"), hypothesis.parameter("input")
     names = list(partial.names)
@@ -365,8 +372,10 @@ def _of_pairs(
     sides: tuple[np.ndarray, np.ndarray],
     least: float,
 ) -> Evidence:
-    """brought, whole: logits by pair; others: of the other heads [head, pair]; sides: pairs of different and of the
-    same answer. A share is a ratio of means over the first."""
+    """Return the evidence from patched pairs of inputs. `brought` and `whole` are logits by pair, `others` those of
+    other heads [head, pair], and `sides` the pairs with different and with equal answers. A share is a ratio of means
+    over the former.
+    """
     moved, same = sides
     if moved.sum() < FEWEST:
         nothing = f"a share takes {FEWEST} pairs whose answers differ, and there are {int(moved.sum())}"
@@ -383,7 +392,7 @@ def _of_pairs(
 
 
 def _shifted(measure: str, beyond: np.ndarray, least: float) -> Reading | str:
-    """A mean beyond `least`, told with it."""
+    """Return a mean minus `least`, reported with `least` added."""
     shifted = reading(measure, effect_estimate(beyond).result(), ONE)
     if isinstance(shifted, str):
         return shifted
@@ -392,7 +401,9 @@ def _shifted(measure: str, beyond: np.ndarray, least: float) -> Reading | str:
 
 
 def _beyond_same(brought: np.ndarray, whole: np.ndarray, moved: np.ndarray, same: np.ndarray) -> Reading | str:
-    """The share less that on pairs of the same answer, with Welch's interval on what each pair adds to its ratio."""
+    """Return the share minus that on pairs with the same answer, with Welch's interval on what each pair adds to its
+    ratio.
+    """
     if same.sum() < FEWEST:
         return f"{int(same.sum())} pairs have the same answer, and a comparison takes {FEWEST}"
     shares, errors = [], []
@@ -422,8 +433,8 @@ NORMAL = 1.959964  # of a 95 % interval
 
 
 def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the fraction of a head's maps that the bundled classifier assigns to the class. explained: corrected for
-    its confusions.
+    """Return the fraction of a head's maps that the bundled classifier assigns to a pattern class, raw and corrected
+    for the classifier's confusions.
     """
     (piece,) = partial.pieces
     head.within(*piece.classes.shape[1:])
@@ -440,8 +451,9 @@ def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
 
 
 def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
-    """Return a share of maps with a Wilson interval, and p of a binomial test that it is at most `least`; p is 1
-    without maps."""
+    """Return a fraction of maps with its Wilson interval, and p of a binomial test that the fraction is at most
+    `least`; p is 1 without maps.
+    """
     if not len(hits):
         return Reading(measure, None, None, None, 0, 1.0, least, least)
     p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))
@@ -465,7 +477,7 @@ def _corrected(counts: np.ndarray, wanted: int, class_set: str, least: float) ->
 
 @lru_cache(maxsize=2)
 def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
-    """What the bundled classifier confused on held-out maps [input, true, predicted], and its classes."""
+    """Return the confusions of the bundled classifier on held-out maps [input, true, predicted], and its classes."""
     about = patterns.classifier_registry.bundled_about(class_set)
     if about is None:
         raise InputError(f"A class set must have a bundled classifier; {class_set[:60]!r} has none. Choose another.")
@@ -473,8 +485,8 @@ def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
 
 
 def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the similarity to the other head, compared with random weights. explained: beyond the next most similar
-    head.
+    """Return the similarity of a head to a head of another checkpoint, compared with random weights and with the next
+    most similar head.
     """
     (whole,) = partial.compared
     sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
@@ -524,8 +536,8 @@ def _gap(similarity: np.ndarray, its: int) -> float:
 
 
 def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the largest weight of a frame link, compared with the same distance elsewhere. explained: beyond all four
-    nulls.
+    """Return the largest attention weight along frame links, compared with the same distance elsewhere and with all
+    four null models.
     """
     if not partial.draws:
         nothing = "no link can be seen by a query of this checkpoint"

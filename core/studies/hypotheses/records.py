@@ -13,7 +13,7 @@ LEVELLED = ("held out", "explained")  # whose p are corrected within the batch a
 
 @dataclass(frozen=True, kw_only=True)
 class Criterion(Result):
-    """Whether a hypothesis meets one of CRITERIA.
+    """The result of testing whether a hypothesis meets one of the seven CRITERIA.
 
     Attributes:
         subject: the head, such as L1H2. measure: what the value is. least: what it must exceed.
@@ -45,8 +45,8 @@ class Criterion(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CriteriaMet(Result):
-    """Number of criteria, of seven, that the best hypothesis of the batch about a head meets; or whether a hypothesis
-    is both confirmed on held-out examples and causal (1 or 0). Stored as a head score.
+    """How many of the seven criteria a head meets in the best hypothesis of a batch; or whether a hypothesis is both
+    confirmed on held-out examples and causal (1 or 0). It is stored as a head score.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("criteria met",)
@@ -62,8 +62,8 @@ class CriteriaMet(Result):
 
 @dataclass(frozen=True)
 class JudgedHypothesis:
-    """A hypothesis about a head with its test result. criteria: empty if it has not been tested; standing: "",
-    "withdrawn" or "earlier weights".
+    """A hypothesis about a head with the result of its test. `criteria` is empty if it has not been tested; `standing`
+    is "", "withdrawn" or "earlier weights".
     """
 
     sentence: str
@@ -72,11 +72,11 @@ class JudgedHypothesis:
 
     @property
     def met(self) -> list[str]:
-        """The criteria that it meets."""
+        """Return the names of the criteria that the hypothesis meets."""
         return [criterion.criterion for criterion in self.criteria if criterion.state == "met"]
 
     @property
     def verdict(self) -> str:
-        """Return the result in one line."""
+        """Return the result of the test in one line of text."""
         said = f"meets {', '.join(self.met)}" if self.met else "meets no criterion" if self.criteria else "not tested"
         return f"{said} ({self.standing})" if self.standing else said

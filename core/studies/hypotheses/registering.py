@@ -60,7 +60,7 @@ MOST_HYPOTHESES = 500  # of a batch
 
 @dataclass(frozen=True)
 class Proposal:
-    """A proposed hypothesis about a head, before it is registered."""
+    """A hypothesis about a head that was proposed but not registered yet."""
 
     head: Head
     predicate: str
@@ -68,7 +68,7 @@ class Proposal:
 
     @property
     def hypothesis(self) -> Hypothesis:
-        """Return the proposed hypothesis after checks, without an ID. Raises InputError."""
+        """Check the proposal, and return it as a hypothesis without an ID. Raises InputError if it is invalid."""
         if self.head.part:
             raise InputError(
                 f"Hypotheses can only be registered for models with one set of heads; {self.head} belongs to "
@@ -81,10 +81,10 @@ def register(
     db: Database, checkpoint: str, proposals: Sequence[Proposal], *, thought: RowChoice, judged: RowChoice,
     annotator: str = "",
 ) -> tuple[str, list[str]]:  # fmt: skip
-    """Store a batch of hypotheses before it is tested; return its ID and those of its hypotheses.
+    """Store a batch of hypotheses before it is tested, and return the ID of the batch and the IDs of its hypotheses.
 
-    judged: examples for evaluation, none of which may be among `thought`. Raises InputError for shared or repeated
-    inputs, wrong parameters or heads, or a repeated hypothesis; CheckpointError for an unknown checkpoint.
+    `judged` holds the examples for the test, none of which may be among `thought`. Raises InputError for shared or
+    repeated inputs, wrong parameters or heads, or a repeated hypothesis, and CheckpointError for an unknown checkpoint.
     """
     if not 0 < len(proposals) <= MOST_HYPOTHESES:
         raise InputError(
@@ -121,10 +121,10 @@ def register(
 
 
 def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[Row]:
-    """Return the stored and bundled runs of these weights, and unfinished jobs, with the number of evaluation inputs in
-    each.
+    """Return the stored and bundled runs of a checkpoint's weights, and its unfinished jobs, with the number of test
+    inputs that each has already used.
 
-    If the examples of a run can no longer be read, they are compared by ID.
+    If the examples of a run can no longer be read, their IDs are compared instead of their texts.
     """
     wanted, ids = {mark for _, _, *marks in judged for mark in marks}, {row_id for row_id, *_ in judged}
     rows_of: dict[tuple[str, str, str | None], dict[str, TaskRow]] = {}
@@ -169,7 +169,7 @@ def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[
 
 
 def _sentences_of(treebank: str | None, limit: int | None) -> list[TaskRow]:
-    """Return the sentences of a treebank that a run read; none if it can no longer be read."""
+    """Return the sentences of a treebank that a run read; none if the treebank can no longer be read."""
     sentences = []
     for part in ("dev", "test"):
         try:
@@ -181,7 +181,7 @@ def _sentences_of(treebank: str | None, limit: int | None) -> list[TaskRow]:
 
 
 def _jobs_of(db: Database) -> Iterator[Row]:
-    """Jobs with stored units that left no run, or one that was deleted, as runs are listed."""
+    """Yield the jobs that have stored units but no run (or whose run was deleted), in the form of runs."""
     stored = set(runs(db)["run"])
     for job in all_jobs(db).to_dict("records"):
         if job.get("run") in stored:
@@ -198,7 +198,9 @@ def _jobs_of(db: Database) -> Iterator[Row]:
 
 
 def _check_rows(hypotheses: Sequence[Hypothesis], thought: RowChoice, judged: RowChoice) -> None:
-    """Raises InputError where rows with frames are to judge what is not about them, or other rows what is."""
+    """Raise InputError if examples with frames are chosen for hypotheses about other things, or examples without frames
+    for hypotheses about frames.
+    """
     for hypothesis in hypotheses:
         for choice in (thought, judged):
             if (choice.task == FRAMES) != (hypothesis.predicate == "frame-link"):
@@ -210,13 +212,13 @@ def _check_rows(hypotheses: Sequence[Hypothesis], thought: RowChoice, judged: Ro
 
 
 def hypothesis_of(stored: StoredHypothesis) -> Hypothesis:
-    """Return a stored hypothesis in the form in which it is tested."""
+    """Convert a stored hypothesis to the form in which it is tested."""
     return Hypothesis(stored.hypothesis, stored.layer, stored.head, stored.predicate, stored.parameters)
 
 
 def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesis]]:
-    """Return a batch by its ID, by the ID of one of its hypotheses, or the newest for "latest", with all its
-    hypotheses. Raises StoreError.
+    """Return a batch of hypotheses by its ID, by the ID of one of its hypotheses, or the newest batch for "latest",
+    with all its hypotheses. Raises StoreError if there is none.
     """
     every = hypotheses(db)
     named = next((one.batch for one in every if one.hypothesis == name), name)
@@ -231,7 +233,7 @@ def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesi
 
 
 def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> HypothesisOptions:
-    """Return the options for testing the hypotheses of a batch that were not withdrawn.
+    """Return the options of a test of all hypotheses in a batch that were not withdrawn.
 
     Raises InputError if the checkpoint's weights or the examples have changed, or all hypotheses were withdrawn.
     """
@@ -264,7 +266,7 @@ def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> Hypot
 
 
 def changed_row(choice: RowChoice, before: Marks) -> str:
-    """Return the ID of the first example that has changed; "" if none has."""
+    """Return the ID of the first selected example whose text has changed since registration; "" if none has."""
     now = [(row.id, mark_of(row)) for row in choice.rows()]
     for k, row in enumerate(before):
         if k >= len(now) or now[k] != row[:2]:
@@ -281,9 +283,9 @@ SHARE = "score share"
 
 
 def proposals(scores: pd.DataFrame, head: Head) -> list[Proposal]:
-    """Return hypotheses suggested by a head's scores, the score furthest above its baseline first.
+    """Return hypotheses that a head's scores suggest. Those whose score is furthest above its baseline come first.
 
-    At most MOST; at least one if the head has any score that a predicate covers.
+    At most MOST hypotheses are returned, and at least one if the head has any score that a kind of hypothesis covers.
     """
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
     above = (mine["value"] - mine["baseline"].fillna(0)).rename("above")
@@ -297,7 +299,7 @@ def proposals(scores: pd.DataFrame, head: Head) -> list[Proposal]:
 
 
 def _proposal(head: Head, score: str) -> Proposal | None:
-    """The hypothesis for a score; None if no predicate covers it."""
+    """Return the hypothesis that a score suggests; None if no kind of hypothesis covers the score."""
     study, name, about = (*score.split("/", 2), "", "")[:3]
 
     def tests(predicate: str) -> bool:

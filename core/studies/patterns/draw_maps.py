@@ -32,7 +32,9 @@ ROWS_A_UNIT = 32
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DrawMapsOptions:
-    """Options: which maps are sampled: `count` maps, `per_input` of each input with at most `longest` tokens."""
+    """Options of sampling attention maps to label: `count` maps in total, and `per_input` maps from each input of at
+    most `longest` tokens.
+    """
 
     checkpoint: Checkpoint = "atlas-encoder"
     tasks: Tasks = ("mrpc",)
@@ -48,8 +50,8 @@ class DrawMapsOptions:
 
 @dataclass(frozen=True)
 class DrawnMap:
-    """A map in the form in which it is stored. task: PASTED for a typed text; maximum: `largest`, to four digits;
-    weights: float16 [query, key].
+    """A sampled attention map as it is stored. `task` is PASTED for a typed text, `maximum` the largest weight to four
+    digits, and `weights` a float16 array [query, key].
     """
 
     map_id: str
@@ -69,13 +71,13 @@ class DrawnMap:
     weights: np.ndarray
 
     def row(self) -> Row:
-        """Return the map as a row of the store, with its weights as bytes."""
+        """Return the attention map as a row of the store, with its weights as bytes."""
         return asdict(self) | {"weights": self.weights.tobytes()}
 
 
 @dataclass(frozen=True)
 class MapBatch:
-    """The maps of some units."""
+    """The sampled maps of some units of work, as a partial result that can be merged."""
 
     maps: tuple[DrawnMap, ...]
 
@@ -89,7 +91,9 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
     counts = "inputs"
 
     def units(self, options: DrawMapsOptions) -> list[Unit]:
-        """Return rounds of inputs that alternate between tasks, so that early maps cover every task."""
+        """Divide the inputs into units of work that alternate between tasks, so that the first maps cover every
+        task.
+        """
         if options.count < 1 or options.per_input < 1:
             raise InputError(
                 "The number of maps and the number of maps per input must be at least 1; got "
@@ -106,12 +110,12 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
         return [Unit("all", ExampleUnit(tuple(chosen)), size=needed)]
 
     def run(self, options: DrawMapsOptions, unit: Unit) -> Done[MapBatch]:
-        """Draw and capture."""
+        """Sample heads for some inputs, and capture their attention maps."""
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
         return Done(MapBatch(tuple(drawn(checkpoint, options, unit.arguments.positions))))
 
     def results(self, options: DrawMapsOptions, merged: MapBatch) -> list[DrawnMaps]:
-        """Return how many maps of how many inputs were sampled, by task."""
+        """Return how many maps were sampled from how many inputs, one record per task."""
         results = []
         for task in sorted({drawn_map.task for drawn_map in merged.maps}):
             mine = [drawn_map for drawn_map in merged.maps if drawn_map.task == task]
@@ -120,7 +124,7 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
         return results
 
     def keep(self, db: Database, run: Finished[DrawMapsOptions, MapBatch]) -> None:
-        """Store the maps for labelling. Raises InputError if the run has no maps."""
+        """Store the sampled maps so that they can be labelled. Raises InputError if the run has no maps."""
         partials = list(run.partials())
         if not partials:
             raise InputError(
@@ -136,7 +140,7 @@ STUDY = DrawMaps()
 
 @dataclass(frozen=True)
 class MapInput:
-    """One input from which maps may be sampled."""
+    """An input from which attention maps may be sampled."""
 
     task: str
     split: str
@@ -146,7 +150,7 @@ class MapInput:
 
 
 def sources(options: DrawMapsOptions) -> list[MapInput]:
-    """Return the examples of the tasks, or the typed texts, in order."""
+    """Return the examples of the tasks, or the texts that a user typed, in order."""
     if options.texts:
         return [MapInput(PASTED, "", _digest(text), text, None) for text in options.texts]
     return [
@@ -169,10 +173,10 @@ def _digest(*texts: str) -> str:
 def plan(
     inputs: Sequence[int], heads: Sequence[Head], *, count: int, per_input: int, seed: int
 ) -> list[tuple[int, Head]]:
-    """Return `count` different pairs (input, head): inputs in random order, `per_input` heads each, every head equally
-    often.
+    """Choose which maps to sample: return `count` different pairs (input, head). Inputs are in random order with
+    `per_input` heads each, and every head is used equally often.
 
-    Fewer if there are not enough inputs.
+    Fewer pairs are returned if there are not enough inputs.
     """
     chance = random.Random(seed)  # noqa: S311
     order = chance.sample(list(inputs), len(inputs))
@@ -187,13 +191,13 @@ def plan(
 
 
 def map_id(weights_hash: str, source: MapInput, head: Head) -> str:
-    """Return an ID that is the same whenever the same map of the same weights is sampled."""
+    """Return the ID of a map. It is the same whenever the same map of the same weights is sampled."""
     text = "\n".join([weights_hash, source.task, source.split, source.row_id, str(head)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> Iterator[DrawnMap]:
-    """Return each planned map, input by input."""
+    """Capture and return the maps that are planned for these inputs, input by input."""
     capture.running.refuse_sinks(checkpoint)  # a class is of a square of tokens
     known = sources(options)
     encodings = {k: checkpoint.encode(known[k].text, known[k].pair) for k in inputs}
@@ -236,5 +240,7 @@ def _map(checkpoint: Any, source: MapInput, encoding: Any, head: Head, weights: 
 
 
 def largest(weights: np.ndarray, *, causal: bool) -> float:
-    """Return the largest weight of a map [query, key], without query 0 in causal maps, whose only weight is 1."""
+    """Return the largest weight of an attention map [query, key]. In causal maps, the first query is excluded, because
+    its only weight is 1.
+    """
     return float(weights[1:].max() if causal and len(weights) > 1 else weights.max())

@@ -14,8 +14,8 @@ from ...patterns.training import Classifier
 
 
 class ClassCounts:
-    """Observer that classifies each map: class numbers [input, layer, head], and how many maps of each input are unsure
-    or outside the training distribution.
+    """Observer of forward passes that classifies every attention map: class numbers [input, layer, head], and how many
+    maps of each input have an uncertain class or are outside the training distribution.
     """
 
     def __init__(self, classifier: Any, inputs: int, layers: int, heads: int, dtype: str) -> None:
@@ -25,7 +25,7 @@ class ClassCounts:
         self.outside = np.zeros(inputs, dtype=np.int64)
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        """Classify one layer's maps [batch, head, query, key] of one batch."""
+        """Classify the attention maps [batch, head, query, key] of one layer in one batch."""
         maps = weights.float().cpu().numpy()
         flat = maps.reshape(-1, *maps.shape[2:])
         judgement = judged(self.classifier, list(flat), dtype=self.dtype)
@@ -36,7 +36,7 @@ class ClassCounts:
 
 @dataclass(frozen=True)
 class Classified:
-    """Pattern classes of all maps of some inputs.
+    """The pattern classes of all attention maps of some inputs.
 
     Attributes:
         size: tokens beyond which a map is cropped; None if maps are not cropped.
@@ -52,7 +52,7 @@ class Classified:
 
 
 def classified(checkpoint: Checkpoint, encodings: Sequence[Encoding], weights: bytes, *, dtype: str) -> Classified:
-    """Classify all maps of some inputs."""
+    """Run a checkpoint on some inputs, and classify all attention maps by pattern."""
     classifier = Classifier.from_bytes(weights)
     counts = ClassCounts(classifier, len(encodings), checkpoint.layers, checkpoint.heads, dtype)
     run(checkpoint, list(encodings), [counts])

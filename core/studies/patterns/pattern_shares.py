@@ -34,8 +34,9 @@ SHARE = "class share/"  # scores of this begin so
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PatternSharesOptions:
-    """Options: which maps are classified, by which classifier. classifier: file of weights; name: under which it is
-    stored; confusions: its held-out confusions [input, true, predicted], which correct the shares.
+    """Options of pattern shares: which maps are classified, by which classifier. `classifier` is a file of weights and
+    `name` the classifier's name in the store. `confusions` are its held-out confusions [input, true, predicted], which
+    correct the shares.
     """
 
     checkpoints: tuple[str, ...] = ("atlas-encoder",)
@@ -53,7 +54,7 @@ class PatternSharesOptions:
 
 @dataclass(frozen=True)
 class ClassifiedChunk:
-    """Pattern classes of all maps of some inputs of a checkpoint. Arrays are [input, ...].
+    """The pattern classes of all attention maps of some inputs of a checkpoint. The first axis of arrays is the input.
 
     Attributes:
         classes: class numbers. *Shape:* (input, layer, head), int.
@@ -75,7 +76,7 @@ class ClassifiedChunk:
 
 @dataclass(frozen=True)
 class Counts:
-    """Predicted classes of the maps of each checkpoint."""
+    """The predicted pattern classes of the maps of each checkpoint, as a partial result that can be merged."""
 
     pieces: Annotated[tuple[ClassifiedChunk, ...], MergedBy("checkpoint")]
 
@@ -100,8 +101,8 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
     counts = "inputs"
 
     def typed(self, options: PatternSharesOptions) -> list[str]:
-        """Return the command for pattern shares, which reads the classifier and its confusions from the database; a
-        bundled classifier is not named.
+        """Return the terminal command that reproduces the results. It reads the classifier and its confusions from the
+        database; a bundled classifier is not named.
         """
         asked = {"task": options.task, "limit": options.limit, "split": options.split, "data": options.data,
                  "classifier": None if options.name.startswith("bundled-") else options.name,
@@ -110,7 +111,7 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         return ["study", "shares", *options.checkpoints, *given]
 
     def units(self, options: PatternSharesOptions) -> list[Unit]:
-        """Return chunks of the task's examples for each checkpoint."""
+        """Divide the examples of the task into chunks for each checkpoint, one unit of work per chunk."""
         if not options.classifier:
             raise InputError(
                 "Pattern shares must have a trained classifier; got none. Train one on the Classifier page."
@@ -127,7 +128,7 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         ]
 
     def run(self, options: PatternSharesOptions, unit: Unit) -> Done[Counts]:
-        """Return the class number of every layer and head for some examples of the task."""
+        """Classify the maps of all heads on some examples of the task."""
         of: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(of.checkpoint)
         rows, encodings, small = _large_enough(checkpoint, _rows(options)[of.start : of.stop])
@@ -166,8 +167,8 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         )
 
     def results(self, options: PatternSharesOptions, merged: Counts) -> list[ClassRow]:
-        """Return, by checkpoint, the share of each class (raw and corrected) and the class of each head; then the
-        change of each class from the first checkpoint to the second, paired by input.
+        """Return, for each checkpoint, the share of each pattern class (raw and corrected) and the class of each head.
+        With two checkpoints, also return the change of each class, paired by input.
         """
         results: list[ClassRow] = []
         for piece in merged.pieces:
@@ -225,7 +226,9 @@ def _rows(options: PatternSharesOptions) -> list[TaskRow]:
 
 
 def _large_enough(checkpoint: Any, rows: Sequence[TaskRow]) -> tuple[list[TaskRow], list[Any], int]:
-    """Return the examples whose maps can have a pattern, their encodings, and the number of the others."""
+    """Return the examples whose maps are large enough to have a pattern, their encodings, and the number of other
+    examples.
+    """
     both = [(row, checkpoint.encode(row.text, row.pair)) for row in rows]
     large = [(row, encoding) for row, encoding in both if len(encoding) > patterns.suggestions.TOO_SMALL]
     return [row for row, _ in large], [encoding for _, encoding in large], len(both) - len(large)
@@ -241,13 +244,13 @@ def _bytes(file: str) -> bytes:
 
 
 def _about(options: PatternSharesOptions, piece: ClassifiedChunk) -> Any:
-    """What every row says of what it is of."""
+    """Return the fields that say which checkpoint, task and classifier a row is about."""
     return {"checkpoint": piece.checkpoint, "task": options.task, "classifier": options.name,
             "class_set": options.class_set, "inputs": len(piece.classes)}  # fmt: skip
 
 
 def _moved(options: PatternSharesOptions, pieces: Sequence[ClassifiedChunk]) -> list[MovedShare]:
-    """Of each class the change of its share from the first checkpoint to the second, paired by input."""
+    """Return, for each class, the change of its share from the first checkpoint to the second, paired by input."""
     if len(pieces) != 2 or set(pieces[0].row_ids) != set(pieces[1].row_ids):
         return []
     first, second = pieces
@@ -287,7 +290,9 @@ def _shares(options: PatternSharesOptions, piece: ClassifiedChunk, about: Any) -
 
 
 def _heads(piece: ClassifiedChunk, about: Any) -> list[ClassRow]:
-    """Each head's majority class, how often it has it, and its count of every class; then its share of each class."""
+    """Return each head's most frequent class, how often it has this class, and its count of every class, then its share
+    of each class.
+    """
     names, inputs = piece.names, len(piece.classes)
     counts = np.stack([(piece.classes == k).sum(0) for k in range(len(names))])
     heads = np.argwhere(counts.any(0)).tolist()  # in layers that have attention
@@ -315,6 +320,6 @@ def _heads(piece: ClassifiedChunk, about: Any) -> list[ClassRow]:
 
 
 def _share_of(count: int, inputs: int) -> Any:
-    """A head's share of maps of a class, with its 95% Wilson interval: the columns of a head score."""
+    """Return the columns of a head score for a head's share of maps in one class, with its 95 % Wilson interval."""
     value, low, high = share_interval(np.arange(inputs) < count)
     return {"value": value, "low": low, "high": high, "n": inputs}

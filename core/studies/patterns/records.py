@@ -10,7 +10,9 @@ from ..records import Figure, Result, column, stated
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRow(Result):
-    """Fields that all rows of `pattern-shares` have: checkpoint, task, classifier and number of inputs."""
+    """The fields that all result rows of the study `pattern-shares` have: checkpoint, task, classifier and number of
+    inputs.
+    """
 
     BY: ClassVar[str] = "part"
     checkpoint: str
@@ -23,9 +25,9 @@ class ClassRow(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassShare(ClassRow):
-    """Share of a class among all maps of one checkpoint, raw (part "share") or corrected for the classifier's
-    confusions ("corrected"). maps: number of this class; misfit: for a corrected share, p of the counts under the
-    confusions of the labelled maps, without an interval if it is below 0.05; None in earlier rows.
+    """The share of one pattern class among all maps of a checkpoint, raw (part "share") or corrected for the
+    classifier's confusions ("corrected"). `maps` counts the maps of the class. `misfit` is p of the observed counts
+    under the confusions; a corrected share has no interval if it is below 0.05.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("share", "corrected")
@@ -39,13 +41,15 @@ class ClassShare(ClassRow):
 
     @property
     def estimate(self) -> Estimate:
-        """The share with its interval."""
+        """Return the share of the class with its interval."""
         return Estimate(self.share, self.low, self.high, "share")
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeadClass(ClassRow):
-    """Most frequent class of a head, its share, and the head's number of maps of every class (counts)."""
+    """The most frequent pattern class of a head, its share of the head's maps, and the head's number of maps in every
+    class (`counts`).
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "{statistic} {name}|{task}")
@@ -64,7 +68,7 @@ class HeadClass(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadClassShare(ClassRow):
-    """Share of one class among a head's maps, over n inputs."""
+    """The share of one pattern class among the maps of a head, over n inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head share",)
     FIGURE = Figure("value", "{statistic} {name}|{task}")
@@ -82,8 +86,8 @@ class HeadClassShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassNote(ClassRow):
-    """Notes on all maps of one checkpoint: shares that are unsure or outside the training distribution; numbers of
-    inputs whose maps were cropped, that were truncated, and that were excluded because they are too short.
+    """Notes on all maps of a checkpoint: the fractions that are uncertain or outside the training distribution, and the
+    numbers of inputs whose maps were cropped, that were truncated, or that were too short to be included.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("note",)
@@ -98,8 +102,8 @@ class ClassNote(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class MovedShare(ClassRow):
-    """Change of a class's share from checkpoint `before`, paired by input. low, high: its own interval; low_all,
-    high_all: simultaneous interval over all classes.
+    """The change of a pattern class's share from checkpoint `before` to another, paired by input. `low` and `high` are
+    its own interval, and `low_all` and `high_all` an interval that holds for all classes together.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("moved",)
@@ -115,12 +119,12 @@ class MovedShare(ClassRow):
 
     @property
     def change(self) -> Estimate:
-        """Return the change with its own interval."""
+        """Return the change of the class's share, with an interval for this class alone."""
         return Estimate(self.share, self.low, self.high, "share")
 
     @property
     def joint(self) -> Estimate:
-        """Return the change with the simultaneous interval over all classes."""
+        """Return the change of the class's share, with an interval that holds for all classes together."""
         return Estimate(self.share, self.low_all, self.high_all)
 
 
@@ -129,7 +133,7 @@ class MovedShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutScore(Result):
-    """Scores of a classifier on held-out maps.
+    """The scores of a pattern classifier on maps that it was not trained on.
 
     Attributes:
         part: "scores", or "checkpoint" for one that was left out.
@@ -167,7 +171,9 @@ class HeldOutScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassScore(Result):
-    """One class of the headline: precision, recall and F1, None without maps (support)."""
+    """Precision, recall and F1 of a pattern classifier for one class, on the held-out maps of the main score. They are
+    None for a class without maps (`support`).
+    """
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("class",)
@@ -181,7 +187,7 @@ class ClassScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Confusion(Result):
-    """Number of maps of class `truth` that were predicted as `predicted`."""
+    """How many held-out maps of class `truth` were predicted as class `predicted`."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("confusion",)
@@ -192,8 +198,8 @@ class Confusion(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(Result):
-    """One bin of confidence: mean confidence, number of its n maps that are right, and the expected calibration error
-    over all bins.
+    """One bin of a classifier's confidence: the mean confidence, how many of its n maps are correct, and the expected
+    calibration error over all bins.
     """
 
     BY: ClassVar[str] = "part"
@@ -206,7 +212,7 @@ class Calibration(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutMap(Result):
-    """The prediction for one map by a classifier that was not trained on it."""
+    """The prediction for one map by a pattern classifier that was not trained on the map."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("map",)
@@ -219,10 +225,10 @@ class HeldOutMap(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutAnswers(Result):
-    """Predictions for all scored maps by classifiers that did not see them, in columns.
+    """Predictions for all scored maps by classifiers that were not trained on them, in columns.
 
-    answers: by what was left out (checkpoints, heads, inputs), then "predicted" and "probability"; None without a
-    prediction.
+    `answers` is indexed by what was held out (checkpoints, heads, inputs), then by "predicted" or "probability". A
+    value is None without a prediction.
     """
 
     BY: ClassVar[str] = "part"
@@ -235,7 +241,9 @@ class HeldOutAnswers(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LearningPoint(Result):
-    """Macro F1 of the same folds at a number of labels."""
+    """One point of a learning curve: the macro F1 of a pattern classifier trained on a number of labels, on the same
+    held-out folds.
+    """
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("curve",)
@@ -249,7 +257,9 @@ class LearningPoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class FinalClassifier(Result):
-    """The stored classifier: safetensors in base64, the size of its maps, and the number of cropped maps."""
+    """The trained pattern classifier: weights as safetensors in base64, the size of its maps, and how many training
+    maps were cropped.
+    """
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("final",)
@@ -261,7 +271,7 @@ class FinalClassifier(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnMaps(Result):
-    """How many maps of how many inputs of a task `draw-maps` drew."""
+    """How many attention maps were sampled from how many inputs of a task."""
 
     task: str
     maps: int

@@ -48,7 +48,7 @@ CURVE_FOLDS = 2
 
 @dataclass(frozen=True)
 class Predictions:
-    """Held-out predictions of one fold.
+    """Predictions of a pattern classifier for the maps of one held-out fold.
 
     Attributes:
         cropped: number of held-out maps that are too long for the classifier.
@@ -69,7 +69,7 @@ class Predictions:
     outside: np.ndarray
 
     def of_checkpoint(self, name: str) -> "Predictions":
-        """Return the maps of one checkpoint."""
+        """Return the predictions for the maps of one checkpoint only."""
         places = [k for k, checkpoint in enumerate(self.checkpoints) if checkpoint == name]
         texts = ("map_ids", "groups", "checkpoints")
         numbers = ("truth", "probabilities", "identity", "outside")
@@ -78,7 +78,9 @@ class Predictions:
 
 
 def curve(folds: Sequence[Predictions], snapshot: Snapshot) -> list[LearningPoint]:
-    """Return the macro F1 of the same folds at each number of labels, the full number last."""
+    """Return the learning curve: the macro F1 on the same held-out folds for each number of training labels, the full
+    number last.
+    """
     parts = [fold for fold in folds if fold.of.kind == "curve"]
     whole = [fold for fold in folds if fold.of.kind == "fold"]
     numbers = {fold.of.fold for fold in parts}
@@ -108,10 +110,10 @@ def curve(folds: Sequence[Predictions], snapshot: Snapshot) -> list[LearningPoin
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TrainPatternsOptions:
-    """The labels, the recipe of the classifier, and what is measured.
+    """Options of training a pattern classifier: the labels, the recipe, and what is measured.
 
-    log: folder for the loss. curve: whether to measure a learning curve. beside: whether to hold out checkpoints for
-    every kind of classifier.
+    `log` is the folder in which the loss is written, `curve` requests a learning curve, and `beside` holds out
+    checkpoints for every kind of classifier.
     """
 
     snapshot: str = ""
@@ -130,13 +132,15 @@ class TrainPatternsOptions:
     annotator: str = ""
 
     def recipe(self) -> Row:
-        """Return the options that determine how a classifier is trained."""
+        """Return the options that determine how the classifier is trained, without those that only add measurements."""
         return {name: getattr(self, name) for name in RECIPE}
 
 
 @dataclass(frozen=True)
 class Final:
-    """The stored classifier: safetensors in base64, the size of its maps, and the number of cropped maps."""
+    """The trained pattern classifier: weights as safetensors in base64, the size of its maps, and how many training
+    maps were cropped.
+    """
 
     weights: str
     size: int
@@ -145,7 +149,9 @@ class Final:
 
 @dataclass(frozen=True)
 class Trained:
-    """What was fitted."""
+    """What was trained: predictions of held-out folds and the final classifier, as a partial result that can be
+    merged.
+    """
 
     folds: tuple[Predictions, ...] = ()
     finals: tuple[Final, ...] = ()
@@ -169,7 +175,9 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
     counts, started_by = "maps", "annotator"
 
     def units(self, options: TrainPatternsOptions) -> list[Unit]:
-        """Return the folds first, for early results; then the final classifier, then comparisons."""
+        """Return one unit of work per classifier to train: the folds first, for early results, then the final
+        classifier, then comparisons.
+        """
         kept = read(options.snapshot)
         patterns.training.check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
         if not any(kept.column("headline")):
@@ -211,7 +219,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         return units
 
     def run(self, options: TrainPatternsOptions, unit: Unit) -> Done[Trained]:
-        """Train one classifier and return its held-out predictions, or the final weights."""
+        """Train one classifier, and return its predictions for held-out maps, or its weights if it is the final one."""
         fold: TrainingUnit = unit.arguments
         kept = read(options.snapshot)
         train, test = split_of(kept, options, fold)
@@ -239,8 +247,8 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         return Done(Trained((_predictions(kept, classifier, fold, train, test, measured),)))
 
     def results(self, options: TrainPatternsOptions, merged: Trained) -> list[Result]:
-        """Return by `part`: scores (headline first), checkpoint, curve, final; class, confusion, calibration and map
-        for the headline; held-out predictions for every map in each part.
+        """Return scores, held-out checkpoints, the learning curve and the final classifier, then classes, confusions,
+        calibration and maps of the main score, and the held-out predictions for every map.
         """
         kept = read(options.snapshot)
         results: list[Result] = []
@@ -257,7 +265,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         return results + [FinalClassifier(**vars(final), n_labels=labels) for final in merged.finals]
 
     def keep(self, db: Database, run: Finished[TrainPatternsOptions, Trained]) -> None:
-        """Store the classifier, named by the beginning of the run's ID."""
+        """Store the trained classifier, named by the beginning of the run's ID."""
         options = run.options
         keep_classifier(
             db,
@@ -274,12 +282,14 @@ STUDY = TrainPatterns()
 
 @lru_cache(maxsize=1)
 def _measured(snapshot: str) -> np.ndarray:
-    """The statistics of a snapshot's maps, which every fit of a training looks at."""
+    """Return the statistics of all maps of the labelled set, which every training of a job uses."""
     return patterns.shapes.shapes(read(snapshot).maps)
 
 
 def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: TrainingUnit) -> tuple[list[int], list[int]]:
-    """The (train, test) maps of a fit; no input, head or checkpoint of the split is in both."""
+    """Return the indices of the training and test maps of one training. No input, head or checkpoint that is held out
+    occurs in both.
+    """
     everything = list(range(len(snapshot.maps)))
     if fold.kind == "final":
         return everything, []
@@ -301,7 +311,7 @@ def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: TrainingUn
 
 
 def _fewer(train: list[int], groups: list[str], share: float, seed: int) -> list[int]:
-    """The maps of a share of the training inputs."""
+    """Return the maps of a fraction of the training inputs."""
     inputs = sorted({groups[k] for k in train})
     count = max(2, round(share * len(inputs)))
     kept = set(np.random.default_rng(seed).choice(inputs, size=min(count, len(inputs)), replace=False))
@@ -309,7 +319,9 @@ def _fewer(train: list[int], groups: list[str], share: float, seed: int) -> list
 
 
 def _files(options: TrainPatternsOptions, unit: Unit) -> tuple[Path | None, Path | None]:
-    """Where the loss is told and the fit is kept; none where the folder cannot be reached (a cluster)."""
+    """Return the file for the loss and the file for the state of a training; None if the folder cannot be reached (on a
+    cluster).
+    """
     folder = config.inside(options.log, to_write=True) if options.log else None
     if folder is None or not folder.is_dir():
         return None, None
@@ -364,13 +376,15 @@ def _predictions(
 
 
 def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Truth [map], probabilities [map, class] and inputs of all maps of these folds."""
+    """Return the gold classes [map], probabilities [map, class] and inputs of all maps in these folds."""
     truth, likely = (np.concatenate([getattr(fold, name) for fold in folds]) for name in ("truth", "probabilities"))
     return truth, likely, [group for fold in folds for group in fold.groups]
 
 
 def scored(part: str, folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
-    """Return the scores of the fits on one held-out part, and of predictions from the head alone."""
+    """Return the scores of a classifier on one kind of held-out data, and those of a baseline that only knows which
+    head a map is from.
+    """
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     guessed = np.concatenate([fold.identity for fold in folds])
@@ -387,8 +401,9 @@ def _score_columns(scores: "Scores") -> Any:
 
 
 def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
-    """The calibration error with its interval over heads, and shares of maps: wrong though it was sure, unsure, beyond
-    what it was trained on."""
+    """Return the calibration error with its interval over heads, and fractions of maps: wrong with high confidence,
+    uncertain, and outside the training distribution.
+    """
     truth, likely, _ = _numbers(folds)
     of = dict(zip(snapshot.column("map_id"), snapshot.heads, strict=True))
     heads = [of[name] for fold in folds for name in fold.map_ids]
@@ -400,7 +415,7 @@ def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
 
 
 def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[HeldOutScore]:
-    """Return the scores of the classifier on each held-out checkpoint."""
+    """Return the scores of a pattern classifier on each checkpoint that was held out from training."""
     results = []
     for name in sorted({checkpoint for fold in folds for checkpoint in fold.checkpoints}):
         mine = [fold.of_checkpoint(name) for fold in folds if name in fold.checkpoints]
@@ -412,7 +427,7 @@ def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[Hel
 
 
 def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> list[Result]:
-    """Return classes, confusions, calibration and maps for the headline."""
+    """Return what is behind the main score: one record per class, confusion, calibration bin and held-out map."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     results: list[Result] = [ClassScore.of(row) for row in held_out.per_class]
@@ -434,8 +449,8 @@ def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> l
 
 
 def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
-    """Return the held-out predictions for every scored map, to compare with a later training. parts: by what was held
-    out.
+    """Return the held-out prediction for every scored map, so that a later training can be compared. The keys of
+    `parts` say what was held out.
     """
     facts = {
         name: (group, int(number))

@@ -21,8 +21,9 @@ SCORES = ("scores", "checkpoint", "class", "confusion", "calibration", "curve")
 def keep_classifier(
     db: Database, rows: list[Row], recipe: Row, snapshot: Snapshot, *, name: str, annotator: str = ""
 ) -> str:
-    """Store the classifier of a finished training under `name`, once. Raises InputError if the training kept no
-    weights."""
+    """Store the classifier of a finished training under a name, once. Raises InputError if the training has no
+    weights.
+    """
     final = FinalClassifier.among(rows)
     if not final:
         raise InputError(
@@ -63,8 +64,8 @@ def keep_classifier(
 
 
 def headline(rows: Iterable[Row]) -> HeldOutScore:
-    """Return the scores on held-out checkpoints, otherwise on held-out heads, otherwise on held-out inputs. Raises
-    InputError if no fold is done.
+    """Return the main score of a training: on held-out checkpoints, otherwise on held-out heads, otherwise on held-out
+    inputs. Raises InputError if no fold is done.
     """
     scored = {score.on: score for score in HeldOutScore.among(rows) if score.part == "scores"}
     for name in ON.values():
@@ -74,7 +75,9 @@ def headline(rows: Iterable[Row]) -> HeldOutScore:
 
 
 def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
-    """Return the held-out confusions [input, true, predicted] of a training, which correct shares."""
+    """Return the held-out confusions [input, true, predicted] of a trained classifier, with which pattern shares are
+    corrected.
+    """
     held_out = HeldOutMap.among(rows)
     truth = np.array([classes.index(kept.truth) for kept in held_out])
     predicted = np.array([classes.index(kept.predicted) for kept in held_out])

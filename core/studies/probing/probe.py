@@ -69,14 +69,18 @@ _INTRANSITIVE = _listed("sleep run laugh wait sing dance")
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A sentence with the words to classify. read: (word index, label as an index into LABELS) of each."""
+    """A generated sentence with the words that a probe classifies. `read` holds each word's index, and its label as an
+    index into LABELS.
+    """
 
     sentence: GoldSentence
     read: tuple[tuple[int, int], ...]
 
 
 def diagnostics(task: str, split: str, *, seed: int = 0) -> list[Diagnostic]:
-    """Return SIZES[split] different sentences of a task, reproducible by seed; no sentence is in two splits."""
+    """Generate the different sentences of a split of a diagnostic task, reproducible by seed. No sentence is in two
+    splits.
+    """
     make = _number if task == NUMBER else _auxiliary
     used: set[str] = set()
     for known in (TRAIN, AGREE, PART):
@@ -117,8 +121,8 @@ def _auxiliary(rng: random.Random, *, parting: bool) -> Diagnostic:
 
 
 def linear_rule(task: str, sentence: GoldSentence, place: int) -> int:
-    """Return the answer of the linear rule: the number of the nearest noun, or "the first auxiliary is the
-    main one".
+    """Return the answer of a rule that only uses word order: the number of the nearest noun, or "the first auxiliary is
+    the main one".
     """
     words = [word.text for word in sentence.words]
     if task == AUXILIARY:
@@ -152,7 +156,7 @@ PLACES = 10  # words after the tenth have no place to be named
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ProbeOptions:
-    """Whose layers are asked what."""
+    """Options of probing: which layers of which checkpoint are probed for which properties of words."""
 
     checkpoint: Checkpoint = config.ENCODER
     properties: Annotated[
@@ -166,7 +170,7 @@ class ProbeOptions:
 
 @dataclass(frozen=True)
 class Answered:
-    """Answers of a probe on a test. Arrays count words by sentence; layer 0 is the embeddings' output.
+    """The answers of a probe on a test, counted in words by sentence. Layer 0 is the output of the embeddings.
 
     Attributes:
         right, control: correct words, of the property and of the control task. *Shape:* (layer, sentence), int.
@@ -188,7 +192,9 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Mixing weights over layers, fitted on all sentences, then on resampled ones. *Shape:* (fit, layer)."""
+    """The weights with which layers are mixed for a probe, fitted on all sentences and then on resampled ones. *Shape:*
+    (fit, layer).
+    """
 
     property: str
     weights: np.ndarray
@@ -196,7 +202,7 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Probed:
-    """Probes and mixing weights of some units."""
+    """Probes and mixing weights from some units of work, as a partial result that can be merged."""
 
     answered: tuple[Answered, ...]
     mixed: tuple[Mixed, ...]
@@ -212,7 +218,9 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
     counts = "words"
 
     def units(self, options: ProbeOptions) -> list[Unit]:
-        """Return one unit per property and source. Invalid properties and treebanks are refused here."""
+        """Return one unit of work per property, for trained and for random weights. Invalid properties and treebanks
+        raise an error here.
+        """
         if unknown := [name for name in options.properties if name not in PROPERTIES]:
             raise InputError(
                 f"A property must be one of {', '.join(PROPERTIES)}; got {unknown[0][:60]!r}. Choose one of them."
@@ -231,7 +239,7 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         ]
 
     def run(self, options: ProbeOptions, unit: Unit) -> Done[Probed]:
-        """Train both probes of one property on every layer, with its control task."""
+        """Train the probes of one property on every layer, with their control task."""
         of: NamedUnit = unit.arguments
         checkpoint = studies.probing.probe_features.open_source(
             options.checkpoint, random=of.source == RANDOM, seed=options.seed
@@ -246,7 +254,9 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         return Done(Probed(tuple(answered), mixed), provenance(checkpoint, ids, split="test"))
 
     def results(self, options: ProbeOptions, merged: Probed) -> list[Result]:
-        """Return the probes on trained weights compared with random weights, then mixing weights."""
+        """Return the accuracy of probes on trained weights compared with random weights, then the mixing weights of
+        layers.
+        """
         random = [answered for answered in merged.answered if answered.source == RANDOM]
         fresh = {(answered.property, answered.probe): answered for answered in random}
         trained = [answered for answered in merged.answered if answered.source == TRAINED]
@@ -301,7 +311,7 @@ STUDY = ProbeStudy()
 
 
 def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answered]:
-    """Return the answers of every probe on every test of a property, and on the control task of the same words."""
+    """Return the answers of the probes for one property on every test, and on the control task of the same words."""
     tests = [test for _, test in question.tests]
     controls = probing.layers.control_labels(question.train, tests, seed=seed)
     scale, classes = probing.layers.scale_of(question.train), len(question.classes)
@@ -323,7 +333,9 @@ def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answere
 
 
 def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Count correct words [layer, word] by sentence, int32 [layer, sentence]. groups: sentence of each word, from 0."""
+    """Count correct words [layer, word] for each sentence, as int32 [layer, sentence]. `groups` holds the sentence of
+    each word, from 0.
+    """
     counts = np.zeros((len(right), int(groups.max()) + 1), dtype=np.int32)
     for layer, row in enumerate(right):
         np.add.at(counts[layer], groups, row.astype(np.int32))
@@ -331,7 +343,7 @@ def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
 
 def _probed(of: Answered, fresh: Answered | None, seed: int) -> list[ProbedLayer]:
-    """One a layer. p-free: intervals are over sentences, differences paired by sentence."""
+    """Return one record per layer. Intervals are over sentences, and differences are paired by sentence."""
     results = []
     for layer in range(len(of.right)):
         share = share_of(of.right[layer], of.words, seed=seed)
@@ -360,8 +372,8 @@ def _probed(of: Answered, fresh: Answered | None, seed: int) -> list[ProbedLayer
 
 @dataclass(frozen=True)
 class WordProperty:
-    """A property with its examples. tests: name and examples of each test, the first with the same rule as train;
-    linear: score of the linear rule on the last test, None if there is none.
+    """A property of words with its training and test examples. `tests` holds the name and examples of each test (the
+    first follows the same rule as training); `linear` is the score of the linear rule on the last test, or None.
     """
 
     name: str
@@ -374,8 +386,8 @@ class WordProperty:
 def word_property(
     checkpoint: "models.checkpoint.Checkpoint", name: str, treebank: str | None, limit: int | None, *, seed: int = 0
 ) -> WordProperty:
-    """Return the examples of a property with their vectors, which are computed unless stored on disk. Raises InputError
-    for a single class.
+    """Return the examples of a property with the vectors of their words, which are computed unless stored on disk.
+    Raises InputError if there is only one class.
     """
     if name in DIAGNOSTIC:
         return _diagnostic(checkpoint, name, seed)
@@ -387,7 +399,7 @@ def word_property(
 
 
 def _labels(name: str, sentence: GoldSentence) -> list[tuple[int, str]]:
-    """(place, label) of every word that has one."""
+    """Return (index, label) of every word that has a label."""
     if name == ORDER:
         return [(k, str(k + 1)) for k in range(min(PLACES, len(sentence.words)))]
     if name == RELATION:

@@ -31,8 +31,8 @@ TOO_LONG = "longer than the checkpoint reads"
 
 @dataclass(frozen=True)
 class Readable:
-    """The sentences of a split that the checkpoint can read. pieces: share of each token in each word [token, word], by
-    sentence.
+    """The sentences of a split that the checkpoint's tokenizer can represent. `pieces` holds, for each sentence, the
+    share of each token in each word [token, word].
     """
 
     part: str
@@ -43,13 +43,13 @@ class Readable:
 
 
 def open_source(name: str, *, random: bool, seed: int) -> Checkpoint:
-    """Return the checkpoint, or its architecture with random weights."""
+    """Open a checkpoint, or a model of the same architecture with random weights."""
     checkpoint = worker_cache.get_checkpoint(name)
     return random_copy(checkpoint, seed=seed) if random else checkpoint
 
 
 def readable(checkpoint: Checkpoint, part: str, sentences: Sequence[GoldSentence]) -> Readable:
-    """Return the sentences in which every word has a token; the others are named."""
+    """Return the sentences in which every word has at least one token, and the names of the other sentences."""
     kept, encodings, pieces, out = [], [], [], []
     for number, sentence in enumerate(sentences, start=1):
         encoding = checkpoint.encode(sentence.text)
@@ -68,12 +68,12 @@ def readable(checkpoint: Checkpoint, part: str, sentences: Sequence[GoldSentence
 
 
 def features_folder() -> Path:
-    """Return the folder for features."""
+    """Return the folder in which features of probes are stored."""
     return config.settings().runs / "features"
 
 
 def kept_features(kind: str, checkpoint: Checkpoint, texts: Sequence[str], compute: Callable[[Path], None]) -> Path:
-    """Return the folder of these features, computing them first unless they are complete."""
+    """Return the folder with the features of some texts. They are computed first unless the folder is complete."""
     told = json.dumps([FORMAT, kind, checkpoint.weights_hash, checkpoint.dtype, list(texts)], ensure_ascii=False)
     place = features_folder() / hashlib.sha256(told.encode()).hexdigest()[:24]
     if (place / DONE).is_file():
@@ -106,7 +106,9 @@ def _forget_oldest(newest: Path) -> None:
 
 
 class WordMaps:
-    """Observer that writes each input's maps between words, including the first and last special token."""
+    """Observer of forward passes that writes each input's attention maps between words to disk. The first and last
+    special tokens count as words.
+    """
 
     def __init__(self, checkpoint: Checkpoint, part: Readable, stored: Ragged) -> None:
         self.checkpoint, self.stored = checkpoint, stored
@@ -114,7 +116,7 @@ class WordMaps:
         self.layers: dict[int, list[np.ndarray]] = {}
 
     def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-        """Process one layer's maps of one batch; an input is written after its last layer."""
+        """Process the attention maps of one layer in one batch. An input is written after its last layer."""
         maps = weights.float().cpu().numpy()
         for row, number in enumerate(inputs):
             queries, keys = self.sides[number]
@@ -125,7 +127,9 @@ class WordMaps:
 
 
 def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What takes pieces to words [piece, place]: means over queries, sums over keys; special tokens at both ends."""
+    """Return matrices [token, position] that convert tokens to words: means over queries, sums over keys. Special
+    tokens are at both ends.
+    """
     first, last = np.zeros((len(encoding), 1)), np.zeros((len(encoding), 1))
     if encoding.first is not None:
         first[encoding.first] = 1
@@ -136,7 +140,7 @@ def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Return word maps [layer x head, word, word] of every sentence, on disk."""
+    """Return the attention maps between the words of every sentence, [layer x head, word, word], stored on disk."""
     heads = len(checkpoint.all_heads)
     shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in part.sentences]
 
@@ -150,7 +154,9 @@ def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Return the checkpoint's input embeddings of every word [word, hidden], scaled to a mean length of 1; on disk."""
+    """Return the input embeddings of the words in every sentence, [word, hidden], scaled to a mean length of 1 and
+    stored on disk.
+    """
     size = int(checkpoint.model.get_input_embeddings().weight.shape[1])
     shapes = [(len(tagged.words), size) for tagged in part.sentences]
 
@@ -169,7 +175,9 @@ def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Return each layer's output [word, layer, hidden] for every word, averaged over its tokens; on disk."""
+    """Return each layer's output for the words of every sentence, [word, layer, hidden], averaged over the tokens of a
+    word and stored on disk.
+    """
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(tagged.words), checkpoint.layers + 1, hidden) for tagged in part.sentences]
 
@@ -187,7 +195,7 @@ def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Ragged:
-    """Return each layer's output [token, layer, hidden] for every token of some inputs; on disk."""
+    """Return each layer's output for the tokens of some inputs, [token, layer, hidden], stored on disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(encoding), checkpoint.layers + 1, hidden) for encoding in encodings]
 
@@ -203,5 +211,5 @@ def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> R
 
 
 def _borders(part: Readable) -> list[str]:
-    """Where the words of each sentence stand: other borders make other features of the same text."""
+    """Return the boundaries of the words in each sentence: other boundaries give other features of the same text."""
     return [" ".join(f"{word.start}-{word.end}" for word in sentence.words) for sentence in part.sentences]

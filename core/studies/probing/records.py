@@ -12,7 +12,7 @@ from ..records import Figure, Result, Valued, column
 
 @dataclass(frozen=True, kw_only=True)
 class Subnetwork(Valued):
-    """A pruned checkpoint after fine-tuning.
+    """The score of a checkpoint from which weights or components were pruned.
 
     Attributes:
         kind: "curve", a point of magnitude pruning; "subnetwork" (full, good, bad, random); "difference" between two;
@@ -36,14 +36,14 @@ class Subnetwork(Valued):
 
     @property
     def change_estimate(self) -> Estimate:
-        """Return the change compared with the unpruned model; 0 without an interval if it is unknown."""
+        """Return the change of the score compared with the unpruned model; 0 without an interval if it is unknown."""
         return Estimate(float(self.change or 0.0), self.change_low, self.change_high)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubnetworkComponent(Result):
-    """Share of n seeds in which a head or sublayer survived. place: its mean rank in the pruning order of all
-    `of_components`; 1 is pruned first.
+    """How many of n seeds a head or sublayer survived in pruning. `place` is its mean rank in the pruning order of all
+    `of_components`; rank 1 is pruned first.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
@@ -57,8 +57,8 @@ class SubnetworkComponent(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorClass(Valued):
-    """Share of a pattern class among the maps of surviving heads minus that of the other heads, over n inputs; share:
-    among the survivors.
+    """The share of a pattern class among the maps of heads that survive pruning (`share`), and this share minus that of
+    the pruned heads, over n inputs.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("survivor class",)
@@ -68,8 +68,9 @@ class SurvivorClass(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbedLayer(Valued):
-    """Accuracy of a probe on a layer (0: the embeddings' output), over n words. selectivity: minus the control task's
-    accuracy; gain: minus the accuracy with random weights."""
+    """The accuracy of a probe on one layer (0: the output of the embeddings), over n words. `selectivity` is the
+    accuracy minus that on the control task, and `gain` the accuracy minus that with random weights.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe",)
     FIGURE = Figure("value", "{probe} probe of {property}")
@@ -92,8 +93,8 @@ class ProbedLayer(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class MixingWeight(Result):
-    """Weight of a layer in the mixture for a property (kind "mixing"), or the centre of gravity of the weights
-    ("centre"). uniform: value for equal weights.
+    """The weight of a layer in a probe that mixes all layers (kind "mixing"), or the centre of gravity of these weights
+    ("centre"). `uniform` is the value for equal weights.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("mixing", "centre")
@@ -114,8 +115,8 @@ class MixingWeight(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedScore(Valued):
-    """UAS of a probe or a baseline over n words. undirected: of the undirected tree; whole_trees: share of trees
-    without an error.
+    """The unlabelled attachment score (UAS) of a probe or a baseline over n words. `undirected` is that of the
+    undirected tree, and `whole_trees` the share of trees without an error.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe", "baseline")
@@ -132,7 +133,7 @@ class ParsedScore(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadTree(Valued):
-    """Undirected UAS of a head on test, and on dev."""
+    """The undirected unlabelled attachment score (UAS) of a single head, on test and on dev."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "undirected UAS")
@@ -145,7 +146,7 @@ class HeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class BestHeadTree(Valued):
-    """Test scores of the head that is best on dev: undirected UAS, and rooted UAS."""
+    """The test scores of the head that is best on dev: undirected and rooted unlabelled attachment score (UAS)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("best head",)
     FIGURE = Figure("value", "undirected UAS of the best head")
@@ -157,7 +158,9 @@ class BestHeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeDifference(Valued):
-    """Undirected UAS of all heads together minus that of the best head, paired by sentence."""
+    """The undirected unlabelled attachment score (UAS) of all heads together minus that of the best head, paired by
+    sentence.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("difference",)
     FIGURE = Figure("value", "difference in undirected UAS")
@@ -165,7 +168,7 @@ class TreeDifference(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOutSentences(Result):
-    """Number of sentences excluded from a split, the reason, and which ones (note)."""
+    """How many sentences were left out of a split, the reason, and which sentences (`note`)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("left out",)
     name: str
@@ -175,7 +178,7 @@ class LeftOutSentences(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnTree(Result):
-    """A sentence with its gold and predicted tree, as lists in the order of its words."""
+    """A sentence with its gold tree and its predicted tree, as lists in the order of the words."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("tree",)
     name: str

@@ -30,7 +30,7 @@ ENTROPY, BEYOND = "attention entropy", ", beyond random pairs"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RepresentationOptions:
-    """Whose vectors, on which rows."""
+    """Options of comparing token vectors: which checkpoint, and which examples."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
@@ -42,7 +42,7 @@ class RepresentationOptions:
 
 @dataclass(frozen=True)
 class Alike:
-    """Similarity of vectors and entropy of attention; NaN if an input has none.
+    """The similarity of token vectors and the entropy of attention for each input; NaN if an input has none.
 
     Attributes:
         similarity: mean cosines of PAIR_KINDS; layer 0 is embeddings. *Shape:* (kind, input,
@@ -63,14 +63,14 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
     called = "How alike vectors are in {checkpoint}"
 
     def units(self, options: RepresentationOptions) -> list[Unit]:
-        """Return one unit with all examples, because pairs are sampled across them."""
+        """Return a single unit of work with all examples, because pairs of tokens are sampled across examples."""
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
         if len(rows) < 2:
             raise InputError(f"At least two inputs must be compared; got {len(rows)}. Raise the limit.")
         return [Unit("rows", size=max(1, sum(len(row.text) + len(row.pair or "") for row in rows) // 4))]
 
     def run(self, options: RepresentationOptions, unit: Unit) -> Done[Alike]:
-        """Return the vectors of all tokens, and entropies of all maps."""
+        """Measure the similarity of token vectors in every layer, and the entropy of all attention maps."""
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint)
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
@@ -86,7 +86,7 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
         return Done(Alike(likeness, entropies.means), provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: RepresentationOptions, merged: Alike) -> list[LayerSimilarity]:
-        """One a statistic and layer."""
+        """Return one record per statistic and layer."""
         values = dict(zip(PAIR_KINDS, merged.similarity, strict=True))
         values |= {kind + BEYOND: values[kind] - values[RANDOM_PAIRS] for kind in PAIR_KINDS[1:]}
         task = task_of(options.task).key
@@ -129,13 +129,15 @@ def _layer(name: str, layer: int, values: np.ndarray, task: str) -> LayerSimilar
 
 
 class Entropies:
-    """Observer of the relative entropy of each map: means over heads and queries [input, layer]."""
+    """Observer of forward passes that computes the relative entropy of attention maps, averaged over heads and queries
+    [input, layer].
+    """
 
     def __init__(self, inputs: int, layers: int) -> None:
         self.means = np.full((inputs, layers), np.nan)
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        """Process one layer's maps [batch, head, query, key] of one batch."""
+        """Process the attention maps [batch, head, query, key] of one layer in one batch."""
         maps = weights.float().cpu().numpy()
         self.means[inputs, layer] = np.nanmean(relative_entropy(maps), axis=(1, 2))
 
@@ -153,10 +155,12 @@ PAIR_KINDS = (RANDOM_PAIRS, SAME_WORD, SAME_INPUT)
 def similarities(
     vectors: Float[np.ndarray, "token layer hidden"], inputs: Sequence[int], types: Sequence[str], *, seed: int = 0
 ) -> Float[np.ndarray, "kind input layer"]:
-    """Return mean cosines by layer for each of PAIR_KINDS and each input; NaN if an input has no such pair.
+    """Return the mean cosine between token vectors in every layer, for each kind of token pair and each input; NaN if
+    an input has no such pair.
 
-    random pairs: each token with one drawn from another input. same word: with the same type in another input. same
-    input: with the mean vector of its input (Ethayarajh's intra-sentence similarity).
+    A random pair is a token with a random token of another input. "same word" pairs a token with one of the same type
+    in another input, and "same input" pairs it with the mean vector of its input (Ethayarajh's intra-sentence
+    similarity).
     """
     input_of_token = np.asarray(inputs)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
@@ -182,7 +186,7 @@ def similarities(
 
 
 def _partner(token: int, among: np.ndarray, own_tokens: np.ndarray, rng: np.random.Generator) -> int | None:
-    """A token of another input, or None."""
+    """Return a random token of another input, or None if there is none."""
     for _ in range(20):  # nearly always the first
         drawn = int(among[rng.integers(len(among))])
         if own_tokens[drawn] != own_tokens[token]:
@@ -192,7 +196,8 @@ def _partner(token: int, among: np.ndarray, own_tokens: np.ndarray, rng: np.rand
 
 
 def relative_entropy(weights: Float[np.ndarray, "*head query key"]) -> Float[np.ndarray, "*head query"]:
-    """Return the entropy of each row divided by that of the uniform row over visible keys; NaN for rows with one key.
+    """Return the entropy of each row of attention maps divided by that of uniform attention to the visible keys; NaN
+    for rows with one key.
 
     If the first map has no weight after the diagonal, all maps are treated as causal.
     """

@@ -56,8 +56,8 @@ ORDER_ROWS, CLASS_ROWS = 300, 40
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SubnetworksOptions:
-    """Options: checkpoint and task. shares: fractions of pruned weights; settings: of the fine-tuning, including
-    train_limit and dev_limit.
+    """Options of a pruning study: checkpoint and task. `shares` are the fractions of weights to prune, and `settings`
+    those of the fine-tuning, including train_limit and dev_limit.
     """
 
     checkpoint: Checkpoint = config.ENCODER
@@ -93,13 +93,13 @@ class SubnetworksOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """Return the fine-tuning recipe: SHORT unless the settings override it."""
+        """Return the fine-tuning recipe: SHORT, with changes from the settings."""
         return Recipe.of(self.preset, SHORT | self.settings)
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """Predictions of a pruned model for the dev examples.
+    """Predictions of a model for the dev examples after some of its weights or components were pruned.
 
     Attributes:
         scope: "global" or "layer" for weights; "" for components.
@@ -119,8 +119,8 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Order:
-    """Structured pruning with one seed. classes: of the full model's maps [input, layer, head], empty without a
-    classifier.
+    """The order in which one seed's model loses its components. `classes` holds the classes of the full model's maps
+    [input, layer, head], empty without a classifier.
     """
 
     seed: int
@@ -132,7 +132,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Subnetworks:
-    """All measurements. baseline: score of the constant prediction, None if undefined."""
+    """All measurements of a pruning study. `baseline` is the score of the constant prediction, None if undefined."""
 
     gold: np.ndarray
     constant: str
@@ -153,7 +153,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: SubnetworksOptions) -> list[Unit]:
-        """Return one unit per fine-tuning run. Invalid options and examples are refused here."""
+        """Return one unit of work per fine-tuning run. Invalid options and examples raise an error here."""
         check(options)
         train, dev = studies.probing.trials.task_rows(task_of(options.task), options.recipe, options.data)
         size = 3 * options.recipe.epochs * sum(len(row.text) + len(row.pair or "") for row in train) // 4 + len(dev)
@@ -177,7 +177,9 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         return every
 
     def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
-        """Return the retraining of the three subnetworks, once a seed's pruning order is known."""
+        """Return units of work that retrain the good, bad and random subnetworks of each seed whose pruning order is
+        known.
+        """
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [
@@ -188,7 +190,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         ]
 
     def run(self, options: SubnetworksOptions, unit: Unit) -> Done[Subnetworks]:
-        """Run one fine-tuning and its measurements."""
+        """Fine-tune one model, and measure the pruned versions that belong to it."""
         of: TrainingUnit = unit.arguments
         seed = of.seeds.head
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
@@ -220,7 +222,9 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         )
 
     def results(self, options: SubnetworksOptions, merged: Subnetworks) -> list[Result]:
-        """Return the constant prediction, curves, subnetworks, differences, components, and classes of survivors."""
+        """Return the constant prediction, pruning curves, subnetworks and their differences, components, and pattern
+        classes of surviving heads.
+        """
         metric = metrics_of(task_of(options.task))[0]
         baseline = Subnetwork(
             kind="baseline", name=f"always {merged.constant}", value=merged.baseline, n=len(merged.gold), metric=metric
@@ -266,7 +270,7 @@ STUDY = SubnetworksStudy()
 
 
 def check(options: SubnetworksOptions) -> None:
-    """Raise InputError for invalid options."""
+    """Raise InputError for invalid options of a pruning study."""
     for name, given, known in (("scope", options.scopes, SCOPES), ("moment", options.moments, MOMENTS)):
         if wrong := [value for value in given if value not in known]:
             raise InputError(f"A {name} must be one of {', '.join(known)}; got {wrong[0][:40]!r}. Choose one of them.")
@@ -280,7 +284,7 @@ def check(options: SubnetworksOptions) -> None:
 
 
 def _classifier(causal: bool) -> bytes | None:
-    """The bundled pattern classifier of the family, or None where none is bundled."""
+    """Return the weights of the bundled pattern classifier for encoders or decoders, or None if none is bundled."""
     try:
         return bundled_weights(shipped_set(causal=causal).name)
     except InputError:
@@ -288,9 +292,10 @@ def _classifier(causal: bool) -> bytes | None:
 
 
 def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
-    """Return the components of the good, bad and random subnetworks, with equal numbers of heads and sublayers.
+    """Return the components of the good, bad and random subnetworks, which have equal numbers of heads and of
+    sublayers.
 
-    Bad: the first to be pruned, completed by the least important survivors.
+    The bad subnetwork consists of the components that are pruned first, completed by the least important survivors.
     """
     kept: dict[str, list[str]] = {kind: [] for kind in SUBNETWORKS}
     rng = np.random.default_rng([21, order.seed])
@@ -307,7 +312,9 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 
 
 def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
-    """Return one record per scope, moment and share, with the change compared with no pruning, paired by example."""
+    """Return one record per pruning scope, moment and share of pruned weights, with the change from no pruning, paired
+    by example.
+    """
     points: dict[tuple[str, str, float], list[np.ndarray]] = {}
     for pruned in merged.pruned:
         if pruned.what == CURVE:
@@ -328,7 +335,9 @@ def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
 
 
 def retrained(merged: Subnetworks, metric: str) -> list[Subnetwork]:
-    """Return the full model, good, bad and random subnetworks, then the differences between them."""
+    """Return the scores of the full model and of the good, bad and random subnetworks, then the differences between
+    them.
+    """
     known: dict[str, list[Pruned]] = {}
     for pruned in merged.pruned:
         if pruned.what != CURVE:
@@ -348,7 +357,9 @@ def retrained(merged: Subnetworks, metric: str) -> list[Subnetwork]:
 
 
 def _components(orders: Sequence[Order]) -> list[SubnetworkComponent]:
-    """In how many seeds each head and block survived, and its mean place in the order (1: the first to go)."""
+    """Return in how many seeds each head and sublayer survived, and its mean rank in the pruning order (1 is pruned
+    first).
+    """
     if not orders:
         return []
     components = []
@@ -367,7 +378,9 @@ def _components(orders: Sequence[Order]) -> list[SubnetworkComponent]:
 
 
 def _survivor_classes(orders: Sequence[Order]) -> list[SurvivorClass]:
-    """Shares of pattern classes among the maps of surviving heads less those of the heads that went, over inputs."""
+    """Return the shares of pattern classes among the maps of surviving heads minus those of pruned heads, over
+    inputs.
+    """
     known = [order for order in orders if order.classes.size]
     if not known:
         return []
@@ -399,8 +412,9 @@ def _survivor_classes(orders: Sequence[Order]) -> list[SurvivorClass]:
 
 @dataclass(frozen=True)
 class Full:
-    """The full fine-tuned model: predictions for dev, names of pattern classes, and classes of maps [input, layer,
-    head]."""
+    """A fine-tuned model before pruning: its predictions for dev, names of pattern classes, and classes of its maps
+    [input, layer, head].
+    """
 
     predicted: np.ndarray
     names: tuple[str, ...]
@@ -408,9 +422,10 @@ class Full:
 
 
 def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float, scope: "Scope") -> np.ndarray:
-    """Return dev predictions of a model that was fine-tuned after `share` of its smallest weights was pruned.
+    """Prune a share of the smallest weights, then fine-tune the model, and return its predictions for dev.
 
-    scope: "global" over all layers, or "layer" within each. key: as in `trial`.
+    `scope` is "global" to prune the smallest weights of all layers together, or "layer" to prune the same share of each
+    layer. `key` is as in `trial`.
     """
     return studies.probing.trials.trial(
         on,
@@ -424,7 +439,9 @@ def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float
 def pruned_after(
     on: "Bench", recipe: Recipe, seed: int, key: str, points: Sequence[tuple[str, float]]
 ) -> list[np.ndarray]:
-    """Return dev predictions of one fine-tuned model after pruning, for each (scope, share) in `points`."""
+    """Fine-tune one model, then prune it at each (scope, share) in `points`, and return the predictions for dev of each
+    pruned version.
+    """
 
     import torch  # 1.3 s of start-up
 
@@ -443,7 +460,7 @@ def pruned_after(
 def removal_order(
     on: "Bench", recipe: Recipe, seed: int, key: str, kept_share: float, classifier: bytes | None
 ) -> tuple[Full, tuple[str, ...], tuple[str, ...]]:
-    """Prune components, least important first, recomputing importance at every step.
+    """Prune the components of a fine-tuned model, least important first. Importance is recomputed at every step.
 
     Returns:
         The full model; all components in the order of removal; those that are left when the next step would cost more
@@ -482,7 +499,7 @@ def removal_order(
 def _next(
     tuned: "models.checkpoint.Checkpoint", gone: Sequence[Component], rows: Sequence[tuple[Any, Any]]
 ) -> list[Component]:
-    """The least important tenth of the heads, and of the blocks, among those that are left."""
+    """Return the least important tenth of the remaining heads, and of the remaining sublayers."""
     scores = capture.component_masks.component_importance(
         tuned, [encoding for encoding, _ in rows], [label for _, label in rows]
     )
@@ -505,7 +522,7 @@ def _score(on: "Bench", predictions: np.ndarray) -> float:
 def _classes(
     tuned: "models.checkpoint.Checkpoint", on: "Bench", weights: bytes | None
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """Pattern classes of the full model's maps, by a pattern classifier."""
+    """Classify the maps of the unpruned model by pattern."""
     if weights is None:
         return (), np.zeros((0, 0, 0), dtype=np.int16)
     encodings = [example.encoding for example in on.dev[:CLASS_ROWS]]
@@ -516,8 +533,9 @@ def _classes(
 def retrained_without(
     on: "Bench", recipe: Recipe, seed: int, key: str, components: Sequence[str]
 ) -> tuple[np.ndarray, float]:
-    """Return dev predictions of a subnetwork retrained from the pre-trained weights, and the share of masked
-    components."""
+    """Retrain a subnetwork from the pre-trained weights, and return its predictions for dev and the share of components
+    that are masked.
+    """
     stays = {component for name in components for component in parse_components(name)}
 
     def mask(model: Any) -> None:

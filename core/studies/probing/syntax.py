@@ -62,7 +62,7 @@ BASELINES = ("right-branching", "left-branching", "one fixed offset", "fixed off
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SyntaxOptions:
-    """Options: checkpoint and treebank."""
+    """Options of predicting syntax from attention: checkpoint and treebank."""
 
     checkpoint: Checkpoint = config.ENCODER
     treebank: Treebank = None
@@ -72,7 +72,8 @@ class SyntaxOptions:
 
 @dataclass(frozen=True)
 class SingleHeads:
-    """Spanning trees of every head on dev and test. Arrays are [layer, head, sentence] or [sentence].
+    """How well the spanning tree of every single head matches gold trees on dev and test. Arrays are [layer, head,
+    sentence] or [sentence].
 
     Attributes:
         dev_joined, joined: words that are joined with their gold governor.
@@ -91,13 +92,15 @@ class SingleHeads:
     layers: tuple[int, ...] = ()
 
     def head_of(self, layer: int, head: int) -> Head:
-        """Return the head at an index of the arrays, with the original number of its layer."""
+        """Return the head at an index of the arrays. Its layer number is that in the model."""
         return Head(self.layers[layer] if self.layers else layer, head)
 
 
 @dataclass(frozen=True)
 class TreeExample:
-    """A test sentence with its gold tree and the predicted one. probability: of each predicted head."""
+    """A test sentence with its gold tree and its predicted tree. `probability` holds the probability of each predicted
+    governor.
+    """
 
     words: tuple[str, ...]
     relations: tuple[str, ...]
@@ -108,7 +111,7 @@ class TreeExample:
 
 @dataclass(frozen=True)
 class Parsed:
-    """Predicted trees of the test sentences, with correct words counted by sentence.
+    """The trees that a probe or baseline predicts for the test sentences, with correct words counted by sentence.
 
     Attributes:
         kind: "probe" or "baseline".
@@ -129,7 +132,7 @@ class Parsed:
 
 @dataclass(frozen=True)
 class Syntax:
-    """All measurements. sentences: numbers in train, dev and test."""
+    """All measurements of the study. `sentences` holds the numbers of sentences in train, dev and test."""
 
     parsed: tuple[Parsed, ...]
     heads: tuple[SingleHeads, ...]
@@ -149,15 +152,15 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
     counts = "words"
 
     def units(self, options: SyntaxOptions) -> list[Unit]:
-        """Return one unit for trained and one for random weights. Invalid treebanks are refused here."""
+        """Return one unit of work for trained and one for random weights. Invalid treebanks raise an error here."""
         parts = [read_part(options.treebank, part, options.limit) for part in ("train", "dev", "test")]
         words = sum(len(sentence.words) for part in parts for sentence in part.sentences)
         sizes = {TRAINED: 3 * words, RANDOM: 2 * words}
         return [Unit(source, NamedUnit(source), size) for source, size in sizes.items()]
 
     def run(self, options: SyntaxOptions, unit: Unit) -> Done[Syntax]:
-        """Compute the features of all splits, then the probes of this source (for trained weights, also heads and
-        baselines).
+        """Compute the features of all splits, then train the probes. For trained weights, also evaluate single heads
+        and baselines.
         """
         random = unit.arguments.name == RANDOM
         checkpoint = studies.probing.probe_features.open_source(options.checkpoint, random=random, seed=options.seed)
@@ -180,7 +183,9 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         )
 
     def results(self, options: SyntaxOptions, merged: Syntax) -> list[Result]:
-        """Return probes and baselines, heads, the best head, excluded sentences, and example trees."""
+        """Return the scores of probes and baselines, of single heads and the best head, then excluded sentences and
+        example trees.
+        """
         about = dict(zip(("train", "dev", "test"), merged.sentences, strict=True))
         results: list[Result] = [_parsed(parsed, options.seed, **about) for parsed in merged.parsed]
         for heads in merged.heads:
@@ -225,19 +230,21 @@ STUDY = SyntaxStudy()
 
 
 def heads_of(sentence: object) -> np.ndarray:
-    """Return the gold governor of each word, from 0; the root is its own governor."""
+    """Return the index of each word's gold governor, from 0. The root is its own governor."""
     return np.array([word.head for word in sentence.words])  # type: ignore[attr-defined]
 
 
 def scored_of(sentence: object) -> np.ndarray:
-    """Return whether each word counts: all but punctuation."""
+    """Return, for each word, whether it counts in scores: all words do except punctuation."""
     return np.array([plain_relation(word.dep) != "punct" for word in sentence.words])  # type: ignore[attr-defined]
 
 
 def parsed_of(
     kind: str, name: str, sentences: Sequence[object], predicted: Sequence[np.ndarray], note: str = ""
 ) -> Parsed:
-    """Compare predicted governors with the gold ones. kind: "probe" or "baseline"."""
+    """Compare predicted governors with the gold ones, and return the counts of correct words. `kind` is "probe" or
+    "baseline".
+    """
     counts = []
     for sentence, heads in zip(sentences, predicted, strict=True):
         gold, scored = heads_of(sentence), scored_of(sentence)
@@ -251,7 +258,7 @@ def parsed_of(
 
 
 def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
-    """Return branching baselines and fixed offsets; offsets are chosen on train."""
+    """Return the scores of right and left branching and of fixed distances. Distances are chosen on train."""
     known = [
         (heads_of(sentence), scored_of(sentence), [plain_relation(word.dep) for word in sentence.words])
         for sentence in train.sentences
@@ -284,7 +291,7 @@ def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
 
 
 def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
-    """Return the word maps, gold trees and, if requested, word embeddings of one split."""
+    """Return the attention maps between words, the gold trees and, if requested, the word embeddings of one split."""
     return probing.attention.Sentences(
         studies.probing.probe_features.word_maps_of(checkpoint, part),
         [heads_of(sentence) for sentence in part.sentences],
@@ -296,7 +303,9 @@ def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
 def probes(
     parts: "Sequence[Sentences]", test: "Readable", *, random: bool, seed: int
 ) -> tuple[list[Parsed], tuple[TreeExample, ...]]:
-    """Return the probes of one source on test, and example trees of the probe with attention alone."""
+    """Train the probes for trained or random weights, and return their results on test, with example trees of the probe
+    that uses attention alone.
+    """
     suffix = FRESH if random else ""
     alone = [replace(part, words=None) for part in parts]
     wanted = [(ATTENTION + suffix, alone), (WITH_WORDS + suffix, list(parts))]
@@ -316,9 +325,10 @@ def probes(
 
 
 def draw(sentence: object, scores: np.ndarray) -> TreeExample:
-    """Return a sentence with the best tree of a probe (one root, no cycle), from log probabilities [word, candidate].
+    """Return a sentence with the best tree of a probe (one root, no cycle), computed from log probabilities [word,
+    candidate governor].
 
-    Candidate 0 is no governor, candidate j + 1 is word j.
+    Candidate 0 means that the word has no governor, and candidate j + 1 is word j.
     """
     words = sentence.words  # type: ignore[attr-defined]
     heads = scoring.trees.likeliest_tree(scores)
@@ -334,7 +344,9 @@ def draw(sentence: object, scores: np.ndarray) -> TreeExample:
 
 
 def single_heads(dev: "Sentences", test: "Sentences", heads: Sequence[Head]) -> SingleHeads:
-    """Return undirected spanning trees of every head; the best head on dev also rooted and directed, on test."""
+    """Return undirected spanning trees of every head on dev and test, and for the best head on dev also the rooted,
+    directed tree on test.
+    """
     dev_joined, dev_governed, _ = _spanned(dev)
     joined, governed, whole = _spanned(test)
     best = int(dev_joined.sum(1).argmax())
@@ -353,7 +365,9 @@ def single_heads(dev: "Sentences", test: "Sentences", heads: Sequence[Head]) -> 
 
 
 def _spanned(sentences: "Sentences") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """joined and whole [head, sentence], governed [sentence]."""
+    """Return the numbers of joined words and complete trees [head, sentence], and of words with a governor
+    [sentence].
+    """
     heads = sentences.maps.shapes[0][0]
     together = np.zeros((heads, len(sentences)), dtype=np.int32)
     governed = np.zeros(len(sentences), dtype=np.int32)
@@ -368,7 +382,9 @@ def _spanned(sentences: "Sentences") -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def _parsed(parsed: Parsed, seed: int, **sentences: int) -> ParsedScore:
-    """UAS with its interval; beside it the undirected score. sentences: of train, dev and test."""
+    """Return the unlabelled attachment score (UAS) with its interval, and the undirected score. `sentences` counts
+    train, dev and test.
+    """
     undirected = share_of(parsed.joined, parsed.governed, seed=seed)
     return ParsedScore(
         kind=parsed.kind, name=parsed.name, undirected=undirected.value, undirected_low=undirected.low,
@@ -378,7 +394,7 @@ def _parsed(parsed: Parsed, seed: int, **sentences: int) -> ParsedScore:
 
 
 def _head_trees(heads: SingleHeads, seed: int) -> list[HeadTree]:
-    """Every head's undirected UAS on test, with dev's beside it."""
+    """Return the undirected unlabelled attachment score (UAS) of every head, on test and on dev."""
     results = []
     dev = heads.dev_joined.sum(-1) / max(1, int(heads.dev_governed.sum()))
     for layer, head in np.ndindex(dev.shape):
@@ -392,7 +408,9 @@ def _head_trees(heads: SingleHeads, seed: int) -> list[HeadTree]:
 
 
 def _best_head(heads: SingleHeads, together: Parsed, seed: int) -> list[Result]:
-    """The head that is best on dev, on test; and what the probe of all heads has more, paired by sentence."""
+    """Return the test scores of the head that is best on dev, and how much better the probe of all heads is, paired by
+    sentence.
+    """
     layer, head = heads.best
     own = heads.joined[layer, head]
     rooted = share_of(heads.rooted, heads.governed, seed=seed)

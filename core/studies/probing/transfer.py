@@ -45,8 +45,8 @@ FIRST, MEAN = "first", "mean"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TransferOptions:
-    """Options: checkpoint and tasks. settings: of the fine-tuning with frozen layers, including train_limit and
-    dev_limit.
+    """Options of a transfer study: checkpoint and tasks. `settings` are those of the fine-tuning with frozen layers,
+    including train_limit and dev_limit.
     """
 
     checkpoint: Checkpoint = config.ENCODER
@@ -59,13 +59,13 @@ class TransferOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """Return the fine-tuning recipe: SHORT unless the settings override it."""
+        """Return the fine-tuning recipe: SHORT, with changes from the settings."""
         return Recipe.of(self.preset, SHORT | self.settings)
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """Dev predictions of a classifier or a fine-tuned model.
+    """Predictions for dev by a classifier on one layer's output, or by a model fine-tuned with frozen layers.
 
     Attributes:
         reading: one of READINGS for a classifier; "" for a fine-tuned model.
@@ -90,7 +90,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class TransferPartial:
-    """Predictions of some units."""
+    """Predictions from some units of work, as a partial result that can be merged."""
 
     predicted: tuple[Predicted, ...]
 
@@ -105,8 +105,8 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: TransferOptions) -> list[Unit]:
-        """Return, for every task, classifiers on trained and on random weights, then a run for each number of frozen
-        layers.
+        """Return the units of work of every task: classifiers on trained and on random weights, then one fine-tuning
+        per number of frozen layers.
         """
         every = []
         for task in dict.fromkeys(task_of(name).key for name in options.tasks):
@@ -127,7 +127,7 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         return every
 
     def run(self, options: TransferOptions, unit: Unit) -> Done[TransferPartial]:
-        """Train the classifiers of all layers, or run one fine-tuning."""
+        """Train classifiers on the outputs of all layers, or fine-tune one model with its first layers frozen."""
         of: TrainingUnit = unit.arguments
         base = studies.probing.probe_features.open_source(
             options.checkpoint, random=of.source == RANDOM, seed=options.seeds[0]
@@ -140,7 +140,9 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         return Done(TransferPartial(tuple(done)), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
     def results(self, options: TransferOptions, merged: TransferPartial) -> list[Result]:
-        """Return classifiers, the best layer, frozen layers and the constant prediction, task by task."""
+        """Return, task by task, the scores of classifiers, the best layer, the scores with frozen layers, and the
+        constant prediction.
+        """
         results: list[Result] = []
         for task in dict.fromkeys(predicted.task for predicted in merged.predicted):
             mine = [predicted for predicted in merged.predicted if predicted.task == task]
@@ -180,7 +182,7 @@ STUDY = TransferStudy()
 
 
 def layers_of(checkpoint: str) -> int:
-    """Return the number of layers of a checkpoint, from its config alone. Raises CheckpointError."""
+    """Return the number of layers of a checkpoint, read from its config alone. Raises CheckpointError."""
     folder = models.opening.locate(checkpoint)
     return models.config_files.layers_in(models.config_files.read_config(folder, checkpoint))
 
@@ -225,7 +227,7 @@ def _frozen(options: TransferOptions, of: TrainingUnit, on: "Bench", shared: tup
 
 
 def _classifiers(mine: Sequence[Predicted]) -> list[Transferred]:
-    """One a reading and layer, the random weights' beside it."""
+    """Return one record per reading and layer, compared with random weights."""
     results = []
     metric = metrics_of(task_of(mine[0].task))[0]
     known = {(read.source, read.reading, read.layer): read for read in mine if read.what == LAYER}
@@ -250,7 +252,9 @@ def _classifiers(mine: Sequence[Predicted]) -> list[Transferred]:
 
 
 def _best_layers(mine: Sequence[Predicted]) -> list[BestLayer]:
-    """For each reading the layer that is best on every other dev row, judged on the rows between, less the last one."""
+    """For each reading, choose the best layer on every other dev example, and return its score minus that of the last
+    layer on the remaining ones.
+    """
     results = []
     metric = metrics_of(task_of(mine[0].task))[0]
     for reading, words in READINGS.items():
@@ -273,7 +277,7 @@ def _best_layers(mine: Sequence[Predicted]) -> list[BestLayer]:
 
 
 def _frozen_layers(mine: Sequence[Predicted]) -> list[Transferred]:
-    """One a number of frozen layers: the mean over seeds, and what it has less than nothing frozen."""
+    """Return one record per number of frozen layers: the mean over seeds, and its difference from no frozen layers."""
     by_depth: dict[int, list[Predicted]] = {}
     for tuned in mine:
         if tuned.what == FREEZE:
@@ -300,7 +304,9 @@ def _frozen_layers(mine: Sequence[Predicted]) -> list[Transferred]:
 
 
 def layer_predictions(on: "Bench") -> dict[str, np.ndarray]:
-    """Return dev predictions [layer, example] of a classifier on each layer's output, by reading: FIRST or MEAN."""
+    """Train a classifier on each layer's output, and return its predictions for dev, [layer, example], by reading:
+    FIRST (the first token) or MEAN (the mean over tokens).
+    """
     parts = [_pooled(on.base, [example.encoding for example in some]) for some in (on.train, on.dev)]
     labels = [np.array([row.label for row in rows]) for rows in (on.train_rows, on.dev_rows)]
     predictions = {}
@@ -320,7 +326,7 @@ def layer_predictions(on: "Bench") -> dict[str, np.ndarray]:
 
 
 def _pooled(checkpoint: "models.checkpoint.Checkpoint", encodings: Sequence[Encoding]) -> np.ndarray:
-    """Vectors [row, reading, layer, hidden], on disk."""
+    """Return the vectors [example, reading, layer, hidden] of all examples, stored on disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(2, checkpoint.layers + 1, hidden)] * len(encodings)
 
@@ -340,7 +346,7 @@ def _pooled(checkpoint: "models.checkpoint.Checkpoint", encodings: Sequence[Enco
 
 
 def _ridge(train: np.ndarray, scores: np.ndarray, dev: np.ndarray) -> np.ndarray:
-    """Ridge regression of every layer, standardised."""
+    """Fit a ridge regression to the standardised output of every layer, and return its predictions for dev."""
     from sklearn.linear_model import RidgeCV  # 1 s of start-up
     from sklearn.pipeline import make_pipeline  # 1 s of start-up
     from sklearn.preprocessing import StandardScaler  # 1 s of start-up

@@ -18,7 +18,7 @@ from ...tuning.training import Fit
 
 @dataclass(frozen=True)
 class Bench:
-    """A task's examples, encoded for a checkpoint."""
+    """The train and dev examples of a task, encoded for one checkpoint."""
 
     base: Checkpoint
     task: Task
@@ -29,12 +29,14 @@ class Bench:
 
     @property
     def gold(self) -> np.ndarray:
-        """Labels of the dev rows."""
+        """Return the gold labels of the dev examples."""
         return np.array([row.label for row in self.dev_rows])
 
 
 def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Bench:
-    """Return the examples of both splits. Raises InputError if a split has only one class."""
+    """Return the train and dev examples of a task, encoded for a checkpoint. Raises InputError if a split has only one
+    class.
+    """
     train, dev = task_rows(task, recipe, data)
     length = min(recipe.max_length, base.max_length)
     return Bench(
@@ -43,8 +45,8 @@ def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Ben
 
 
 def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRow], list[TaskRow]]:
-    """Return the train and dev examples within the recipe's limits. Raises InputError if there are no labels, or a
-    split has only one class.
+    """Return the train and dev examples of a task within the recipe's limits. Raises InputError if there are no labels,
+    or if a split has only one class.
     """
     must_have_labels(task)
     limits = {"train": recipe.train_limit, "dev": recipe.dev_limit}
@@ -63,9 +65,10 @@ def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRo
 def trial(
     on: Bench, recipe: Recipe, seed: int, key: str, *, before: Callable[[Any], object] | None = None
 ) -> tuple[Any, np.ndarray]:
-    """Fine-tune once; return the model in eval mode and its dev predictions.
+    """Fine-tune a model once, and return it in eval mode with its predictions for dev.
 
-    seed: of the head and the order of examples. before: called with the new model, for example to mask weights.
+    `seed` sets the initial weights of the classification head and the order of examples. `before` is called with the
+    new model, for example to mask weights.
     """
     model: Any = initialised(on.base, on.task, "pretrained", recipe, seed).to(on.base.device)
     if before is not None:
@@ -78,5 +81,5 @@ def trial(
 
 
 def predicted(model: Any, on: Bench) -> np.ndarray:
-    """Return the dev predictions of a fine-tuned model."""
+    """Return the predictions of a fine-tuned model for the dev examples."""
     return np.array(predictions(on.task, logits_of(model, on.base, on.dev)))

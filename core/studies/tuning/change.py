@@ -36,8 +36,8 @@ BATCH_TOKENS = 1024  # both models' maps of one batch are held together
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ChangeOptions:
-    """Options: which checkpoints are compared on which examples. limit: the paper samples 1,000 examples of larger dev
-    sets.
+    """Options of comparing maps before and after fine-tuning: which checkpoints, on which examples. The default limit
+    is that of the paper, which samples 1,000 examples of larger dev sets.
     """
 
     before: Annotated[str, Flag("checkpoint before fine-tuning", argument=True)] = config.ENCODER
@@ -57,7 +57,9 @@ class ChangeOptions:
 
 @dataclass(frozen=True)
 class TaskChange:
-    """Change over some rows of a task, as `core.scoring.change.Change` packs it."""
+    """The difference between two checkpoints' maps over some examples of a task, as `core.scoring.change.Change` packs
+    it.
+    """
 
     after: str
     task: str
@@ -66,13 +68,13 @@ class TaskChange:
 
 @dataclass(frozen=True)
 class ChangePartial:
-    """Change of each fine-tuned checkpoint on its task, in parts."""
+    """The change of each fine-tuned checkpoint on its task, as a partial result that can be merged."""
 
     pieces: tuple[TaskChange, ...]
 
 
 def _changed(name: str, label: str, formula: str, high: float) -> HeadScore:
-    """A score of the same head in two checkpoints."""
+    """Return the definition of a score that compares the same head in two checkpoints."""
     return HeadScore(name, label, formula, ("weights", "tuned"), 0.0, high, KOVALEVA, about="task")
 
 
@@ -99,7 +101,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
     counts = "words"
 
     def units(self, options: ChangeOptions) -> list[Unit]:
-        """Return chunks of examples for every fine-tuned checkpoint."""
+        """Divide the examples of every fine-tuned checkpoint's task into chunks, one unit of work per chunk."""
         if not options.after:
             raise InputError(
                 "Measuring a change needs at least one checkpoint after fine-tuning; got none. Choose one or more."
@@ -117,7 +119,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
         return every
 
     def run(self, options: ChangeOptions, unit: Unit) -> Done[ChangePartial]:
-        """Run both models on a chunk of examples."""
+        """Run the checkpoints before and after fine-tuning on a chunk of examples, and compare their maps."""
         of: ChunkUnit = unit.arguments
         before, after = (
             studies.worker_cache.get_checkpoint(name, dtype=options.dtype) for name in (options.before, of.checkpoint)
@@ -135,7 +137,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
         return Done(ChangePartial((TaskChange(of.checkpoint, of.inputs, change.packed()),)), provenance)
 
     def merge(self, options: ChangeOptions, partials: Sequence[ChangePartial]) -> ChangePartial:
-        """Merge to one part per checkpoint and task."""
+        """Merge the results of all units of work into one per checkpoint and task."""
         whole: dict[tuple[str, str], scoring.change.Change] = {}
         for piece in (piece for part in partials for piece in part.pieces):
             key, sums = (piece.after, piece.task), scoring.change.Change.unpacked(piece.packed)
@@ -146,7 +148,9 @@ class Change(Study[ChangeOptions, ChangePartial]):
         return ChangePartial(tuple(TaskChange(*key, sums.packed()) for key, sums in whole.items()))
 
     def results(self, options: ChangeOptions, merged: ChangePartial) -> list[ChangeScore]:
-        """Return, per checkpoint and statistic, a row per head (kind "head") and per layer (kind "layer")."""
+        """Return, for each checkpoint and statistic, one record per head (kind "head") and one per layer (kind
+        "layer").
+        """
         return [score for piece in merged.pieces for score in _scores(options, piece)]
 
     def facts(self, scores: HeadScores) -> list[Fact]:
@@ -182,7 +186,9 @@ STUDY = Change()
 
 
 def task_tuned_on(checkpoint: str) -> str:
-    """Return the task on which one of our checkpoints was fine-tuned. Raises InputError if its folder lacks it."""
+    """Return the task on which a checkpoint was fine-tuned by this program. Raises InputError if the checkpoint's
+    folder does not record it.
+    """
     for folder in filter(config.is_folder, (Path(checkpoint), config.PROJECT / checkpoint)):
         if task := training_log(folder.expanduser()).get("task"):
             return task_of(task).key
@@ -234,8 +240,9 @@ def compared(
     first: int = 0,
     max_length: int = 128,
 ) -> "scoring.change.Change":
-    """Return the accumulated difference between two checkpoints' maps. Raises CheckpointError if they cannot be
-    compared."""
+    """Run two checkpoints on some examples, and return the accumulated difference between their maps. Raises
+    CheckpointError if they cannot be compared.
+    """
     refuse_different(before, after)
     names = [row.id for row in rows]
     encodings, others = (
@@ -259,7 +266,7 @@ def compared(
 
 
 class _Kept:
-    """The maps of one batch, until the other model's are compared with them."""
+    """The maps of one batch, stored until those of the other model are compared with them."""
 
     def __init__(self) -> None:
         self.maps: dict[int, Any] = {}
@@ -269,7 +276,7 @@ class _Kept:
 
 
 class _Against:
-    """Compares each layer of the second model with the one kept of the first."""
+    """Observer that compares each layer's maps of the second model with the stored maps of the first."""
 
     def __init__(self, kept: _Kept, change: "scoring.change.Change", numbers: list[int], names: list[str]) -> None:
         self.kept, self.change, self.numbers, self.names = kept, change, numbers, names
@@ -280,7 +287,7 @@ class _Against:
 
 
 def refuse_different(before: "Checkpoint", after: "Checkpoint") -> None:
-    """Raise CheckpointError unless both checkpoints have the same family and shape."""
+    """Raise CheckpointError unless two checkpoints have the same model family, number of layers and number of heads."""
     shapes = [(side.layers, side.heads, side.family.model_type) for side in (before, after)]
     if shapes[0] != shapes[1]:
         raise CheckpointError(

@@ -49,7 +49,9 @@ LEAST = 3  # rows that a correlation's interval needs more than
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FinetuneOptions:
-    """Options: what is fine-tuned, on which tasks, from which initialisations, and where checkpoints are stored."""
+    """Options of fine-tuning: what is fine-tuned, on which tasks, from which initialisations, and where checkpoints are
+    stored.
+    """
 
     checkpoint: Checkpoint = config.ENCODER
     revision: Annotated[
@@ -71,7 +73,7 @@ class FinetuneOptions:
 
 @dataclass(frozen=True)
 class TunedRun:
-    """One run of fine-tuning.
+    """The result of one fine-tuning run: scores on dev, predictions, and where the checkpoint is stored.
 
     Attributes:
         seed: of its head and the order of examples.
@@ -107,7 +109,7 @@ class TunedRun:
     kept_because: str = ""
 
     def score(self) -> TunedRunScore:
-        """Return the run as one of the study's results."""
+        """Return the scores of the run as a result record."""
         return TunedRunScore(
             task=self.task, initialisation=self.initialisation, seed=self.seed, metric=self.metric,
             constant=self.constant, note=self.note, train_rows=self.train_rows, dev_rows=self.dev_rows,
@@ -119,7 +121,7 @@ class TunedRun:
 
 @dataclass(frozen=True)
 class TunedRuns:
-    """The runs of some units."""
+    """Several fine-tuning runs, as a partial result that can be merged."""
 
     runs: tuple[TunedRun, ...]
 
@@ -135,7 +137,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: FinetuneOptions) -> list[Unit]:
-        """Return one unit per run; all user input is checked before any run starts."""
+        """Return one unit of work per fine-tuning run. All user input is checked before any run starts."""
         recipe = Recipe.of(options.preset, options.settings)
         for name in ("tasks", "initialisations", "seeds"):
             if not getattr(options, name):
@@ -162,7 +164,9 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         return every
 
     def amount(self, options: FinetuneOptions) -> int | None:
-        """Return the number of tokens in all passes of all runs; examples on the hub are not downloaded for this."""
+        """Return the number of tokens that all runs process, to estimate the duration. Examples on the hub are not
+        downloaded for this.
+        """
         if options.data == HUB:
             return None
         recipe, every = Recipe.of(options.preset, options.settings), 0
@@ -178,7 +182,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         return every
 
     def run(self, options: FinetuneOptions, unit: Unit) -> Done[TunedRuns]:
-        """Run one fine-tuning: train, evaluate on dev, and save."""
+        """Fine-tune one model: train, evaluate on dev, and save the checkpoint."""
         of: TrainingUnit = unit.arguments
         base = studies.worker_cache.get_checkpoint(options.checkpoint, revision=options.revision)
         run = FinetuningRun(
@@ -189,7 +193,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         return Done(TunedRuns((tuned,)), provenance(base, row_ids, split="dev"))
 
     def results(self, options: FinetuneOptions, merged: TunedRuns) -> list[TunedScore]:
-        """Return each run, then means and the constant prediction of each task."""
+        """Return each fine-tuning run, then the mean over seeds and the constant prediction for each task."""
         return table_scores(merged.runs)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -216,7 +220,7 @@ STUDY = Finetune()
 
 
 def _words(task: str, split: str, data: str | None, limit: int | None) -> int:
-    """Words of the rows that a run reads."""
+    """Return the number of words in the examples that a run reads."""
     rows = read_rows(task, split, folder=data, limit=limit)
     return sum(len(f"{row.text} {row.pair or ''}".split()) for row in rows)
 
@@ -225,26 +229,28 @@ _words_before = lru_cache(maxsize=64)(_words)  # for an estimate: a form asks at
 
 
 def _tokens(initialisation: str, recipe: Recipe, train: int, dev: int) -> int:
-    """Return the tokens of all passes of a run; a backward pass counts twice. train, dev: words."""
+    """Return the number of tokens that a run processes; a backward pass counts twice. `train` and `dev` are numbers of
+    words.
+    """
     passes = 0 if initialisation == "untrained" else recipe.epochs
     return int(PIECES_A_WORD * (3 * passes * train + (passes + 2) * dev))
 
 
 def _seeds_of(options: FinetuneOptions, initialisation: str) -> list[int]:
-    """Each seed once; from random weights only as many as were asked for."""
+    """Return each seed once. For random weights, only as many as requested are returned."""
     seeds = list(dict.fromkeys(options.seeds))
     return seeds[: options.random_seeds] if initialisation == "random" else seeds
 
 
 def run_name(options: FinetuneOptions, task: str, initialisation: str, seed: int) -> str:
-    """Return a readable name that differs if anything that determines the result differs."""
+    """Return a readable name for a fine-tuning run. Two names differ if anything that determines the result differs."""
     decides = {name: getattr(options, name) for name in ("checkpoint", "revision", "data", "preset", "settings")}
     decides |= {"task": task} if is_own(task) else {}
     return run_key(task, f"{initialisation}-s{seed}", decides)
 
 
 def live_runs(options: FinetuneOptions, keys: list[str]) -> dict[str, Row]:
-    """Return the active runs of a job on this machine, by key."""
+    """Return the progress of a job's fine-tuning runs that are active on this machine, by key."""
     pictures = {key: read_live(live_file(options.out, key)) for key in keys}
     return {key: picture for key, picture in pictures.items() if picture is not None}
 
@@ -254,7 +260,7 @@ def live_runs(options: FinetuneOptions, keys: list[str]) -> dict[str, Row]:
 
 @dataclass(frozen=True)
 class FinetuningRun:
-    """A fine-tuning run: what is trained, and where it is stored.
+    """A fine-tuning run to be made: what is trained, and where the result is stored.
 
     Attributes:
         data: folder of the examples; None for the bundled ones.
@@ -276,13 +282,13 @@ class FinetuningRun:
 
     @property
     def folder(self) -> Path:
-        """Where the checkpoint goes."""
+        """Return the folder in which the fine-tuned checkpoint is stored."""
         return runs_folder(self.out) / self.key
 
 
 def tune(base: "models.checkpoint.Checkpoint", run: FinetuningRun) -> tuple[TunedRun, list[str]]:
-    """Train, evaluate on dev, and save, resuming a killed run from its saved state. Returns the run and the IDs of its
-    dev examples.
+    """Fine-tune a model, evaluate it on dev, and save it. A run that was killed resumes from its saved state. Returns
+    the result and the IDs of the dev examples.
     """
     task, recipe = run.task, run.recipe
     must_have_labels(task)
@@ -294,7 +300,9 @@ def tune(base: "models.checkpoint.Checkpoint", run: FinetuningRun) -> tuple[Tune
 def tune_on(
     base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
 ) -> TunedRun:
-    """Train on the given examples, evaluate on dev, and save, as `tune` does."""
+    """Fine-tune a model on the given examples, evaluate it on dev, and save it, resuming from a saved state as `tune`
+    does.
+    """
     task, recipe = run.task, run.recipe
     length = min(recipe.max_length, base.max_length)
     learned, measured = tuning.batches.encode(base, train, length), tuning.batches.encode(base, dev, length)
@@ -322,7 +330,7 @@ def tune_on(
 def is_trained(
     base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
 ) -> bool:
-    """Return whether the run's folder already has the result of this recipe on these examples."""
+    """Return whether the folder of a fine-tuning run already contains the result of this recipe on these examples."""
     log, decides = training_log(run.folder), {"base_hash": base.weights_hash} | _decides(run, train, dev)
     return {name: log.get(name) for name in decides} == decides
 
@@ -386,7 +394,7 @@ def _tuned(
 
 
 def _why_kept(recipe: Recipe, task: Task, *, trained: int) -> str:
-    """Why the weights are those of the epoch that was kept."""
+    """Return why the weights are those of the epoch that was retained, in words."""
     if not trained:
         return "nothing learned: as it began"
     if recipe.keep == "best":
@@ -398,28 +406,36 @@ def _why_kept(recipe: Recipe, task: Task, *, trained: int) -> str:
 
 
 def runs_folder(out: str | None) -> Path:
-    """Return the folder for fine-tuned checkpoints: `out`, or a folder next to the database."""
+    """Return the folder for fine-tuned checkpoints: the one in the options, or a folder next to the database."""
     return config.inside(out, to_write=True) if out else config.settings().runs / "finetuned"
 
 
 def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
-    """Return a readable name that differs if anything in `decides` (checkpoint, settings ...) differs."""
+    """Return a readable name for a run. Two names differ if anything in `decides` (checkpoint, settings ...)
+    differs.
+    """
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
     return f"{Path(decides['checkpoint']).name[:40]}-{Path(task).stem[:40]}-{what}-{digest}"
 
 
 def state_of(folder: Path) -> Path:
-    """Return where a run that saves to `folder` stores the state from which it can be resumed."""
+    """Return the path of the saved state from which a fine-tuning run can resume, given the folder of its
+    checkpoint.
+    """
     return folder.with_name(folder.name + ".state")
 
 
 def live_file(out: str | None, key: str) -> Path:
-    """Return the file in which an active run writes its progress for a page."""
+    """Return the path of the file in which an active fine-tuning run writes its progress, so that a page can
+    show it.
+    """
     return runs_folder(out) / f"{key}.live.json"
 
 
 def live_picture(log: Any) -> Row:
-    """Return the progress of a run: loss so far (at most 200 means), dev metrics, steps and time left."""
+    """Return the progress of a fine-tuning run for a page: loss so far (at most 200 means), dev metrics, steps and time
+    left.
+    """
     every = max(1, -(-len(log.losses) // 200))
     blocks = [log.losses[k : k + every] for k in range(0, len(log.losses), every)]
     return {
@@ -435,7 +451,9 @@ def live_picture(log: Any) -> Row:
 
 
 def table_scores(runs: Sequence[TunedRun]) -> list[TunedScore]:
-    """Return each run, then means and the constant prediction of each task, as in Table 1."""
+    """Return the scores of Table 1 of the paper: each run, then the mean over seeds and the constant prediction for
+    each task.
+    """
     scores: list[TunedScore] = [run.score() for run in runs]
     for task in dict.fromkeys(run.task for run in runs):
         mine = [run for run in runs if run.task == task]
@@ -450,7 +468,9 @@ def table_scores(runs: Sequence[TunedRun]) -> list[TunedScore]:
 
 
 def _mean(runs: Sequence[TunedRun]) -> TunedScore:
-    """Mean and standard deviation over seeds; runs whose correlation is undefined are counted, not averaged."""
+    """Return the mean and standard deviation over seeds. Runs whose correlation is undefined are counted, not
+    averaged.
+    """
     first, figures = runs[0], Figures()
     for name in METRICS:
         values = [value for run in runs if (value := run.metrics.get(name)) is not None]
@@ -464,7 +484,7 @@ def _mean(runs: Sequence[TunedRun]) -> TunedScore:
 
 
 def _stated(figures: Figures) -> dict[str, Any]:
-    """Scores by name for a record: what is undefined is said to be so, not left out."""
+    """Return scores by name for a record. Undefined scores are included as undefined."""
     return {name: math.nan if value is None else value for name, value in figures.items()}
 
 
@@ -472,9 +492,11 @@ def _stated(figures: Figures) -> dict[str, Any]:
 
 
 def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
-    """Return the accuracy of the better constant prediction on dev, from the rows of `finetune`; None if it is unknown.
+    """Return the accuracy of the best constant prediction on dev, from the result rows of the study `finetune`; None if
+    it is unknown.
 
-    With two labels this is the more frequent label on dev, which may not be the more frequent one on train.
+    With two labels, the best constant is the more frequent label on dev, which may not be the more frequent one on
+    train.
     """
     known = [score.accuracy for score in scores if (score.kind, score.task) == ("baseline", task) and score.accuracy]
     if not known:
@@ -483,8 +505,8 @@ def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
 
 
 def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
-    """Return the end of a sentence if a run, or a mean of runs, is not significantly above the constant prediction;
-    otherwise "".
+    """Return words that end a sentence if a fine-tuning run (or a mean of runs) does not score significantly above the
+    constant prediction; otherwise "".
     """
     rows = next((run.dev_rows for run in scores if (run.kind, run.task) == ("run", score.task)), None)
     if not rows:

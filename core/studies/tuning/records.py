@@ -11,8 +11,8 @@ from ..records import Figure, Result, Valued, picked, stated
 
 @dataclass(frozen=True, kw_only=True)
 class TunedScore(Result):
-    """Scores of fine-tuning. A score is None if the row has no such column, and NaN, stored as an empty cell, if
-    undefined.
+    """Scores of a fine-tuned model, of a mean over seeds, or of a constant prediction. A score is None if the row has
+    no such column, and NaN (an empty cell in the store) if undefined.
 
     Attributes:
         kind: "run"; "mean" over runs of an initialisation; "baseline", a constant predictor.
@@ -54,15 +54,15 @@ class TunedScore(Result):
     held_heads: int | None = None
 
     def of_metric(self, metric: str) -> float | None:
-        """Return the score by one metric; None if undefined."""
+        """Return the score by the metric with this name; None if undefined."""
         return self._by_metric[metric][0]
 
     def spread(self, metric: str) -> float | None:
-        """Return the standard deviation over runs by one metric; None for fewer than two runs."""
+        """Return the standard deviation over runs of the metric with this name; None for fewer than two runs."""
         return self._by_metric[metric][1]
 
     def numbers(self) -> list[Number]:
-        """Return the score by the metric that ranks."""
+        """Return the score by the task's main metric, as findings and plots show it."""
         score = self.of_metric(self.metric)
         return [] if score is None else [self.number(score, "{metric} on {task}", None, None)]
 
@@ -79,7 +79,9 @@ class TunedScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TunedRunScore(TunedScore):
-    """Scores of one run as stored; last_loss and kept_epoch are in its row even if they are None."""
+    """The scores of a single fine-tuning run. Its row has the columns last_loss and kept_epoch even if they are
+    None.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("run",)
     kind: str = stated("run")
@@ -89,8 +91,8 @@ class TunedRunScore(TunedScore):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedPatternChange(Result):
-    """Effect of fixing heads at patterns on a task: the score with fixed patterns minus that with free heads, paired by
-    dev example and averaged over seeds.
+    """The effect of fixing heads at patterns on one task: the score with fixed patterns minus that with free heads,
+    paired by dev example and averaged over seeds.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("change",)
@@ -111,8 +113,8 @@ class FixedPatternChange(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Transferred(Valued):
-    """A classifier on one layer's vectors (kind "classifier", compared with random weights), fine-tuning with the first
-    layers frozen ("frozen"), or the constant prediction ("baseline").
+    """The score of a classifier on one layer's vectors (kind "classifier", compared with random weights), of
+    fine-tuning with the first layers frozen ("frozen"), or of the constant prediction ("baseline").
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("classifier", "frozen", "baseline")
@@ -138,8 +140,8 @@ class Transferred(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class BestLayer(Valued):
-    """For one reading, the layer that is best on one half of the dev examples, and its score minus that of the last
-    layer on the other half.
+    """For one reading of a layer's vectors, the layer that is best on one half of the dev examples, and its score minus
+    that of the last layer on the other half.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("best layer",)
@@ -156,8 +158,8 @@ class BestLayer(Valued):
 
 @dataclass(frozen=True)
 class FinetunedTask:
-    """Results of `finetune` on one task. metric: the one that ranks; rows: the smallest number of dev examples in its
-    runs.
+    """The results of the study `finetune` on one task. `metric` is the main metric, and `rows` the smallest number of
+    dev examples in its runs.
     """
 
     metric: str
@@ -167,22 +169,22 @@ class FinetunedTask:
 
     @property
     def rows(self) -> int:
-        """Return the smallest number of dev examples in a run."""
+        """Return the smallest number of dev examples in any run of the task."""
         return min(run.dev_rows or 0 for run in self.runs)
 
     def mean(self, initialisation: str) -> TunedScore | None:
-        """Return the mean over seeds for an initialisation, or None."""
+        """Return the mean score over seeds for one initialisation, or None if there is none."""
         return next(iter(picked(self.means, initialisation=initialisation)), None)
 
 
 def finetuned_task(rows: Sequence[Row]) -> FinetunedTask:
-    """The rows of `finetune`."""
+    """Return the result rows of the study `finetune` on one task as an object."""
     scores = TunedScore.among(rows)
     constant = next(iter(picked(scores, kind="baseline")), None)
     return FinetunedTask(scores[0].metric, picked(scores, kind="run"), picked(scores, kind="mean"), constant)
 
 
 def constant_score(rows: Sequence[Row], task: str, metric: str) -> float | None:
-    """Return the score of a task's constant prediction, if there is one."""
+    """Return the score of the constant prediction for a task by one metric, or None if the rows do not contain it."""
     constant = next(iter(picked(TunedScore.among(rows), kind="baseline", task=task)), None)
     return None if constant is None else constant.of_metric(metric)
