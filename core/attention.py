@@ -105,7 +105,8 @@ class Head(tuple[int, int]):
 
 
 def attends(head: Head, attending: Sequence[int]) -> Head:
-    """Return a head if its layer has attention. Raises InputError otherwise. attending: as in `AttentionMaps`."""
+    """Return a head if its layer has attention. Raises InputError otherwise. attending: layers with attention; empty
+    if all have it."""
     if attending and head.layer not in attending:
         numbers = ", ".join(str(layer + 1) for layer in attending)
         raise InputError(
@@ -116,7 +117,8 @@ def attends(head: Head, attending: Sequence[int]) -> Head:
 
 
 def all_heads(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Head]:
-    """Return all heads of one stack of a model, layer by layer. attending: as in `AttentionMaps`."""
+    """Return all heads of one stack of a model, layer by layer. attending: layers with attention; empty if all have
+    it."""
     return [Head(layer, head) for layer in attending or range(layers) for head in range(heads)]
 
 

@@ -318,8 +318,8 @@ def inside(path: str | Path, *, to_write: bool = False) -> Path:
 
 
 def inside_whole(folder: str | Path) -> Path:
-    """Return a folder like `inside`, but also refuse folders with links to forbidden files, for readers that open all
-    files in it."""
+    """Return a folder with ~ expanded. Raises InputError if users may not name the folder, or a file in it that is a
+    link."""
     whole = inside(folder)
     if settings().folders is None:
         return whole

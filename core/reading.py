@@ -47,8 +47,8 @@ def open_file(file: str | Path, *, given: bool = False) -> BinaryIO:
 
 
 def read_bytes(file: str | Path, *, most: int = LARGEST, given: bool = False) -> bytes:
-    """Return the content of a file; OSError if it is larger than `most` bytes. `given` and other errors as in
-    `open_file`."""
+    """Return the content of a file; OSError if it is larger than `most` bytes. given: whether a user named the file;
+    other errors as in `open_file`."""
     with open_file(file, given=given) as stream:
         data = stream.read(most + 1)
     if len(data) > most:
@@ -71,7 +71,7 @@ def read_in(folder: Path, name: str, *, most: int = LARGEST) -> bytes:
 
 
 def read_text(file: str | Path, *, most: int = LARGEST, given: bool = False) -> str:
-    """Return the decoded text of a file; `given` and errors as in `read_bytes`."""
+    """Return the content of a file as text. given: whether a user named the file; errors as in `read_bytes`."""
     return decoded(read_bytes(file, most=most, given=given), Path(file).name)
 
 

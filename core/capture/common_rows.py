@@ -95,8 +95,8 @@ class RowBlock:
 
 
 class CommonRows:
-    """Observer that stores, for each input, the attention rows of the drawn queries of every head over the shared
-    keys.
+    """Observer that stores, for each input, every head's attention rows of randomly drawn queries over the keys that
+    two checkpoints share.
 
     Args:
         groups: for each input, the positions of every shared token or word.
@@ -125,7 +125,7 @@ class CommonRows:
         ]
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store the attention rows of the drawn queries in one layer, each normalised to sum to 1 over the shared
+        """Store one layer's attention rows of the randomly drawn queries, each normalised to sum to 1 over the shared
         keys."""
         for row, number in enumerate(inputs):
             keys, queries = self.keys[number], self.queries[number]
@@ -162,8 +162,8 @@ def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
 def take_rows(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows
 ) -> list[Float[Tensor, "head _ _"]]:
-    """Run the model once and return the attention rows of the drawn queries of every input, float32; each row sums to
-    1.
+    """Run the model once and return every head's attention rows of the randomly drawn queries for each input, float32;
+    each row sums to 1.
 
     Heads are in the order of `Checkpoint.all_heads`.
     """

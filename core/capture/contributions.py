@@ -388,7 +388,8 @@ class _Reading:
         self.run = AttentionRun(checkpoint.calls)  # that of the pass, once there is one
 
     def open(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
-        """Pass on the contributions to a layer's queries and keys, just before the scores of the layer are computed."""
+        """Pass a layer's queries and keys, as sums of contributions, to the callback before the scores of the layer
+        are computed."""
         with torch._C.DisableTorchFunction():
             if call in self.wanted:
                 self.take(self._inputs(call, query, key, mask, about))

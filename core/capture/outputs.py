@@ -225,7 +225,8 @@ class Donors:
         return near[int(generator.integers(len(near)))]
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the heads' outputs on the drawn examples, stretched to the length of the inputs if lengths differ."""
+        """Return the heads' outputs on randomly drawn reference examples, stretched to the length of the inputs if
+        lengths differ."""
         return self.taken(encodings, lambda donors: head_outputs(self.checkpoint, donors))
 
     def taken(
@@ -233,8 +234,8 @@ class Donors:
         encodings: Sequence[Encoding],
         outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
     ) -> Given:
-        """Return the drawn examples' outputs, as `given` does, but computed by another function (for example a faster
-        stack)."""
+        """Return the replacement outputs of randomly drawn examples, computed by a given function (for example with a
+        stack, which is faster)."""
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
 

@@ -42,7 +42,8 @@ class Joining(Protocol):
     """An observer of attention maps that can take all layers of a batch at once."""
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Take the maps of a batch, with the heads of all layers concatenated; they must not be stored or modified.
+        """Process the attention maps of a batch with the heads of all layers concatenated. An observer must not store
+        or modify the maps.
 
         Args:
             weights: rows sum to 1; head `head` of layer `layer` has index layer * heads + head.
@@ -103,7 +104,7 @@ class Observer(Protocol):
     """
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Take the maps of one layer and batch; they must not be stored or modified.
+        """Process the attention maps of one layer for a batch. An observer must not store or modify the maps.
 
         Args:
             layer: zero-based, within its set of heads.
@@ -394,8 +395,8 @@ def captured_parts(
     *,
     parts: Sequence[str] | None = None,
 ) -> list[AttentionMaps]:
-    """Return the attention maps of several sets of heads (None: all) for one input, from one pass. Raises the errors
-    of `capture`."""
+    """Return the attention maps of several sets of heads (None: all) for one input, from one pass. Raises
+    CheckpointError or InputError as `capture` does."""
     sets = [checkpoint.head_set(part) for part in parts] if parts is not None else list(checkpoint.sets)
     kept: dict[int, np.ndarray] = {}
 

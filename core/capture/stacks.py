@@ -39,7 +39,7 @@ def packs(device: torch.device, dtype: torch.dtype) -> bool:
 
 
 class Linear:
-    """A frozen linear layer y = x W^T + b with weights copied in `dtype`.
+    """A frozen linear layer y = x W^T + b whose weights are copied in a given dtype.
 
     gradients: whether x needs gradients, which packed kernels do not support.
     """

@@ -278,8 +278,8 @@ class Computing:
 
 
 def every_head(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Variant]:
-    """Return an ablation target for each single head, layer by layer. attending: layers with attention, as in
-    `AttentionMaps`."""
+    """Return an ablation target for each single head, layer by layer. attending: layers with attention; empty if all
+    have it."""
     return [frozenset({head}) for head in all_heads(layers, heads, attending)]
 
 

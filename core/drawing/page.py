@@ -258,7 +258,7 @@ def grid_of(
     opened: Mapping[str, Any] | None = None,
     note: str = "",
 ) -> Grid:
-    """Return attention maps as a part of a page; head, opened and note as for `header_of`."""
+    """Return attention maps as a part of a page. head, opened, note: passed to `header_of`."""
     return Grid(panes, source.input[:200], head, dict(opened or {}), note)
 
 
@@ -285,7 +285,7 @@ def maps_page(
     note: str = "",
     most: int = MOST_BYTES,
 ) -> str:
-    """Return a self-contained HTML page of attention maps; head, opened and note as for `header_of`.
+    """Return a self-contained HTML page of attention maps. head, opened, note: passed to `header_of`.
 
     most: limit in bytes; if maps do not fit, the page states what is omitted. Raises InputError if nothing fits.
     """

@@ -150,7 +150,7 @@ class Slot:
 
     def live(self, now: float, latest: float) -> list[str]:
         """Return the people who have a valid reservation of this map and have not answered, in the order of
-        assignment. latest: as in `holds`."""
+        assignment. latest: expiry of a reservation that starts now."""
         return [
             person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
         ]

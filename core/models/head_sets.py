@@ -54,7 +54,8 @@ class HeadSet:
 
 
 def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> tuple[HeadSet, ...]:
-    """Return the sets of heads of a model, in the order of pages. attending: as `attending_layers` returns it.
+    """Return the sets of heads of a model, in the order of pages. attending: layers with attention; empty if all have
+    it.
 
     ALBERT's layers may have several attention layers each (`inner_group_num`), which count separately. ConvBERT
     replaces some heads of the config by convolutions (`head_ratio`).

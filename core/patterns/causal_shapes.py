@@ -42,7 +42,7 @@ Columns = list[np.ndarray]  # one value for each map in each array
 
 
 def causal_shapes(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
-    """Return every statistic of NAMES for decoder maps of equal length.
+    """Return the statistics of decoder maps of equal length, in the order of NAMES.
 
     All values are finite; 0 for maps with attention to later tokens, and for maps of at most SMALLEST tokens.
     """

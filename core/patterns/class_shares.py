@@ -277,8 +277,7 @@ def true_shares(
     chosen: Bool[np.ndarray, " class"],
     held_out: Int[np.ndarray, "group class class"],
 ) -> Float[np.ndarray, "three head"]:
-    """Return each head's summed share of some classes, corrected for the classifier's confusions as in
-    `corrected_shares`.
+    """Return each head's summed share of some classes, corrected for the classifier's confusions, with its interval.
 
     Whether a head misfits is tested by chi-square with as many degrees of freedom as shares are 0 in the fit (Susko
     2013, "Likelihood ratio tests with boundary constraints using data-dependent degrees of freedom").

@@ -59,7 +59,7 @@ Columns = list[np.ndarray]  # one value for each map in each array
 
 
 def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return every statistic of NAMES for each attention map.
+    """Return the length-independent statistics of each attention map, in the order of NAMES.
 
     All values are finite. Statistics from OF_ALL on, of causal maps, are 0 for maps with attention to later tokens.
     """

@@ -80,8 +80,8 @@ def known_class_set(db: Database, name: str) -> ClassSet:
 
 
 def current_labels(db: Database, name: str, *, map_id: str | None = None, last: int | None = None) -> pd.DataFrame:
-    """Return all current labels of a class set with current class names, without `unknown_labels`. map_id, last: as in
-    `core.store.labels.labels`."""
+    """Return all current labels of a class set with current class names, without `unknown_labels`. map_id: only this
+    map; last: ordinal of the last event that counts."""
     current, names = labels.labels(db, name, map_id=map_id, last=last), present_names(db, name)
     return current.assign(**{"class": current["class"].map(names)}).dropna(subset=["class"]).reset_index(drop=True)
 

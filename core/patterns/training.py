@@ -220,7 +220,7 @@ def build(name: str, classes: int, size: int) -> nn.Module:
 
 
 def parameters(network: nn.Module) -> int:
-    """Return the number of parameters of a network."""
+    """Return the number of trainable parameters of a network."""
     return sum(weights.numel() for weights in network.parameters())
 
 

@@ -140,8 +140,8 @@ def _loss(probe: AttentionProbe, sentences: Sentences, some: Sequence[int], redu
 
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
-    """Return the log probabilities of governors [word, candidate] in each sentence; candidates as in
-    `AttentionProbe.forward`."""
+    """Return the log probabilities of governors [word, candidate] in each sentence. Candidate 0 is no governor,
+    candidate j + 1 is word j."""
     predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
         for batch in sentences.batches():

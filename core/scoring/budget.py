@@ -217,7 +217,7 @@ class BudgetAttention:
         self._add(layer, sums, beyond, inputs)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of all layers at once to the budget."""
+        """Add the attention maps of all layers for a batch to the attention budget."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:

@@ -68,7 +68,7 @@ class SimilaritySums:
     inputs: Int[np.ndarray, " group"]
 
     def merge(self, other: "SimilaritySums") -> "SimilaritySums":
-        """Return the sums over the inputs of this object and another one."""
+        """Return the sums of head distances over the inputs of both objects together."""
         return SimilaritySums(self.sums + other.sums, self.inputs + other.inputs)
 
     @property
@@ -224,8 +224,8 @@ def entropy_factors(
 def beyond_chance(
     observed: Float[np.ndarray, " head"], drawn: Float[np.ndarray, "draw head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return p that each head is more similar to its match than to heads of random weights, corrected over heads
-    (max-T).
+    """Return p for the hypothesis that each head is no more similar to its match than to heads of random weights,
+    corrected over heads (max-T).
 
     Each head is compared with its own draws (uniform heads are similar to anything random), by the logarithm of the
     distance in standard deviations, with the observed value included. p counts draws whose maximum over heads is as

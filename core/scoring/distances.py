@@ -117,7 +117,8 @@ class HeadDistances:
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store the drawn attention rows of a layer; after the last layer, compare all heads."""
+        """Store the randomly drawn attention rows of one layer; after the last layer, compute the distances between
+        all heads."""
         length = weights.shape[-1]
         if not self._held:  # the same for all layers of a batch
             self._rows = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
@@ -125,18 +126,19 @@ class HeadDistances:
         self._hold(layer, rows.permute(3, 0, 1, 2).reshape(weights.shape[1], -1, length))
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Compare all heads of all layers on one batch."""
+        """Compute the distances between all heads of all layers on one batch."""
         self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the drawn attention rows of long inputs. None if all rows are compared, because all layers would
-        have to be stored."""
+        """Request the randomly drawn attention rows of long inputs. None if all rows are compared, because all layers
+        would have to be stored."""
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Store the drawn attention rows of one layer of long inputs; after the last layer, compare all heads."""
+        """Store the randomly drawn attention rows of one layer of long inputs; after the last layer, compute the
+        distances between all heads."""
         self._hold(layer, torch.cat([torch.from_numpy(layer_sums.rows) for layer_sums in sums], 1))
 
     def _hold(self, layer: int, rows: Float[Tensor, "head row key"]) -> None:

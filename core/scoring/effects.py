@@ -94,7 +94,8 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
 
 
 def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[RecordInterval]:
-    """Return how much an ablation of each head changes a metric, with a paired 95 % interval. name: as in `counted`.
+    """Return how much an ablation of each head changes a metric, with a paired 95 % interval. name: accuracy, f1 or
+    pearson.
 
     None if the metric is undefined; bounds are also None for a single example.
     """

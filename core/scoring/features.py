@@ -225,8 +225,8 @@ SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
 def contrasts_of(
     weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
 ) -> Float[np.ndarray, "batch way feature head"]:
-    """Return the mean contrast over each input's draws, in nats; positive if tokens with the feature get more
-    attention. NaN without draws.
+    """Return the mean contrast (difference in log attention) over each input's draws, in nats; positive if tokens with
+    the feature get more attention. NaN without draws.
 
     weights: of the cells of each draw, in the order of SIGNS.
     """
@@ -455,7 +455,7 @@ class FeatureAttention:
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of one layer."""
+        """Add one layer's attention maps of a batch to the means of attention to each feature."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = self._batch_of(inputs)
         batch, cells = self._batch, cells_of(weights)
@@ -466,7 +466,7 @@ class FeatureAttention:
         self._add(layer, _Taken(columns(cells, causal=self.causal), rows, visible, at), batch)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of all layers at once."""
+        """Add the attention maps of all layers for a batch to the means of attention to each feature."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
@@ -480,7 +480,7 @@ class FeatureAttention:
         return [Needs(columns=True, rows=row, cells=input_cells) for row, input_cells in zip(rows, cells, strict=True)]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs from its sums."""
+        """Add one layer of long inputs to the means of attention to each feature, from sums instead of maps."""
         if self._batch is None or self._batch.inputs != inputs:
             self._batch = self._batch_of(inputs)
         batch = self._batch

@@ -23,7 +23,7 @@ Cells = Shaped[np.ndarray, "*cell"]
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard error and shape of a mean over few inputs, one per cell.
+    """Standard error and skewness of means over few inputs, one for each cell (such as a head).
 
     Attributes:
         error: standard error; 0 if values differ only by rounding, NaN for fewer than two.

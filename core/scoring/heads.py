@@ -43,8 +43,8 @@ class MapBatch:
 
 @dataclass(frozen=True)
 class SumBatch:
-    """Sums of attention maps of long inputs of equal length, from which head scores are computed. sums: as
-    `special_needs` requests them."""
+    """Sums of attention maps of long inputs of equal length, from which head scores are computed. sums: requested by
+    `special_needs`."""
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]
@@ -65,8 +65,7 @@ class SumBatch:
         return rows[..., defined].mean(-1, dtype=np.float64)
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
-        """Return the mean attention of queries to the first token (set 0) or to separators (set 1), as `to_own_keys`
-        does.
+        """Return the mean over queries of the attention to the first token (set 0) or to separators (set 1).
 
         NaN without keys, or without queries that see one of the keys and another key.
         """
@@ -211,8 +210,8 @@ def _row_distances(weights: Float[Any, "*heads query key"]) -> Float[Any, "*head
 def to_own_keys(
     weights: Float[Any, "batch head query key"], keys: Sequence[tuple[int, ...]], *, causal: bool
 ) -> Float[Any, "batch head"]:
-    """Return the mean attention to the given keys of each input, where keys differ between inputs; NaN as for
-    `to_keys`."""
+    """Return the mean attention to the given keys of each input, where keys differ between inputs; NaN without keys or
+    queries."""
     if len(set(keys)) == 1:
         return to_keys(weights, keys[0], causal=causal)
     total = weights.sum(-1).sum(-1)

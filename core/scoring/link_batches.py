@@ -157,7 +157,8 @@ class LinkBatch:
     def values(
         self, maps: Float[np.ndarray, "batch word word head"], cells: Float[np.ndarray, "batch query key head"]
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return the attention weight, excess, accuracy and contrast of every link in one layer, from its maps.
+        """Return the attention weight, excess over the baseline, accuracy and contrast of every link in one layer,
+        from the layer's maps.
 
         Args:
             maps: between words.
@@ -188,7 +189,8 @@ class LinkBatch:
         right: Float[np.ndarray, "link head"],
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return the attention weight, excess, accuracy and contrast of every link, in the order of QUANTITIES.
+        """Return the attention weight, excess over the baseline, accuracy and contrast of every link, in the order of
+        QUANTITIES.
 
         Args:
             weight: of each link.

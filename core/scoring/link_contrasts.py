@@ -250,13 +250,15 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Return the mean contrast of each link over its draws, in nats; 0 without valid draws."""
+    """Return the mean contrast of each link (log attention beyond the effects of query, key and distance), in nats; 0
+    without valid draws."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
 
 def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -> Float[np.ndarray, "link head"]:
-    """Return the mean contrast of each link, in nats, from the attention weights at the positions in `drawn.cells`."""
+    """Return the mean contrast of each link (log attention beyond the effects of query, key and distance) from the
+    attention weights at the positions in `drawn.cells`, in nats."""
     links = drawn.cells.link
     mean = np.zeros((len(drawn.fits), weights.shape[-1]))
     if len(links):
@@ -273,7 +275,7 @@ def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarra
 def means_over_draws(
     weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
 ) -> Float[np.ndarray, "group head"]:
-    """Return the signed sum of log weights, mean over each group's draws, in nats.
+    """Return the mean contrast in each group of draws: the signed sum of log attention weights, in nats.
 
     Draws with a weight below FLOOR are left out, because FLOOR would give a head of a single distance a nonzero
     contrast.
@@ -311,7 +313,8 @@ class LinkEnds(NamedTuple):
 
 
 class MeanContrasts:
-    """Observer that computes, for every head, the mean contrast over the links of each entry.
+    """Observer that computes, for every head, the mean contrast of each entry's links: log attention beyond the
+    effects of query, key and distance.
 
     Args:
         entries: several may belong to one input.
@@ -331,7 +334,7 @@ class MeanContrasts:
                 self._by_input[entry.input].append(number)
 
     def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-        """Add the attention maps of one layer."""
+        """Add one layer's attention maps of a batch to the mean contrasts."""
         for row, number in enumerate(inputs):
             for entry in self._by_input.get(number, ()):
                 drawn = self._hexagons[entry]
@@ -339,7 +342,7 @@ class MeanContrasts:
                 self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request the attention weights of all draws for long inputs, entry by entry."""
+        """Request, for long inputs, the attention weights that the contrasts of all links need, entry by entry."""
         drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
         cells = [
             [np.stack([hexagon.queries.ravel(), hexagon.keys.ravel()], -1) for hexagon in hexagons_of_input]
@@ -348,7 +351,7 @@ class MeanContrasts:
         return [Needs(cells=np.concatenate([np.zeros((0, 2), dtype=int), *cells_of_input])) for cells_of_input in cells]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs from the weights that `needs` requested."""
+        """Add one layer of long inputs to the mean contrasts, from the attention weights that `needs` requested."""
         for input_sums, number in zip(sums, inputs, strict=True):
             start = 0
             for entry in self._by_input.get(number, ()):
@@ -359,5 +362,6 @@ class MeanContrasts:
                 start += count
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
-        """Return the mean contrast of each entry in nats, heads layer by layer; NaN for entries without draws."""
+        """Return the mean contrast of each entry (a group of links) in nats, with heads layer by layer; NaN for
+        entries without draws."""
         return self._means.reshape(len(self._means), -1)

@@ -160,7 +160,7 @@ class PairScores:
             self._by_input[placement.input].append((number, placement))
 
     def update(self, layer: int, weights: Float[Any, "batch head query key"], inputs: list[int]) -> None:
-        """Read the pairs from the maps of one layer, once for each distinct group of pairs."""
+        """Read the attention of all query-key pairs from one layer's maps of a batch."""
         rows_by_pairs: dict[tuple[tuple[Pair, ...], bool], list[tuple[int, int]]] = defaultdict(list)
         for row, input_number in enumerate(inputs):
             for number, placement in self._by_input.get(input_number, ()):
@@ -176,7 +176,7 @@ class PairScores:
             )
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request the attention weights of all pairs for long inputs, group by group."""
+        """Request, for long inputs, the attention weights of all query-key pairs, group by group."""
         placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
         pairs = [
             [pair for placement in placements_of_input for pair in placement.pairs]
@@ -185,7 +185,7 @@ class PairScores:
         return [Needs(cells=np.array(pairs_of_input, dtype=int).reshape(-1, 2)) for pairs_of_input in pairs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs from the weights that `needs` requested."""
+        """Read the attention of query-key pairs in one layer of long inputs from the weights that `needs` requested."""
         for input_sums, input_number in zip(sums, inputs, strict=True):
             start = 0
             for number, placement in self._by_input.get(input_number, ()):
@@ -278,7 +278,7 @@ class QueryResiduals:
             self._by_input[link.input].append(number)
 
     def update(self, layer: int, weights: Float[Any, "batch head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of one layer."""
+        """Add one layer's attention maps of a batch to the residuals and to mean attention by distance."""
         maps = np.asarray(weights if isinstance(weights, np.ndarray) else weights.detach().float().cpu().numpy())
         for row, number in enumerate(inputs):
             if self._by_input.get(number):
@@ -293,7 +293,7 @@ class QueryResiduals:
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs from its blocks of queries."""
+        """Add one layer of long inputs to the residuals and to mean attention by distance, from blocks of queries."""
         for layer_parts, number in zip(self._blocks, inputs, strict=True):
             if layer_parts is not None:
                 self._take(layer, layer_parts, number)
@@ -359,7 +359,7 @@ class _LayerParts:
         }
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add a block of queries of one head (`core.map_sums.Needs.blocks`)."""
+        """Add the attention weights of one head for a block of queries (`core.map_sums.Needs.blocks`)."""
         self.add(slice(head, head + 1), start, weights.float().cpu().numpy()[None])
 
     def add(self, heads: slice, start: int, maps: Float[np.ndarray, "head query key"]) -> None:

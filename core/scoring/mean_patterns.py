@@ -37,14 +37,15 @@ def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray,
 
 
 class MeanPatterns:
-    """Observer that computes the mean of every head's maps, resized to one size. attending: as in `AttentionMaps`."""
+    """Observer that computes the mean of every head's maps, resized to one size. attending: layers with attention;
+    empty if all have it."""
 
     def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
         self.sums, self.inputs = np.zeros((layers, heads, SIZE, SIZE)), 0
         self.first = min(attending, default=0)
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of one layer."""
+        """Add one layer's attention maps of a batch to the mean maps, after resizing them."""
         self.sums[layer] += resized(weights.double().cpu().numpy()).sum(0)
         self.inputs += len(inputs) if layer == self.first else 0
 
@@ -53,7 +54,7 @@ class MeanPatterns:
         return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs from its sums."""
+        """Add one layer of long inputs to the mean maps, from sums instead of maps."""
         share = parts(sums[0].values.shape[1])
         self.sums[layer] += sum((share / share.sum(0)).T @ layer_sums.values.astype(np.float64) for layer_sums in sums)
         self.inputs += len(inputs) if layer == self.first else 0

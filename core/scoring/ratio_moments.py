@@ -23,7 +23,7 @@ class RatioMoments:
 
     @classmethod
     def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
-        """Compute the sums over some inputs."""
+        """Return the sums for ratios over some inputs. parts: numerators; whole: denominator of each input."""
         return cls(
             len(whole),
             parts.sum(0),
@@ -34,7 +34,7 @@ class RatioMoments:
         )
 
     def merge(self, other: "RatioMoments") -> "RatioMoments":
-        """Return the sums over the inputs of this object and another one."""
+        """Return the sums for ratios over the inputs of both objects together."""
         return RatioMoments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     def ratios(self) -> "Ratios":

@@ -247,7 +247,7 @@ class RoleMeans:
         control: Float[np.ndarray, "batch head query key"] | None = None,
         only: Sequence[Role] = ROLES,
     ) -> None:
-        """Add one layer of inputs whose targets are at the same positions.
+        """Add one layer of inputs to the role scores; the targets must be at the same positions in all inputs.
 
         Args:
             layer: EVERY_LAYER if `weights` has all layers' heads concatenated.

@@ -162,7 +162,8 @@ def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
 
 
 def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
-    """Return each head's verdict from its bets. wanted: log capital at which a mean is rejected."""
+    """Return the verdict on each head ("matters", "does not matter" or "open") from its bets. wanted: log capital at
+    which a mean is rejected."""
     above, above_minus, below, below_minus = log_capital(growth) >= wanted
     beyond, within = above | below_minus, above_minus & below
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]

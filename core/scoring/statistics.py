@@ -32,14 +32,14 @@ class HeadStatistics:
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of one layer."""
+        """Add one layer's attention maps of a batch to the head statistics."""
         places = [self._places[k] for k in inputs]
         maps = MapBatch(weights, places, self.causal)
         values = torch.stack([score.of(maps) for score in MAP_SCORES if score.of], -1).double().cpu().numpy()
         self._add(layer, values, inputs)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of all layers at once."""
+        """Add the attention maps of all layers for a batch to the head statistics."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
@@ -52,7 +52,7 @@ class HeadStatistics:
         return [special_needs(self._places[k], keys) for k in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs from its sums."""
+        """Add one layer of long inputs to the head statistics, from sums instead of maps."""
         batch = SumBatch(sums, [self._places[k] for k in inputs], self.causal)
         values = np.stack([score.of_sums(batch) for score in MAP_SCORES if score.of_sums], -1)
         self._add(layer, values.astype(np.float64), inputs)

@@ -82,8 +82,8 @@ def _member(inputs: Sequence[LinkedWords], length: int) -> Float[np.ndarray, "ba
 
 
 class RelationAttention:
-    """Observer of attention along the links of every relation in both directions: weight, excess, contrast and
-    accuracy.
+    """Observer of attention along the links of every relation in both directions: weight, excess over a baseline,
+    contrast and accuracy.
 
     `across` says which relations link words of different sentences.
     """
@@ -106,7 +106,7 @@ class RelationAttention:
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of one layer."""
+        """Add one layer's attention maps of a batch to the statistics of attention along links."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = self._batch_of(inputs, weights.shape[-1])
         if len(self._batch.query):
@@ -114,7 +114,7 @@ class RelationAttention:
             self._add(layer, self._batch.values(word_maps(cells, self._batch.some), cells), self._batch)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of all layers at once."""
+        """Add the attention maps of all layers for a batch to the statistics of attention along links."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
@@ -130,7 +130,7 @@ class RelationAttention:
         return [Needs(blocks=blocks.take, cells=blocks.cells) for blocks in self._blocks]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs from its sums."""
+        """Add one layer of long inputs to the statistics of attention along links, from sums instead of maps."""
         batch = self._batch
         if batch is not None and self._blocks:
             parts = [blocks.result(input_sums.cells) for blocks, input_sums in zip(self._blocks, sums, strict=True)]

@@ -441,7 +441,7 @@ def _seal(heading: Row, rows: Sequence[Row], key: bytes) -> str:
 
 
 def export_run(db: Database, run: str, file: Path, *, database: Path | None = None) -> Path:
-    """Write a stored run to a JSON Lines file. database: as in `write_run`."""
+    """Write a stored run to a JSON Lines file. database: database with whose key the run is signed."""
     known = one_run(db, run)
     heading = {name: value for name, value in known.items() if name not in {"study", "title"}}
     return write_run(file, known["study"], known["title"], heading, run_rows(db, run), database=database)

@@ -553,9 +553,8 @@ def all_events(db: Database, class_set: str | None = None) -> list[Row]:
 
 @dataclass(frozen=True)
 class ClassChange:
-    """A change of a class. kind: add, rename, merge (`into` another), delete, or set, which describes the class set;
-    eye: description of the pattern.
-    """
+    """A change to a class set. kind: add, rename, merge (`into` another class) or delete a class, or set, which
+    describes the class set; eye: description of the pattern."""
 
     kind: str
     name: str

@@ -21,9 +21,8 @@ from .rows import Row, among, insert, to_json
 
 @dataclass(frozen=True)
 class ProjectCounts:
-    """Progress of a project. maps: without gold and exemplars; counted: labels that fill a slot; people: assigned a
-    map, admitted or excluded.
-    """
+    """The progress of a labelling project. maps: number without gold and exemplars; counted: labels that fill a slot;
+    people: assigned a map, admitted or excluded."""
 
     maps: int
     counted: int
@@ -351,9 +350,8 @@ def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int
 
 @dataclass(frozen=True)
 class Marks:
-    """How far a reader has read. ordinal: reservations, answers and admin events; label, classes: label and class
-    events; erasures: their number.
-    """
+    """How far the project tables have been read. ordinal: reservations, answers and admin events; label, classes:
+    label and class events; erasures: number of erasures."""
 
     ordinal: int = 0
     label: int = 0
@@ -362,7 +360,7 @@ class Marks:
 
 
 def marks(cursor: Any, since: Marks) -> Marks:
-    """Return how far the project tables can be read now, given how far they were read last time."""
+    """Return the newest position in each project table, given the positions of the last read."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),
@@ -375,8 +373,8 @@ def marks(cursor: Any, since: Marks) -> Marks:
 
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
-    """Return how far the project tables have been read after this transaction, which only added reservations and
-    answers."""
+    """Return the newest positions in the project tables after this transaction, which has only added reservations and
+    answers since the last read."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),
