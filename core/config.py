@@ -318,8 +318,8 @@ def inside(path: str | Path, *, to_write: bool = False) -> Path:
 
 
 def inside_whole(folder: str | Path) -> Path:
-    """Return a folder with ~ expanded. Raises InputError if users may not name the folder, or a file in it that is a
-    link."""
+    """Return a folder with ~ expanded. Raises InputError if users may not name the folder, or if a link in it leads to
+    a forbidden file."""
     whole = inside(folder)
     if settings().folders is None:
         return whole

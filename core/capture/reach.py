@@ -108,7 +108,8 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """Return how the heads of a checkpoint can be observed and changed: at the attention interface or at the softmax.
+    """Return how the heads of a checkpoint are reached: at the attention interface or at the softmax. "flat softmax":
+    scores have inputs and heads in one axis.
 
     Raises CheckpointError if the attention of the family cannot be observed.
     """

@@ -127,7 +127,7 @@ class ClassSet:
         return len(self.classes)
 
     def resolved(self, name: str) -> str:
-        """Return the current name of a class, following renames and merges. Raises InputError if the set never had the
+        """Return the current name of a class, following merges of classes. Raises InputError if the set never had the
         class."""
         merged, visited = dict(self.merged), set()
         while name in merged and name not in visited:
@@ -141,7 +141,7 @@ class ClassSet:
         return name
 
     def present(self, name: str) -> str | None:
-        """Return the current name of a class, following renames and merges; None if the set does not have the class."""
+        """Return the current name of a class, following merges of classes; None if the set does not have the class."""
         try:
             return self.resolved(name)
         except InputError:

@@ -499,7 +499,7 @@ class Board:
     # ------------------------------------------------------------ status of annotators and of the project
 
     def right(self, known: str, given: str | None) -> bool:
-        """Return whether a given class name and the known one are the same class today, after renames and merges."""
+        """Return whether a given class name and the known one are the same class today, after merges of classes."""
         return given is not None and self.present.get(given, given) == self.present.get(known, known)
 
     def _passed(self, person: Participant) -> bool:

@@ -17,8 +17,8 @@ from .rows import quoted
 
 @dataclass(frozen=True)
 class Erasure:
-    """Record of one erased person. kind: name or events; pseudonym: replaces the name; events: number of affected
-    rows."""
+    """Record of one erasure of a person. kind: name or events; pseudonym: replaces the name; events: number of
+    affected rows."""
 
     kind: str
     pseudonym: str
