@@ -190,7 +190,7 @@ class AttentionMaps:
 
     @property
     def seen(self) -> Float[np.ndarray, "layer head query key"]:
-        """The attention weights of the layers that have attention, in order."""
+        """Return the attention weights of the layers that have attention, in order."""
         return self.weights[list(self.attending)] if self.attending else self.weights
 
     @property
@@ -203,12 +203,12 @@ class AttentionMaps:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The text of the token in each key column."""
+        """Return the text of the token in each key column."""
         return self.tokens if self.key_tokens is None else self.key_tokens
 
     @property
     def sink(self) -> bool:
-        """Whether the last key column is a sink instead of a token."""
+        """Return whether the last key column is a sink instead of a token."""
         return self.key_tokens is not None and self.key_tokens == (*self.tokens, SINK)
 
     @property

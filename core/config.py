@@ -76,12 +76,12 @@ class Settings:
 
     @property
     def runs(self) -> Path:
-        """The folder next to the database that holds checkpoints of jobs."""
+        """Return the folder next to the database that holds checkpoints of jobs."""
         return self.database.expanduser().resolve().parent / "runs"
 
     @property
     def snapshots(self) -> Path:
-        """The folder next to the database that holds labels and classifiers of jobs."""
+        """Return the folder next to the database that holds labels and classifiers of jobs."""
         return self.database.expanduser().resolve().parent / "snapshots"
 
 

@@ -37,12 +37,12 @@ class Graph:
 
     @property
     def senders(self) -> int:
-        """The number of senders."""
+        """Return the number of senders."""
         return 1 + self.layers * (self.heads + 1)
 
     @property
     def receivers(self) -> int:
-        """The number of receivers in the graph; each head counts three times (query, key and value)."""
+        """Return the number of receivers in the graph; each head counts three times (query, key and value)."""
         return self.layers * (3 * self.heads + 1) + 1
 
     def receiver(self, layer: int, head: int, kind: int) -> int:
@@ -68,7 +68,7 @@ class Graph:
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """Every edge of the graph, sorted by receiver, then by sender."""
+        """Return every edge of the graph, sorted by receiver, then by sender."""
         return tuple(
             Edge(sender, receiver) for receiver in range(self.receivers) for sender in range(self.before(receiver))
         )

@@ -156,7 +156,7 @@ class PairRun:
 
     @property
     def graph(self) -> Graph:
-        """The graph of the model."""
+        """Return the graph of the model."""
         return Graph(len(self.stack.blocks), self.stack.blocks[0].heads)
 
     def logits(self) -> Float[Tensor, "pair choice"]:

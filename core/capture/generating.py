@@ -58,7 +58,7 @@ class Generated:
 
     @property
     def size(self) -> int:
-        """The memory that the maps and rows of this generated text take, in bytes."""
+        """Return the memory that the maps and rows of this generated text take, in bytes."""
         whole = 0 if self.maps is None else self.maps.weights.nbytes
         return whole + sum(step.rows.nbytes for step in self.steps)
 

@@ -41,7 +41,7 @@ class StandInSource(Protocol):
 
     @property
     def operator(self) -> str:
-        """The ablation method that this source serves."""
+        """Return the ablation method that this source serves."""
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """Return the replacement outputs for a batch of inputs of equal length."""

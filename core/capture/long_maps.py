@@ -50,7 +50,7 @@ class BlockMaps:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The first and last token position of each block as text, counted from 1, such as "1–32"."""
+        """Return the first and last token position of each block as text, counted from 1, such as "1–32"."""
         starts = range(0, len(self.tokens), self.block)
         return tuple(f"{start + 1}–{min(start + self.block, len(self.tokens))}" for start in starts)
 

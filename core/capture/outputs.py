@@ -205,7 +205,7 @@ class Donors:
 
     @property
     def weights_hash(self) -> str:
-        """The hash of the model weights that produce the replacement outputs."""
+        """Return the hash of the model weights that produce the replacement outputs."""
         return self.checkpoint.weights_hash
 
     def __post_init__(self) -> None:

@@ -148,7 +148,7 @@ class Sum:
 
     @property
     def chunks(self) -> tuple[Tensor, ...]:
-        """The contributions that depend on the input, several in each tensor (component, ...)."""
+        """Return the contributions that depend on the input, several in each tensor (component, ...)."""
         if self._make is not None:
             self._chunks, self._make = (self._make(),), None  # what it was made from can go
         return self._chunks

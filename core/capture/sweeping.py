@@ -45,7 +45,7 @@ class Rows:
 
     @property
     def tokens(self) -> int:
-        """The total number of tokens of these inputs."""
+        """Return the total number of tokens of these inputs."""
         return len(self.encodings) * self.length
 
 

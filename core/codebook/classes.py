@@ -67,7 +67,7 @@ class Border:
 
     @property
     def told(self) -> str:
-        """The rule for telling two classes of attention patterns apart, and how the maps are drawn."""
+        """Return the rule for telling two classes of attention patterns apart, and how the maps are drawn."""
         return f"{self.rule} Each map is drawn on its own scale." if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:

@@ -48,7 +48,7 @@ def analyse(asked: AnalyseOptions, form: Form, where: JobPlacement) -> None:
 
 
 def _rows(plan: AnalysisPlan, chosen: set[str]) -> list[Row]:
-    """The plan as rows: study, whether it is selected, what it shows, seconds on one core, and megabytes."""
+    """Return the plan as rows: study, whether it is selected, what it shows, seconds on one core, and megabytes."""
     return [
         {"study": planned.study, "run": planned.study in chosen, "shows": planned.shows,
          "seconds": None if planned.seconds is None else round(planned.seconds),

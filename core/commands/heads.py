@@ -49,7 +49,7 @@ class HeadsOptions:
 
     @property
     def annotated(self) -> AnnotatedSentence:
-        """The sentence of the options with its marked words. Raises InputError if the sentence lacks them."""
+        """Return the sentence of the options with its marked words. Raises InputError if the sentence lacks them."""
         elements = tuple(
             Element(f"element {k}", (place(self.sentence, words, "element"),))
             for k, words in enumerate(self.element, 1)

@@ -237,7 +237,7 @@ class MapsSource:
 
     @property
     def input(self) -> str:
-        """The input sentence or pair in one line."""
+        """Return the input sentence or pair in one line."""
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
 
     def with_command(self, out: str = "maps.html") -> "MapsSource":

@@ -117,7 +117,7 @@ class Lexicon:
 
     @cached_property
     def of_several_words(self) -> Mapping[str, tuple[str, ...]]:
-        """The multi-word lexical units by their first word, such as "set up.v" for "set"."""
+        """Return the multi-word lexical units by their first word, such as "set up.v" for "set"."""
         units = defaultdict[str, list[str]](list)
         for unit in self.units:
             first, *rest = unit.rpartition(".")[0].split()

@@ -61,7 +61,7 @@ class Release:
 
     @cached_property
     def lexical_units(self) -> tuple[LexicalUnit, ...]:
-        """The whole index in order."""
+        """Return the whole index in order."""
         entries = self._reader._lu_idx.values()
         return tuple(
             LexicalUnit(entry["ID"], entry["name"], entry["frameName"]) for entry in entries if "frameName" in entry

@@ -55,7 +55,7 @@ class JobStatus(JobProgress):
 
     @property
     def share(self) -> float:
-        """The fraction of the job that is done, 0 to 1, including tokens of running units."""
+        """Return the fraction of the job that is done, 0 to 1, including tokens of running units."""
         if not self.size:
             return float(self.state == "done")
         running = min(self.under_way, 0.99 * (self.size - self.size_done)) if unit_word(self.study) == "tokens" else 0.0
@@ -63,12 +63,12 @@ class JobStatus(JobProgress):
 
     @property
     def left(self) -> float | None:
-        """The estimated seconds until the job ends, at the present rate; None if unknown."""
+        """Return the estimated seconds until the job ends, at the present rate; None if unknown."""
         return (self.size - self.size_done) / self.rate if self.rate and self.active else None
 
     @property
     def active(self) -> bool:
-        """Whether the job is running or queued."""
+        """Return whether the job is running or queued."""
         return self.state in ACTIVE
 
 
@@ -126,7 +126,7 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
 
 
 def _checkpoints_in(options: Any) -> list[str]:
-    """The checkpoints that options name."""
+    """Return the checkpoints that options name."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     values = [named.get(name) for name in ("checkpoint", "checkpoints", "before", "after", "compare")]
     several = [value if isinstance(value, list | tuple) else [value] for value in values]

@@ -111,7 +111,7 @@ class Extent(Result):
         return 3 + sum(map(len, texts)) / len(texts) / LETTERS if texts else None
 
     def _of_task(self, task: str | None) -> int | None:
-        """The rows of a bundled sample or a file of one's own, at most `limit`; of others `limit`."""
+        """Return the rows of a bundled sample or a file of one's own, at most `limit`; of others `limit`."""
         if task is None or (self.data and not is_own(task)):
             return self.limit
         try:
@@ -274,7 +274,7 @@ def _scale(study: str, options: Mapping[str, Any], before: Mapping[str, Any], *,
 
 
 def _passes(study: str, options: Mapping[str, Any], size: ModelSize) -> int:
-    """How many times an example goes through the model: once without each head, or each layer, in a sweep."""
+    """Return how many times an example goes through the model: once without each head, or each layer, in a sweep."""
     if not (find_study(study).one_by_one or options.get("sweep")):
         return 1
     what = options.get("what", "heads")

@@ -32,7 +32,7 @@ class JobPlacement:
 
     @property
     def threads_each(self) -> int:
-        """The number of threads of one local worker process, at least 1."""
+        """Return the number of threads of one local worker process, at least 1."""
         return self.threads or max(1, (os.cpu_count() or 1) // self.workers)
 
 

@@ -50,7 +50,7 @@ class BriefJob(Result):
 
     @property
     def active(self) -> bool:
-        """Whether the job is running or queued."""
+        """Return whether the job is running or queued."""
         return self.state in ACTIVE
 
 

@@ -543,22 +543,22 @@ class Board:
 
     @property
     def people(self) -> list[str]:
-        """The people who have been assigned at least one map of this project."""
+        """Return the people who have been assigned at least one map of this project."""
         return sorted(self._people)
 
     @property
     def open_maps(self) -> list[str]:
-        """The maps of the project with fewer than k labels, in the order of assignment."""
+        """Return the maps of the project with fewer than k labels, in the order of assignment."""
         return [self._names[position] for position in self._open]
 
     @property
     def needed(self) -> int:
-        """The number of labels that complete the project, which is k for each map."""
+        """Return the number of labels that complete the project, which is k for each map."""
         return self.rules.k * len(self._names)
 
     @property
     def complete(self) -> bool:
-        """Whether every map of the project has its k labels."""
+        """Return whether every map of the project has its k labels."""
         return not self._open
 
     def labels_by_map(self) -> dict[str, dict[str, str]]:

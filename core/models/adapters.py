@@ -43,7 +43,7 @@ class Adapter:
 
     @property
     def file(self) -> Path:
-        """The file of its weights."""
+        """Return the file of its weights."""
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:

@@ -45,7 +45,7 @@ class Checkpoint:
 
     @cached_property
     def sets(self) -> tuple[HeadSet, ...]:
-        """The sets of heads of the model: one set, or three for an encoder-decoder."""
+        """Return the sets of heads of the model: one set, or three for an encoder-decoder."""
         return head_sets(self.model.config, self.family, attending_layers(self.model))
 
     def head_set(self, part: str = "") -> HeadSet:
@@ -55,22 +55,22 @@ class Checkpoint:
 
     @cached_property
     def windows(self) -> Windows:
-        """The number of keys that a query of each layer can see (None: all); () if all layers see all."""
+        """Return the number of keys that a query of each layer can see (None: all); () if all layers see all."""
         return windows_of(self.model.config)
 
     @property
     def layers(self) -> int:
-        """The number of layers; for an encoder-decoder, of its encoder."""
+        """Return the number of layers; for an encoder-decoder, of its encoder."""
         return self.sets[0].layers
 
     @property
     def heads(self) -> int:
-        """The number of heads per layer; for an encoder-decoder, of its encoder."""
+        """Return the number of heads per layer; for an encoder-decoder, of its encoder."""
         return self.sets[0].heads
 
     @property
     def attending(self) -> tuple[int, ...]:
-        """The zero-based layers of a hybrid model that have attention; () if all layers have it."""
+        """Return the zero-based layers of a hybrid model that have attention; () if all layers have it."""
         return self.sets[0].attending
 
     @property
@@ -81,7 +81,7 @@ class Checkpoint:
 
     @property
     def calls(self) -> int:
-        """The number of attention calls in one forward pass of the model."""
+        """Return the number of attention calls in one forward pass of the model."""
         return sum(len(head_set.calls) for head_set in self.sets)
 
     @property
@@ -94,7 +94,7 @@ class Checkpoint:
 
     @property
     def size(self) -> int:
-        """The size of the model's weights in memory, in bytes."""
+        """Return the size of the model's weights in memory, in bytes."""
         return sum(weights.numel() * weights.element_size() for weights in self.model.parameters())
 
     @property
@@ -103,13 +103,13 @@ class Checkpoint:
 
     @property
     def labels(self) -> dict[int, str] | None:
-        """The names of the classes by output index; None for a model without a classifier."""
+        """Return the names of the classes by output index; None for a model without a classifier."""
         architectures = type(self.model).__name__
         return dict(self.model.config.id2label) if "SequenceClassification" in architectures else None
 
     @cached_property
     def max_length(self) -> int:
-        """The longest input that the model takes, in tokens including special tokens."""
+        """Return the longest input that the model takes, in tokens including special tokens."""
         known = learned_positions(self.model)
         if not known:
             limits = [getattr(self.model.config, name, None) for name in self.family.positions]
@@ -121,14 +121,14 @@ class Checkpoint:
 
     @cached_property
     def token_types(self) -> int:
-        """The number of token types; 0 or 1 if the sentences of a pair have the same type."""
+        """Return the number of token types; 0 or 1 if the sentences of a pair have the same type."""
         if self.model.config.model_type == "xlnet":  # relative segments, without a table
             return 3
         return int(getattr(self.model.config, "type_vocab_size", None) or 0)
 
     @property
     def takes_token_types(self) -> bool:
-        """Whether token types are passed to the model: it has several types, and its tokenizer returns them."""
+        """Return whether token types are passed to the model: it has several types, and its tokenizer returns them."""
         return self.token_types > 1 and "token_type_ids" in self.tokenizer.model_input_names
 
     def encode(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> Encoding:
@@ -341,7 +341,7 @@ def visible_span(span: tuple[int, int], text: str | None) -> tuple[int, int]:
 
 
 def _longest_first(lengths: list[int], room: int) -> list[int]:
-    """How many tokens of each sentence remain if tokens of the longer one are removed until they fit."""
+    """Return how many tokens of each sentence remain if tokens of the longer one are removed until they fit."""
     kept = list(lengths)
     while sum(kept) > max(room, 0):
         longest = max(range(len(kept)), key=lambda k: (kept[k], k))

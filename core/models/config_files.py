@@ -121,7 +121,7 @@ def _constant(text: str) -> float:
 
 
 def _objects(config: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """The config and the configs of its parts."""
+    """Return the config and the configs of its parts."""
     waiting = [(config, 0)]
     while waiting:
         part, depth = waiting.pop()

@@ -33,7 +33,7 @@ class RealModel:
 
     @property
     def chosen(self) -> str:
-        """The name that opens the model: its short name if it is in a package or was downloaded under that name,
+        """Return the name that opens the model: its short name if it is in a package or was downloaded under that name,
         otherwise its hub ID."""
         return self.name if self.name in config.PACKAGED or is_here(self.name) else self.hub
 
@@ -135,7 +135,7 @@ class Fetch:
 
     @property
     def active(self) -> bool:
-        """Whether bytes may still arrive."""
+        """Return whether bytes may still arrive."""
         return self.state in ("running", "stopping")
 
 

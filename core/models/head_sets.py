@@ -44,12 +44,12 @@ class HeadSet:
 
     @property
     def numbers(self) -> Sequence[int]:
-        """The zero-based numbers of the layers in this set that have attention."""
+        """Return the zero-based numbers of the layers in this set that have attention."""
         return self.attending or range(self.layers)
 
     @property
     def calls(self) -> Sequence[int]:
-        """The indices, in call order, of the attention calls that compute this set of heads."""
+        """Return the indices, in call order, of the attention calls that compute this set of heads."""
         return self.attending or range(self.first, self.first + self.layers * self.step, self.step)
 
 

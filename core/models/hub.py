@@ -175,7 +175,7 @@ def without_network(name: str) -> str:
 
 
 def _status(error: BaseException | None) -> int | None:
-    """The HTTP status behind an error, if any."""
+    """Return the HTTP status behind an error, if any."""
     while error is not None:
         response = getattr(error, "response", None)
         if response is not None:

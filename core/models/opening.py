@@ -491,7 +491,7 @@ def _downloaded(name: str, revision: str | None, on_progress: Progress | None) -
 
 
 def _base_folder(adapter: Adapter, name: str, on_progress: Progress | None) -> Path:
-    """The folder of an adapter's base checkpoint: on this machine, otherwise from the hub."""
+    """Return the folder of an adapter's base checkpoint: on this machine, otherwise from the hub."""
     beside = adapter.base_beside()
     if beside is not None and config.within(beside):
         return _checked(beside, name)

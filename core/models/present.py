@@ -93,7 +93,7 @@ def _local(name: str) -> Path | None:
 
 
 def _downloaded(name: str) -> Path | None:
-    """The folder of a hub ID in the hub's cache, found without the hub's library, which takes half a second."""
+    """Return the folder of a hub ID in the hub's cache, found without the hub's library, which takes half a second."""
     repository, _, revision = name.partition("@")
     if ".." in name or revision.startswith("/"):  # these lead out of the cache
         return None

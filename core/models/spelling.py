@@ -72,7 +72,7 @@ def _decodes(some: bytes) -> bool:
 
 
 def _byte_letters() -> dict[str, int]:
-    """The byte for each letter of a byte-level vocabulary (GPT-2's table)."""
+    """Return the byte for each letter of a byte-level vocabulary (GPT-2's table)."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + number): byte for number, byte in enumerate(others)}
@@ -82,7 +82,7 @@ _BYTES = _byte_letters()
 
 
 def _bytes_of(piece: str) -> bytes | None:
-    """The bytes of a byte-level token; None for other spellings."""
+    """Return the bytes of a byte-level token; None for other spellings."""
     known = [_BYTES.get(letter) for letter in piece]
     return None if None in known else bytes(byte for byte in known if byte is not None)
 

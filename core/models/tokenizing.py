@@ -82,7 +82,7 @@ def _parsed(file: Path, name: str) -> Any:
 
 
 def _rules(parsed: Any) -> Iterator[tuple[int, Any]]:
-    """Every object in it with its depth, without recursion."""
+    """Return every object in it with its depth, without recursion."""
     waiting = [(1, parsed)]
     while waiting:
         depth, part = waiting.pop()

@@ -68,12 +68,12 @@ class Model:
 
     @property
     def name(self) -> str:
-        """The name, folder or hub ID that was given; for a loaded model, what it was loaded from."""
+        """Return the name, folder or hub ID that was given; for a loaded model, what it was loaded from."""
         return str(self._model) if self._is_named else self.checkpoint.name
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """The checkpoint that is run: the opened one, or a copy of the loaded model in its present state."""
+        """Return the checkpoint that is run: the opened one, or a copy of the loaded model in its present state."""
         return self._opened if self._is_named else checkpoint_of(self._model, self._tokenizer)
 
     @cached_property

@@ -75,5 +75,5 @@ def _is_opened(value: Any) -> bool:
 
 
 def studies() -> Sequence[str]:
-    """The names that `study` takes."""
+    """Return the names that `study` takes."""
     return sorted({*study_modules(), *ALSO})

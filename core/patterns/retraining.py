@@ -54,7 +54,7 @@ class RetrainingChange:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the retrained classifier is significantly worse by this score."""
+        """Return whether the retrained classifier is significantly worse by this score."""
         return self.change.low > 0 if self.figure in LESS_IS_BETTER else self.change.high < 0
 
 

@@ -52,12 +52,12 @@ class Snapshot:
 
     @property
     def heads(self) -> list[str]:
-        """The head of every labelled map as text: checkpoint, layer and head index."""
+        """Return the head of every labelled map as text: checkpoint, layer and head index."""
         return [f"{row['checkpoint']}/{row['layer']}/{row['head']}" for row in self.facts]
 
     @property
     def events(self) -> list[list[Any]]:
-        """The label event that gave each map its class, as [map_id, class, event]."""
+        """Return the label event that gave each map its class, as [map_id, class, event]."""
         return [
             list(facts) for facts in zip(*(self.column(name) for name in ("map_id", "class", "event")), strict=True)
         ]
@@ -69,7 +69,7 @@ class Snapshot:
 
     @property
     def soft(self) -> np.ndarray | None:
-        """The soft labels of all maps [map, class]; None if every map has one class."""
+        """Return the soft labels of all maps [map, class]; None if every map has one class."""
         rows = [row.get("soft") for row in self.facts]
         return None if None in rows or not rows else np.array(rows)
 

@@ -46,7 +46,7 @@ class Judgement:
 
     @property
     def unsure(self) -> Bool[np.ndarray, " map"]:
-        """Whether each map is unclear: no class has a probability of at least UNSURE."""
+        """Return whether each map is unclear: no class has a probability of at least UNSURE."""
         return self.probabilities.max(1) < UNSURE
 
 

@@ -297,7 +297,7 @@ class Classifier:
 
     @property
     def crops(self) -> bool:
-        """Whether the classifier crops maps longer than `size`, as neural networks do."""
+        """Return whether the classifier crops maps longer than `size`, as neural networks do."""
         return self.recipe.kind in (*NETWORKS, "both")
 
     @cached_property

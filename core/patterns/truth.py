@@ -64,20 +64,20 @@ class Truth:
 
     @property
     def adjudicated(self) -> pd.Series:
-        """Whether each map with a soft label has been adjudicated."""
+        """Return whether each map with a soft label has been adjudicated."""
         soft = self.soft
         return pd.Series(soft.index.isin(self.decisions.index), index=soft.index, name="adjudicated")
 
     @property
     def ties(self) -> dict[str, tuple[str, ...]]:
-        """The maps whose most likely classes are tied and that have not been adjudicated, with these classes."""
+        """Return the maps whose most likely classes are tied and that have not been adjudicated, with these classes."""
         best = _best(self.soft)
         tied = best[best.sum(axis=1) > 1]
         return {str(name): tuple(tied.columns[row]) for name, row in zip(tied.index, tied.to_numpy(), strict=True)}
 
     @property
     def labels(self) -> pd.Series:
-        """The most likely class of each map; missing if classes are tied."""
+        """Return the most likely class of each map; missing if classes are tied."""
         soft = self.soft
         return soft.idxmax(axis=1).mask(_best(soft).sum(axis=1) > 1).rename("class")
 

@@ -231,7 +231,7 @@ class BudgetAttention:
         self._add(layer, [ready.taken() for ready in self._prepared(inputs)], [unknown] * len(inputs), inputs)
 
     def _prepared(self, inputs: list[int]) -> list[_Input]:
-        """The inputs of a batch, prepared once for all its layers."""
+        """Return the inputs of a batch, prepared once for all its layers."""
         if list(self._batch) != inputs:
             self._batch = {
                 number: _Input(self._tokens[number], self.heads, self.windows, causal=self.causal) for number in inputs

@@ -27,12 +27,12 @@ class AboveConstant:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the whole 95 % interval of the accuracy is above the accuracy of a constant prediction."""
+        """Return whether the whole 95 % interval of the accuracy is above the accuracy of a constant prediction."""
         return self.low > self.constant
 
     @property
     def sentence(self) -> str:
-        """The warning that accuracy is not significantly above chance; "" if it is."""
+        """Return the warning that accuracy is not significantly above chance; "" if it is."""
         if self.is_shown:
             return ""
         return (
@@ -65,12 +65,12 @@ class AboveZero:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the whole 95 % interval of the correlation is above 0."""
+        """Return whether the whole 95 % interval of the correlation is above 0."""
         return self.low > 0
 
     @property
     def sentence(self) -> str:
-        """The warning that the correlation is not significantly above 0; "" if it is."""
+        """Return the warning that the correlation is not significantly above 0; "" if it is."""
         if self.is_shown:
             return ""
         return (

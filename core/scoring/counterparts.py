@@ -73,7 +73,7 @@ class SimilaritySums:
 
     @property
     def n(self) -> int:
-        """The number of inputs."""
+        """Return the number of inputs."""
         return int(self.inputs.sum())
 
     def similarity(self) -> Float[np.ndarray, "head other"]:
@@ -81,7 +81,7 @@ class SimilaritySums:
         return 1 - self.sums.sum(0) / self.n if self.n else np.full(self.sums.shape[1:], np.nan)
 
     def halves(self) -> tuple[int, int]:
-        """The number of inputs in each half: the even and the odd groups of inputs."""
+        """Return the number of inputs in each half: the even and the odd groups of inputs."""
         return int(self.inputs[::HALVES].sum()), int(self.inputs[1::HALVES].sum())
 
     def half(self, number: int) -> Float[np.ndarray, "head other"]:

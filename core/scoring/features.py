@@ -165,7 +165,7 @@ class _Drawn:
 
 
 def _of_one_word(words: Int[np.ndarray, "six draw"]) -> Bool[np.ndarray, " draw"]:
-    """Whether a query is the same word as one of its two keys; words of k, o, k+t, o+t, q and q+t."""
+    """Return whether a query is the same word as one of its two keys; words of k, o, k+t, o+t, q and q+t."""
     query, moved = words[4], words[5]
     return (((words[:2] == query) & (query >= 0)) | ((words[2:4] == moved) & (moved >= 0))).any(0)
 
@@ -414,7 +414,7 @@ class _Taken:
 
 
 def _even(length: int, classifying: Sequence[int]) -> _Taken:
-    """The same for uniform causal attention over the visible keys."""
+    """Return the same for uniform causal attention over the visible keys."""
     keys, share = np.arange(length), 1 / np.arange(1, length + 1)
     share[0] *= length == 1  # the first query has no choice
     received = np.cumsum(share[::-1])[::-1]
@@ -542,7 +542,7 @@ class FeatureAttention:
                 self.types[number] = self.types[number] + added if number in self.types else added.copy()
 
     def _reduced(self, weights: _Taken, batch: _Batch) -> dict[str, Float[np.ndarray, "batch mark feature head"]]:
-        """Every definition's value of each group."""
+        """Return every definition's value of each group."""
         gathered = {"mean": batch.gathered(weights.mean), "classifying": batch.gathered(weights.classifying)}
         if weights.visible is not None:
             gathered["max-visible"] = batch.gathered(weights.visible)

@@ -64,12 +64,12 @@ class StatisticEstimate:
 
     @property
     def low(self) -> Float[np.ndarray, "layer head statistic"]:
-        """The lower bound of the 95 % interval of each mean."""
+        """Return the lower bound of the 95 % interval of each mean."""
         return self._ends[0]
 
     @property
     def high(self) -> Float[np.ndarray, "layer head statistic"]:
-        """The upper bound of the 95 % interval of each mean."""
+        """Return the upper bound of the 95 % interval of each mean."""
         return self._ends[1]
 
     def p_above(self) -> Float[np.ndarray, "layer head statistic"]:

@@ -346,6 +346,6 @@ class LinkBlocks:
 
 
 def _between(ascending: Int[np.ndarray, " word"], low: int, count: int) -> slice:
-    """The slice of words `low` to `low + count`."""
+    """Return the slice of words `low` to `low + count`."""
     first, last = np.searchsorted(ascending, (low, low + count))
     return slice(int(first), int(last))

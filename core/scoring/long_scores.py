@@ -67,7 +67,7 @@ def _even(length: int, at: SpecialPositions, window: int | None, *, causal: bool
 
 
 def _counts(length: int, window: int | None, *, causal: bool) -> Int[np.ndarray, " query"]:
-    """The number of tokens that each query sees."""
+    """Return the number of tokens that each query sees."""
     position = np.arange(length)
     if causal:
         return np.minimum(position + 1, window or length)

@@ -158,7 +158,7 @@ class _InputMaps:
 
 
 def _largest_on(weights: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """The fraction of queries with a target whose largest weight is on one; rows without weight count as no."""
+    """Return the fraction of queries with a target whose largest weight is on one; rows without weight count as no."""
     rows = cells.any(-1)
     shown, targets = weights[..., rows, :], cells[rows]
     chosen = shown.argmax(-1)
@@ -448,7 +448,7 @@ class _Side:
         self.diagonals[head, at : at + len(sums)] += sums
 
     def _largest(self, block: np.ndarray, start: int, queries: np.ndarray) -> int:
-        """How many of these queries have their largest weight on the least frequent word."""
+        """Return how many of these queries have their largest weight on the least frequent word."""
         shown = block[queries - start]
         if self.places.causal:
             shown[np.arange(self.places.length) > queries[:, None]] = -1.0
@@ -475,7 +475,7 @@ class _Side:
             yield self.targets[number] / rows, baseline / rows
 
     def _sees(self) -> Float[np.ndarray, " query"]:
-        """The number of keys that each query may attend to."""
+        """Return the number of keys that each query may attend to."""
         positions = np.arange(self.places.length)
         sees = positions + 1.0 if self.places.causal else np.full(len(positions), float(len(positions)))
         if self.sink is not None:
@@ -483,7 +483,7 @@ class _Side:
         return np.maximum(sees, 1)
 
     def _counts(self) -> Int[np.ndarray, " distance"]:
-        """The number of visible cells at each distance."""
+        """Return the number of visible cells at each distance."""
         length = self.places.length
         distances = np.arange(1 - length, length)
         counts = length - np.abs(distances)

@@ -74,7 +74,7 @@ def flow(
 
 
 def _capacities(mixed: Float[np.ndarray, "layer query key"]) -> csr_array:
-    """The layered graph as a sparse matrix; node level * length + token, with the inputs at level 0."""
+    """Return the layered graph as a sparse matrix; node level * length + token, with the inputs at level 0."""
     layers, length, _ = mixed.shape
     layer, query, key = np.nonzero(units := np.rint(mixed * UNITS).astype(np.int32))
     rows, columns = (layer + 1) * length + query, layer * length + key

@@ -60,7 +60,7 @@ def difference(name: str, gold: Rows, first: Runs, second: Runs) -> RecordInterv
 
 
 def _ends(centre: float, rows: Rows, unseen: Shaped[np.ndarray, " unseen"], *runs: np.ndarray) -> tuple[float, float]:
-    """The interval over examples (including unseen ones) and runs; NaN for a single example."""
+    """Return the interval over examples (including unseen ones) and runs; NaN for a single example."""
     n = rows.size + unseen.size
     if rows.size < 2 or not np.isfinite(centre):
         return np.nan, np.nan

@@ -118,7 +118,7 @@ class Rules:
 
     @property
     def wanted(self) -> float:
-        """The log capital that a bet must reach for its mean to be rejected."""
+        """Return the log capital that a bet must reach for its mean to be rejected."""
         return float(np.log(2 * self.heads / self.alpha))
 
 
@@ -218,27 +218,27 @@ class Standings:
 
     @property
     def value(self) -> PerHead:
-        """The mean effect of each head, in units of the effects."""
+        """Return the mean effect of each head, in units of the effects."""
         return self._estimates[0]
 
     @property
     def low(self) -> PerHead:
-        """The lower bound of the confidence interval of each head's mean effect."""
+        """Return the lower bound of the confidence interval of each head's mean effect."""
         return self._estimates[1]
 
     @property
     def high(self) -> PerHead:
-        """The upper bound of the confidence interval of each head's mean effect."""
+        """Return the upper bound of the confidence interval of each head's mean effect."""
         return self._estimates[2]
 
     @property
     def open(self) -> Int[np.ndarray, " some"]:
-        """The undecided heads."""
+        """Return the undecided heads."""
         return np.flatnonzero([verdict == "open" for verdict in self.verdicts])
 
     @property
     def going(self) -> Int[np.ndarray, " some"]:
-        """The undecided heads that are measured on more examples; heads stopped for futility are left out."""
+        """Return the undecided heads that are measured on more examples; heads stopped for futility are left out."""
         return self.open[~self.hopeless[self.open]]
 
 
@@ -289,7 +289,7 @@ class NextStep:
 
     @property
     def over(self) -> bool:
-        """Whether the test has ended."""
+        """Return whether the test has ended."""
         return self.start == self.stop
 
 

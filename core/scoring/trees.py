@@ -90,7 +90,7 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
 
 
 def _leads_to(heads: Heads, root: int) -> bool:
-    """Whether every word reaches the root along governors."""
+    """Return whether every word reaches the root along governors."""
     at = heads
     for _ in range(len(heads).bit_length()):
         at = at[at]

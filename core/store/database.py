@@ -88,7 +88,7 @@ class Opening:
 
     @property
     def inside(self) -> bool:
-        """Whether the calling thread is inside a transaction on this database file."""
+        """Return whether the calling thread is inside a transaction on this database file."""
         return getattr(self._own, "inside", False)
 
     @contextmanager
@@ -257,7 +257,7 @@ class Reader:
 
     @property
     def description(self) -> list[Any]:
-        """The name and type of each column in the result of the last statement."""
+        """Return the name and type of each column in the result of the last statement."""
         return self._cursor.description
 
     def fetchall(self) -> list[tuple[Any, ...]]:
@@ -369,7 +369,7 @@ class Database:
 
     @property
     def shared(self) -> "Database":
-        """The first handle on this database, which opened the file."""
+        """Return the first handle on this database, which opened the file."""
         return self._opened or self
 
     @property
@@ -387,7 +387,7 @@ class Database:
 
     @property
     def closed(self) -> bool:
-        """Whether the database file has been closed."""
+        """Return whether the database file has been closed."""
         return self.shared._closed
 
     def __enter__(self) -> "Database":

@@ -39,7 +39,7 @@ class StoredBatch:
 
     @property
     def seen(self) -> int:
-        """The number of stored runs that used the evaluation inputs with the same weights before the batch was
+        """Return the number of stored runs that used the evaluation inputs with the same weights before the batch was
         registered."""
         return sum(run["inputs"] > 0 for run in self.runs)
 

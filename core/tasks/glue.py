@@ -56,7 +56,7 @@ class Task:
 
     @property
     def is_score(self) -> bool:
-        """Whether the task predicts a score instead of a class."""
+        """Return whether the task predicts a score instead of a class."""
         return not self.labels
 
     @property
@@ -70,7 +70,7 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """The metric that ranks runs."""
+        """Return the metric that ranks runs."""
         return self.metrics[0]
 
 

@@ -146,7 +146,7 @@ class OwnFile:
 
     @property
     def majority(self) -> float | None:
-        """The accuracy of predicting the most frequent dev label for every row; None for scores."""
+        """Return the accuracy of predicting the most frequent dev label for every row; None for scores."""
         dev = self.of("dev")
         return Counter(row.label for row in dev).most_common(1)[0][1] / len(dev) if self.labels else None
 

@@ -51,7 +51,7 @@ class SentenceTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the table, among SENTENCE, PAIR, LABEL, SCORE and SPLIT."""
+        """Return the columns of the table, among SENTENCE, PAIR, LABEL, SCORE and SPLIT."""
         return tuple(self.rows[0][1]) if self.rows else ()
 
 

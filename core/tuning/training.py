@@ -78,7 +78,7 @@ class Log:
 
     @property
     def seconds_left(self) -> float | None:
-        """The estimated seconds until training ends; None before the first step."""
+        """Return the estimated seconds until training ends; None before the first step."""
         return self.seconds / self.step * (self.steps - self.step) if self.step else None
 
 
