@@ -45,12 +45,12 @@ class Head(tuple[int, int]):
 
     @property
     def layer(self) -> int:
-        """Zero-based layer in its stack."""
+        """Return the zero-based layer of the head in its stack."""
         return self[0]
 
     @property
     def head(self) -> int:
-        """Zero-based head in its layer."""
+        """Return the zero-based index of the head in its layer."""
         return self[1]
 
     def __eq__(self, other: object) -> bool:

@@ -45,7 +45,7 @@ EXAMPLE_PAIR = "Profits went up, the company reported."
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings from the environment.
+    """The settings of the program, read from environment variables.
 
     Attributes:
         database: DuckDB file.

@@ -31,7 +31,7 @@ def column_meaning(column: str) -> str | None:
 
 
 def markdown() -> str:
-    """Return the text of docs/reference/glossary.md."""
+    """Return the glossary as text for docs/reference/glossary.md."""
     parts = [HEADING]
     for name, section in _sections().items():
         if name != "columns":

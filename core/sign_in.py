@@ -71,7 +71,7 @@ class SignInSessions:
             return self._table().get(_hashed(secret, person), 0.0) > self._clock()
 
     def end(self, secret: object, person: str) -> None:
-        """End a session."""
+        """End the sign-in session that a secret belongs to."""
         with self._lock:
             if self._table().pop(_hashed(str(secret), person), None) is not None:
                 self._write()
@@ -120,7 +120,7 @@ LARGEST = 1 << 20  # bytes of a secrets file
 
 @dataclass(frozen=True)
 class SignIn:
-    """Configuration of sign-in.
+    """The configuration of sign-in, read from secrets files.
 
     Attributes:
         required: whether visitors must sign in.

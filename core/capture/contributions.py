@@ -287,12 +287,12 @@ class HeadInputs:
 
     @cached_property
     def whole_query(self) -> Float[Tensor, "batch head query dim"]:
-        """Return the complete queries."""
+        """Return the query vectors as the sum of all contributions."""
         return self.query.sum(0) if self.left_over is None else self.query[self.left_over[0]]
 
     @cached_property
     def whole_key(self) -> Float[Tensor, "batch head key dim"]:
-        """Return the complete keys."""
+        """Return the key vectors as the sum of all contributions."""
         return self.key.sum(0) if self.left_over is None else self.key[self.left_over[1]]
 
     @cached_property

@@ -49,23 +49,23 @@ class Component:
 
     @property
     def group(self) -> str:
-        """The group of components that this component belongs to: "position", "heads of L2", "feed-forward of L3" or
-        "rest"."""
+        """Return the group of components that this component belongs to: "position", "heads of L2", "feed-forward of
+        L3" or "rest"."""
         if self.kind in ("head", "attention"):
             return f"heads of {self.part} L{(self.layer or 0) + 1}".replace("  ", " ")
         return "rest" if self.kind in ("bias", "last bias") else self.label
 
     @property
     def sort(self) -> str:
-        """The kind of component as pages name it: "position", "token", "segment", "earlier heads", "feed-forward" or
-        "rest"."""
+        """Return the kind of component as pages name it: "position", "token", "segment", "earlier heads",
+        "feed-forward" or "rest"."""
         names = {"head": "earlier heads", "attention": "earlier heads", "bias": "rest", "last bias": "rest"}
         return names.get(self.kind, self.kind)
 
     @property
     def label(self) -> str:
-        """The name of the component on pages, with layers and heads counted from 1: "L2H5", "feed-forward of L3",
-        "position"."""
+        """Return the name of the component on pages, with layers and heads counted from 1: "L2H5", "feed-forward of
+        L3", "position"."""
         stack = f"{self.part} " if self.part and self.layer is not None else ""
         if self.kind == "head":
             return f"{stack}L{(self.layer or 0) + 1}H{(self.head or 0) + 1}"

@@ -37,7 +37,7 @@ class Graph:
 
     @property
     def senders(self) -> int:
-        """Return the number of senders."""
+        """Return the number of senders in the graph."""
         return 1 + self.layers * (self.heads + 1)
 
     @property

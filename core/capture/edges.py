@@ -156,11 +156,11 @@ class PairRun:
 
     @property
     def graph(self) -> Graph:
-        """Return the graph of the model."""
+        """Return the graph of the model's components."""
         return Graph(len(self.stack.blocks), self.stack.blocks[0].heads)
 
     def logits(self) -> Float[Tensor, "pair choice"]:
-        """Return the logits of A."""
+        """Return the logits of inputs A."""
         return self.stack.logits(self.last)
 
 

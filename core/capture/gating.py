@@ -22,7 +22,7 @@ STEPS, RATE = 30, 0.4  # of Adam, on the gates' logits
 
 @dataclass(frozen=True)
 class GateFits:
-    """Fits that run in parallel.
+    """Fits of head gates that run in parallel, each with weights of examples, a start and a price.
 
     Attributes:
         rows: weight of each example in each fit, at least 0.

@@ -26,7 +26,7 @@ LIKELY = 5  # tokens that are named beside the chosen one
 
 @dataclass(frozen=True)
 class GenerationStep:
-    """One generated token.
+    """One token that a model has generated, with its attention rows.
 
     Attributes:
         probability: of this token when it was chosen, after the temperature.
@@ -46,7 +46,7 @@ class GenerationStep:
 
 @dataclass(frozen=True)
 class Generated:
-    """A prompt and its continuation.
+    """A prompt and the text that a model has generated after it, with their attention maps.
 
     Attributes:
         maps: of the prompt only; None if it is longer than WHOLE tokens.

@@ -23,7 +23,7 @@ from .sweeping import Computing, Variant, heads_of, sweep
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Encoded examples and their labels.
+    """Encoded examples with one label each.
 
     Attributes:
         labels: one per example: class indices, or scores.

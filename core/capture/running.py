@@ -97,7 +97,7 @@ Change = Intervention | Knockout | PartChange
 
 @runtime_checkable
 class Observer(Protocol):
-    """Reduces maps as they come.
+    """An observer of attention maps, which reduces the maps of each layer and batch while a model runs.
 
     Observers with `takes_sinks = True` also get maps whose last key column is a sink. `Joining` observers get all
     layers of short inputs at once. Hybrids pass only the layers that have attention, with the model's layer numbers.

@@ -180,7 +180,7 @@ class _Layer:
         return held if fits else torch.empty(*shape, dtype=dtype, device=self.query.device)
 
     def sums(self) -> MapSums:
-        """Return the requested sums."""
+        """Return the sums of attention maps that were requested for this layer."""
         parts = (self.entropies, self.distances, self.columns, self.offsets, self.values, self.rows, self.cells)
         return MapSums(*(part.cpu().numpy() for part in parts))
 

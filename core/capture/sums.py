@@ -155,7 +155,7 @@ class Sum:
 
     @property
     def parts(self) -> Tensor:
-        """Return all contributions (component, ...)."""
+        """Return all contributions of the sum in one tensor (component, ...)."""
         if not self.fixed and len(self.chunks) == 1:
             return self.chunks[0]
         width = (self.chunks[0] if self.chunks else self.fixed[0].vectors).shape[-1]

@@ -261,7 +261,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Computing:
-    """How a sweep computes.
+    """Settings for how an ablation sweep is computed.
 
     Attributes:
         dtype: arithmetic of the layers ("float32", "bfloat16"); None: that of the checkpoint. float32 if the CPU has no
@@ -366,7 +366,7 @@ def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Ope
 
 
 def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
-    """Return the heads among components."""
+    """Return the attention heads in a set of components, without sublayers and layers."""
     return frozenset(component for component in variant if isinstance(component, Head))
 
 

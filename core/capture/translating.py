@@ -24,7 +24,7 @@ from .words import words_of
 
 @dataclass(frozen=True)
 class Right:
-    """Correctness of translations.
+    """Whether the translations of an encoder-decoder are right, sentence by sentence.
 
     Attributes:
         exact: whether every token of the sentence is right, including the end.
@@ -36,7 +36,7 @@ class Right:
 
 
 def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[Encoding]:
-    """Encode sources with their targets.
+    """Encode source sentences with their target sentences.
 
     Raises CheckpointError if the checkpoint is not an encoder-decoder, and InputError if an example does not fit.
     """

@@ -16,7 +16,7 @@ from ..models.encoding import Encoding, Span
 
 @dataclass(frozen=True)
 class Word:
-    """A word of an input.
+    """A word of an input, with its tokens.
 
     Attributes:
         text: as in the input; for a special token its name.

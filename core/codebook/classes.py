@@ -25,7 +25,7 @@ CAUSAL = {
 
 @dataclass(frozen=True)
 class PatternClass:
-    """A pattern class.
+    """A class of attention patterns, with its title, description, colour and key.
 
     Attributes:
         name: lower case, as stored; title: as shown.

@@ -46,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True)
 class CodebookMeasures:
-    """Measurements of a map.
+    """The measurements of an attention map that the codebook compares with thresholds.
 
     Attributes:
         two_columns: fraction of rows with at least FAINT in one of the two best columns.

@@ -13,7 +13,7 @@ from .study_commands import FORMS, PLACES, of_record
 
 @dataclass(frozen=True)
 class AnalyseOptions:
-    """Which studies of which checkpoint."""
+    """Options for analysing a checkpoint: which checkpoint, task and studies."""
 
     checkpoint: Annotated[str, Flag("bundled name, local folder or hub ID", argument=True)] = "atlas-encoder"
     task: Annotated[str, Flag("mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV of your own")] = "sst2"

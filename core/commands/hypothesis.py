@@ -81,7 +81,7 @@ def _parameter(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Testing:
-    """Which batch is tested."""
+    """Options for testing registered hypotheses: which batch is tested."""
 
     id: Annotated[str, Flag('ID of a hypothesis or batch from `hypothesis list`, or "latest"', argument=True)]
 

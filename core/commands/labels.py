@@ -74,7 +74,7 @@ def _say(study: str, rows: list[dict[str, object]], form: Form, sentence: str, *
 
 @dataclass(frozen=True)
 class Importing:
-    """Which labels are imported."""
+    """Options for importing labels: which file, and how its labels are read."""
 
     file: Annotated[
         Path,

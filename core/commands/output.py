@@ -240,7 +240,7 @@ def _left(db: Database, run: str, study: str) -> Path:
 
 @contextmanager
 def database(*, held: Held = "refuse") -> Iterator[Database]:
-    """Open the database.
+    """Open the database that the settings name, within the context.
 
     Args:
         held: what to do if another process holds it: "refuse" with an error, read a "copy" made by that process, or use
@@ -273,7 +273,7 @@ def database(*, held: Held = "refuse") -> Iterator[Database]:
 
 
 def remove(path: Path) -> None:
-    """Delete a temporary database."""
+    """Delete a temporary database file and its log."""
     for file in (path, path.with_name(path.name + ".wal")):
         file.unlink(missing_ok=True)
 

@@ -234,7 +234,7 @@ def _shown_default(option: Declared, hint: Any) -> Any:
 
 @dataclass(frozen=True)
 class Only:
-    """Options of the features command."""
+    """Options that the features command has in addition to those of the study."""
 
     definition: Annotated[
         tuple[str, ...],
@@ -334,7 +334,7 @@ def _show_beside(ran: Ran) -> None:
 
 @dataclass(frozen=True)
 class Saving:
-    """Options of the pruning command."""
+    """Options that the pruning command has in addition to those of the study."""
 
     save: Annotated[
         str | None, Flag("folder in which to save a checkpoint without a fraction of its heads (see --share)")

@@ -47,7 +47,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of printable values."""
+    """A table on an HTML page: rows of printable values."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]] = field(default_factory=tuple)
@@ -86,7 +86,7 @@ class _Placed:
 
 
 def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = MOST_BYTES) -> str:
-    """Return a self-contained page.
+    """Return a self-contained HTML page of text, charts, tables and maps.
 
     Args:
         lead: paragraph below the title, or "".
@@ -215,7 +215,7 @@ def written_cell(value: Any) -> str:
 
 @dataclass(frozen=True)
 class MapsSource:
-    """Input and checkpoint of maps.
+    """The input and the checkpoint that attention maps come from.
 
     Attributes:
         pair: second sentence, or None.
@@ -263,7 +263,7 @@ def grid_of(
 
 
 def described(panes: Sequence[Pane], source: MapsSource) -> Words:
-    """Describe the origin of maps."""
+    """Return text for a page that describes where its attention maps come from."""
     first, unit = panes[0], "words" if source.words else "tokens"
     sees = first.sees
     known = f" · weights {source.weights_hash[:16]}" if source.weights_hash else ""

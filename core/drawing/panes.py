@@ -24,7 +24,7 @@ SEEN = {  # what a head attends to, as a verb phrase, by score
 
 @dataclass(frozen=True)
 class Pane:
-    """One stack of maps.
+    """One stack of attention maps in the map workbench.
 
     Attributes:
         tokens: one text for each query; with `block`, for each row.

@@ -21,7 +21,7 @@ WORKBENCH = {
 
 @cache
 def theme() -> dict[str, Any]:
-    """Return the theme in .streamlit/config.toml."""
+    """Return the app's theme, read from .streamlit/config.toml."""
     file = config.PROJECT / ".streamlit" / "config.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))["theme"]
 

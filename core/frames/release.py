@@ -61,7 +61,7 @@ class Release:
 
     @cached_property
     def lexical_units(self) -> tuple[LexicalUnit, ...]:
-        """Return the whole index in order."""
+        """Return all lexical units in the index of the release, in order."""
         entries = self._reader._lu_idx.values()
         return tuple(
             LexicalUnit(entry["ID"], entry["name"], entry["frameName"]) for entry in entries if "frameName" in entry

@@ -20,7 +20,7 @@ log = logging.getLogger("atlas.jobs")
 
 @dataclass(frozen=True)
 class JobRequest:
-    """A job of a sequence."""
+    """A job to be run in a sequence of jobs."""
 
     study: str
     options: Row

@@ -20,7 +20,7 @@ IDLE_SECONDS = 60  # a local worker without work ends after this time and frees 
 
 @dataclass(frozen=True)
 class JobPlacement:
-    """Where a job runs.
+    """Where a job runs: on worker processes of this machine, or on a cluster.
 
     Attributes:
         threads: torch threads in each local worker; None divides the cores among the workers.

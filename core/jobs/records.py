@@ -15,7 +15,7 @@ from ..studies.records import Result
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Result):
-    """Answer of a worker.
+    """The answer of a worker process to a task.
 
     Attributes:
         rows: of a unit or a summary.
@@ -69,7 +69,7 @@ class Job(BriefJob):
 
 @dataclass(frozen=True, kw_only=True)
 class JobProgress(Result):
-    """Progress of a job.
+    """The progress of a job: how many units and tokens are done.
 
     Attributes:
         size: tokens in all units.

@@ -224,14 +224,14 @@ class Runner:
         _before_exit(self.close)
 
     def put(self, job: str) -> None:
-        """Queue a job."""
+        """Put a job at the end of the queue."""
         self._lives[job] = Live()
         self._troubles.pop(job, None)
         self._unstored.pop(job, None)
         self._waiting.put(job)
 
     def cancel(self, job: str) -> None:
-        """Ask a job to stop."""
+        """Ask a queued or running job to stop."""
         live = self._lives.get(job)
         if live is None or live.ended.is_set():
             return
@@ -257,7 +257,7 @@ class Runner:
         return (size_done - live.before) / (time.monotonic() - live.started)
 
     def partial(self, job: str) -> list[Row]:
-        """Return the newest partial summary."""
+        """Return the newest summary rows of the partial results of a running job; empty for other jobs."""
         live = self._lives.get(job)
         return live.rows if live else []
 

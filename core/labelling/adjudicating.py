@@ -102,7 +102,7 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True)
 class Dispute:
-    """A map that needs adjudication.
+    """A map that needs adjudication, with the labels that differ or are doubted.
 
     Attributes:
         votes: (annotator, class) in the order of labelling.

@@ -28,7 +28,7 @@ ORDERS = ("random", "uncertain", "disagreement")
 
 @dataclass(frozen=True)
 class Rules:
-    """Settings of a labelling project.
+    """The rules of a labelling project, such as the number of labels for each map.
 
     Attributes:
         k: labels needed for each map, from different people.
@@ -172,7 +172,7 @@ def holds(until: float, now: float, latest: float) -> bool:
 
 @dataclass(slots=True)
 class Participant:
-    """State of an annotator.
+    """The state of an annotator in a labelling project.
 
     Attributes:
         open: expiry of unanswered reservations by map.
@@ -206,7 +206,7 @@ CLOCKS_APART = 10.0  # seconds that a reservation may start in the future, becau
 
 
 class Board:
-    """State of one project.
+    """The state of one labelling project, rebuilt from events: which maps are labelled, reserved or open.
 
     Args:
         maps: in the order of assignment.

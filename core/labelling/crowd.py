@@ -139,7 +139,7 @@ class Advice:
 
     @property
     def sentence(self) -> str:
-        """Return the advice in words."""
+        """Return the advice on aggregation as a sentence."""
         if self.people < 3:
             return "Use the majority: annotators can be compared only if there are at least three."
         if self.labels < FEWEST_LABELS:

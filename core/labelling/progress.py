@@ -17,7 +17,7 @@ RECENT = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class ProjectProgress:
-    """Progress of a project.
+    """The progress of a labelling project, as its dashboard shows it.
 
     Attributes:
         counted, needed: labels that fill a slot, and how many are needed.

@@ -26,7 +26,7 @@ _HEADS: dict[str, Literal["none", "classifier", "language"]] = {
 
 @dataclass(frozen=True)
 class Adapter:
-    """A LoRA adapter in a folder.
+    """A LoRA adapter in a folder, to be added to a base model.
 
     Attributes:
         base: name of the checkpoint that it was trained on, from its settings.
@@ -43,7 +43,7 @@ class Adapter:
 
     @property
     def file(self) -> Path:
-        """Return the file of its weights."""
+        """Return the file with the weights of the adapter."""
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:

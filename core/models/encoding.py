@@ -48,15 +48,15 @@ class Encoding:
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """The numbers of tokens of the input and of its target (0 without a target). Inputs with the same numbers may
-        share a batch."""
+        """Return the numbers of tokens of the input and of its target (0 without a target). Inputs with the same
+        numbers may share a batch."""
         return len(self), len(self.target) if self.target is not None else 0
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def up_to(self, length: int) -> "Encoding":
-        """Return the first `length` positions."""
+        """Return the encoding of the first `length` positions only."""
         if length >= len(self):
             return self
         names = ("ids", "segments", "tokens", "offsets", "sentence")
@@ -79,7 +79,7 @@ class Encoding:
         return positions[bisect_right(ends, start) : bisect_left(starts, end)]
 
     def pieces_of(self, spans: Sequence[Span], sentence: int = 0) -> list[tuple[int, ...]]:
-        """Return `pieces` of several spans."""
+        """Return the positions of tokens that overlap any of several spans."""
         length = len(self.text if sentence == 0 else self.pair or "")
         if not all(0 <= start < end <= length for start, end in spans):
             return [self.pieces(*span, sentence) for span in spans]  # names the one that is not
@@ -97,7 +97,8 @@ class Encoding:
 
     @property
     def unknown(self) -> float:
-        """The fraction of unknown tokens ([UNK]) in the text; if it is above one half, attention maps mean little."""
+        """Return the fraction of unknown tokens ([UNK]) in the text; if it is above one half, attention maps mean
+        little."""
         pieces = [self.tokens[k] for k in self.ordinary]
         return sum(piece in UNKNOWN for piece in pieces) / max(len(pieces), 1)
 

@@ -135,7 +135,7 @@ class Fetch:
 
     @property
     def active(self) -> bool:
-        """Return whether bytes may still arrive."""
+        """Return whether the download is still running, so that bytes may arrive."""
         return self.state in ("running", "stopping")
 
 

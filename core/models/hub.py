@@ -228,7 +228,7 @@ def _reporting(progress: _Progress, counted: str) -> Any:
             super().__init__(*arguments, **options)
 
         def display(self, *arguments: Any, **options: Any) -> None:
-            """Write nothing on the terminal."""
+            """Override the display of a progress bar to write nothing on the terminal."""
 
         def update(self, n: Any = 1) -> bool | None:
             drawn = super().update(n)

@@ -82,7 +82,8 @@ class Model:
 
     @property
     def folder(self) -> str:
-        """The name or folder from which a study opens the model; for a loaded model, the folder of a saved copy."""
+        """Return the name or folder from which a study opens the model; for a loaded model, the folder of a saved
+        copy."""
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:

@@ -75,5 +75,5 @@ def _is_opened(value: Any) -> bool:
 
 
 def studies() -> Sequence[str]:
-    """Return the names that `study` takes."""
+    """Return the names of studies that the function `study` can run."""
     return sorted({*study_modules(), *ALSO})

@@ -39,7 +39,7 @@ UNLIKE: Mapping[str, _Reads] = MappingProxyType(
 
 @dataclass(frozen=True)
 class NewClassSet:
-    """A class set to create.
+    """A class set that a user wants to create.
 
     Attributes:
         name, title, source: as in `ClassSet`.
@@ -70,7 +70,7 @@ def class_set_names(db: Database) -> list[str]:
 
 
 def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> ClassSet:
-    """Create a custom class set.
+    """Create a custom class set in the database.
 
     Raises:
         InputError: the name is empty or in use, `describes` is invalid, or the classes are too few, too many or too

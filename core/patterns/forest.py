@@ -99,7 +99,7 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Examples:
-    """Training examples of boosted trees.
+    """Training examples for boosted trees: statistics and classes of maps.
 
     Attributes:
         measured: [example, statistic].

@@ -44,7 +44,8 @@ class GivenLabel:
 
     @property
     def map_input(self) -> str:
-        """The ID of the input that the map was computed on: the part of the map's key before the first hyphen."""
+        """Return the ID of the input that the map was computed on: the part of the map's key before the
+        first hyphen."""
         return self.key.split("-", 1)[0]
 
 

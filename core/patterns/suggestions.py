@@ -33,7 +33,7 @@ class Suggestion:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """Predictions for maps.
+    """The class probabilities that a classifier predicts for some maps.
 
     Attributes:
         probabilities: rows sum to 1.

@@ -235,7 +235,7 @@ OnEpoch = Callable[["Epoch"], bool]  # called after every epoch; False stops the
 
 @dataclass(frozen=True)
 class ClassifierRecipe:
-    """Training settings of a classifier.
+    """The training settings of a pattern classifier.
 
     Attributes:
         kind: "trees" on length-independent statistics, calibrated on left-out checkpoints; "paper", "replication",
@@ -374,7 +374,7 @@ def folds(
 
 @dataclass(frozen=True)
 class Known:
-    """Additional data on training maps.
+    """Additional data on the training maps of a classifier, such as soft labels and checkpoints.
 
     Attributes:
         soft: class probabilities to fit, if several people labelled the maps; None for one class per map.

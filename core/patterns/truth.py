@@ -22,7 +22,7 @@ ROUNDS = {"dawid-skene": 100, "mace": 50}
 
 @dataclass(frozen=True)
 class Person:
-    """An annotator under an aggregation.
+    """An annotator as an aggregation method estimates them: skill and confusions.
 
     Attributes:
         skill: for MACE the probability of not guessing, otherwise the expected fraction of correct labels (slightly
@@ -37,8 +37,8 @@ class Person:
 
     @property
     def confusion(self) -> pd.DataFrame:
-        """The probability of each given class (columns) by true class (rows) for this annotator; NaN if no map of a
-        true class is expected."""
+        """Return the probability of each given class (columns) by true class (rows) for this annotator; NaN if no map
+        of a true class is expected."""
         totals = self.expected.sum(axis=1)
         return self.expected.div(totals.where(totals > 0), axis=0)
 
@@ -55,7 +55,8 @@ class Truth:
 
     @property
     def soft(self) -> pd.DataFrame:
-        """Soft labels for training, [map, class]; an adjudicated map has probability 1 for the class decided on."""
+        """Return soft labels for training, [map, class]; an adjudicated map has probability 1 for the class decided
+        on."""
         names = self.probabilities.columns
         certain = [[float(name == decided) for name in names] for decided in self.decisions]
         settled = pd.DataFrame(certain, index=self.decisions.index, columns=names, dtype=float)

@@ -23,7 +23,7 @@ WORD_RATE = 0.01
 
 @dataclass(frozen=True)
 class Sentences:
-    """Data of the probe.
+    """Attention maps, trees and word embeddings of sentences, as data for a dependency probe.
 
     Attributes:
         maps: of each sentence, [head, position, position], with the special tokens around its words.

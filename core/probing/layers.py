@@ -24,7 +24,7 @@ LEAST_STEPS, MIX_EPOCHS, REFITS = 400, 8, 5
 
 @dataclass(frozen=True)
 class Examples:
-    """Examples of a probed property.
+    """Vectors of words in all layers with the labels of a probed property.
 
     Attributes:
         vectors: of all rows on disk, [row, layer, hidden].

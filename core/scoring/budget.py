@@ -208,7 +208,7 @@ class BudgetAttention:
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Reduce one layer's maps."""
+        """Add the attention maps of one layer for a batch to the attention budget."""
         sums, beyond = [], []
         for maps, ready in zip(weights, self._prepared(inputs), strict=True):
             flat = maps.double().cpu().flatten(1)

@@ -73,7 +73,7 @@ class SimilaritySums:
 
     @property
     def n(self) -> int:
-        """Return the number of inputs."""
+        """Return the number of inputs that the sums are over."""
         return int(self.inputs.sum())
 
     def similarity(self) -> Float[np.ndarray, "head other"]:
@@ -178,7 +178,7 @@ def matching(sums: SimilaritySums) -> Matching:
 def counterparts(
     similarity: Float[np.ndarray, " head"], p: Float[np.ndarray, " head"], matches: Matching
 ) -> Bool[np.ndarray, " head"]:
-    """Return which matches are counterparts.
+    """Return which matched heads are counterparts, that is, similar enough by all criteria.
 
     p must be at most ALPHA, similarity at least LEAST, the interval of the margin above 0, the halves must agree, and
     the distance to the match must be at most NEARER times that to any other head.

@@ -40,7 +40,7 @@ GROUPS = 64
 
 @dataclass(frozen=True)
 class StatisticEstimate:
-    """Means with their uncertainty.
+    """Means over inputs of head statistics, with their uncertainty.
 
     Attributes:
         value: NaN without inputs.
@@ -106,7 +106,7 @@ class Means:
         counts: Float[np.ndarray, "batch *layer statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add a batch.
+        """Add the values of a batch of inputs to the sums.
 
         Args:
             layer: EVERY_LAYER if `sums` has all layers' heads concatenated.

@@ -99,7 +99,7 @@ class Null:
 
 @dataclass(frozen=True)
 class LinkTest:
-    """Test results of every head.
+    """Results of the tests of attention along links, for every head.
 
     Attributes:
         score: mean over inputs of a weight; `low` and `high` are its 95 % interval.

@@ -349,7 +349,7 @@ class _LayerParts:
         self.clear()
 
     def clear(self) -> None:
-        """Reset for the next layer."""
+        """Reset the sums before the next layer."""
         bins = 2 * self.longest + 1
         self.counts = np.zeros(bins)
         self.curves = {kind: np.zeros((self.heads, bins)) for kind in WEIGHTINGS}

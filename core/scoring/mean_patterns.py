@@ -100,7 +100,7 @@ def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Gr
 
 @dataclass(frozen=True)
 class RedundancyAgreement:
-    """Agreement of two distance matrices.
+    """Correlation between the distance matrices of the same heads, with interval and p.
 
     Attributes:
         r: Pearson correlation of the distances between heads.

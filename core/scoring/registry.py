@@ -22,7 +22,7 @@ CLARK, KOVALEVA = "Clark et al. 2019", "Kovaleva et al. 2019"
 
 @dataclass(frozen=True)
 class HeadScore:
-    """One score of a head.
+    """The description of one head score: its name, formula, range and what it needs.
 
     Attributes:
         name: name of the statistic in the study that measures it.

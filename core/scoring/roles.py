@@ -227,7 +227,7 @@ class RoleMeans:
         *,
         control: Float[np.ndarray, "layer head query key"] | None = None,
     ) -> None:
-        """Add one input.
+        """Add the attention maps of one input to the role scores.
 
         Args:
             number: stable index of the input in the study.

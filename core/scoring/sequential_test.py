@@ -45,7 +45,7 @@ HALVINGS = 26  # of the span of possible means, 1e-8 of it
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules of a sequential test.
+    """Rules of a sequential test of head effects: margin, numbers of examples and error rate.
 
     Attributes:
         margin: of the mean effect, in its units.
@@ -233,7 +233,7 @@ class Standings:
 
     @property
     def open(self) -> Int[np.ndarray, " some"]:
-        """Return the undecided heads."""
+        """Return the heads that the test has not decided."""
         return np.flatnonzero([verdict == "open" for verdict in self.verdicts])
 
     @property
@@ -289,7 +289,7 @@ class NextStep:
 
     @property
     def over(self) -> bool:
-        """Return whether the test has ended."""
+        """Return whether the sequential test has ended."""
         return self.start == self.stop
 
 

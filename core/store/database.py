@@ -298,7 +298,7 @@ class IdleCheckpointer:
         self._thread: threading.Thread | None = None
 
     def wrote(self) -> None:
-        """Report a write."""
+        """Report that the database was written, so that its log is merged later."""
         self._wrote.set()
         if self._thread is None and not self._over:
             self._thread = threading.Thread(target=self._watch, name="atlas-log", daemon=True)
@@ -374,7 +374,7 @@ class Database:
 
     @property
     def id(self) -> str:
-        """A unique ID of the database, stored in the file; a copy of the file has the same ID."""
+        """Return a unique ID of the database, stored in the file; a copy of the file has the same ID."""
         shared = self.shared
         if shared._id is None:
             shared._id = str(self.cursor().execute("SELECT id FROM store_id").fetchall()[0][0])
@@ -382,7 +382,8 @@ class Database:
 
     @property
     def writes(self) -> int:
-        """The number of transactions that this process has committed; reads at the same number return the same data."""
+        """Return the number of transactions that this process has committed; reads at the same number return the same
+        data."""
         return self.shared._writes
 
     @property

@@ -39,7 +39,7 @@ def erase_events(db: Database, name: str, *, annotator: str) -> Erasure:
 
 
 def erasures(db: Database) -> list[Erasure]:
-    """Return every erasure, oldest first."""
+    """Return the records of all erasures of people, oldest first."""
     cursor = db.cursor().execute("SELECT kind, pseudonym, events, annotator, stored FROM erasure ORDER BY ordinal")
     return [Erasure(*row) for row in cursor.fetchall()]
 

@@ -121,7 +121,7 @@ _COLUMNS = """finding, kind, title, note, run, about, command, checkpoint, weigh
 
 @dataclass(frozen=True)
 class Number:
-    """A number of a finding.
+    """A number in a finding, with its interval and p.
 
     Attributes:
         name: what it belongs to, such as L1H2.
@@ -142,7 +142,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Finding:
-    """A pinned result.
+    """A result that a user has pinned, with a note, numbers, charts and maps.
 
     Attributes:
         command: reproduces the result; "" if no command does.

@@ -18,7 +18,7 @@ Marks = tuple[tuple[str, ...], ...]  # (row ID, hash of its texts, hashes that i
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """Hypotheses that were registered together.
+    """A batch of hypotheses that were registered together.
 
     Attributes:
         runs: earlier runs on these weights, each with its number of evaluation inputs.
@@ -68,7 +68,7 @@ class StoredHypothesis:
 
 
 def batches(db: Database) -> list[StoredBatch]:
-    """Return every batch, oldest first."""
+    """Return every registered batch of hypotheses, oldest first."""
     names = (*_BATCH, "stored")
     rows = db.cursor().execute(f"SELECT {quoted(*names)} FROM hypothesis_batch ORDER BY ordinal").fetchall()  # noqa: S608 - quoted
     stored_batches = []

@@ -179,7 +179,7 @@ def add_project(
 
 
 def projects(db: Database) -> list[Project]:
-    """Return every project, newest first."""
+    """Return every labelling project, newest first."""
     return _read_projects(db, None)
 
 
@@ -305,7 +305,7 @@ class AnswerRow:
 
 
 def add_claims(cursor: Any, project: str, claims: Sequence[ClaimRow]) -> None:
-    """Store reservations."""
+    """Store reservations of maps in a labelling project."""
     if claims:
         rows = [
             {"project": project, "map_id": claim.map_id, "annotator": claim.annotator, "pass": claim.passing,

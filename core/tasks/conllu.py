@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}([-.][0-9]{1,9})?")  # ID of a word; 8-9 is a m
 
 @dataclass(frozen=True)
 class GoldSentence:
-    """A sentence with its tree.
+    """A sentence with its gold dependency tree.
 
     Attributes:
         words: syntactic words in order, with the treebank's tags and governors.

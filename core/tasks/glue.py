@@ -24,7 +24,7 @@ HUB, HUB_NAME = "hub", "nyu-mll/glue"
 
 @dataclass(frozen=True)
 class Task:
-    """A task.
+    """A task with its labels, columns and metrics, such as SST-2.
 
     Attributes:
         name: as in papers, and its folder in GLUE's download.
@@ -61,7 +61,8 @@ class Task:
 
     @property
     def outputs(self) -> int:
-        """The number of outputs of a classification head for the task: one for each label, or one for a score."""
+        """Return the number of outputs of a classification head for the task: one for each label, or one
+        for a score."""
         return len(self.labels) or 1
 
     @property
@@ -70,13 +71,13 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """Return the metric that ranks runs."""
+        """Return the name of the metric by which runs on the task are ranked."""
         return self.metrics[0]
 
 
 @dataclass(frozen=True)
 class TaskRow:
-    """An example of a task.
+    """An example of a task: text, optional second text, and label.
 
     Attributes:
         id: split and zero-based index in its file; for a custom file also a hash of the text.

@@ -28,5 +28,5 @@ class TaggedSentence:
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """Characters of each word."""
+        """Return the characters of each word, as spans."""
         return [(word.start, word.end) for word in self.words]

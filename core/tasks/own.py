@@ -126,7 +126,7 @@ class OwnRow:
 
 @dataclass(frozen=True)
 class OwnFile:
-    """A custom file.
+    """A custom task file that has been read and checked.
 
     Attributes:
         labels: sorted; empty for scores.

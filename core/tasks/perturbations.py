@@ -24,7 +24,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 @dataclass(frozen=True)
 class Text:
-    """A sentence or a pair."""
+    """An input to be perturbed: a sentence, or a pair of sentences."""
 
     text: str
     pair: str | None = None
@@ -40,7 +40,7 @@ class Perturbed:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of perturbation.
+    """A kind of perturbation of an input, such as replacing a name.
 
     Attributes:
         make: function of an input, a random generator and a choice.
@@ -54,7 +54,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class PerturbationChoice:
-    """Settings of a perturbation.
+    """Settings of a perturbation that a user has chosen.
 
     Attributes:
         word: word to drop, mask or replace; "" draws one.
@@ -104,7 +104,7 @@ class Name:
 
 @lru_cache(maxsize=1)
 def names() -> dict[str, Name]:
-    """Return all first names."""
+    """Return all first names in the word lists."""
     lists = words()
     every = [
         Name(name, gender, origin)

@@ -16,7 +16,7 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation between words.
+    """A syntactic relation between words, such as an object and its verb.
 
     Attributes:
         source, target: names of the two ends of a link, which goes from source to target.

@@ -18,7 +18,7 @@ POOL = 50  # batches sorted by length together; the order of pools is random
 
 @dataclass(frozen=True)
 class Example:
-    """An encoded example."""
+    """An encoded example of a task with its label."""
 
     encoding: Encoding
     label: int | float

@@ -179,5 +179,5 @@ def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -
 
 
 def predictions(task: Task, logits: Float[Tensor, "input output"]) -> list[int] | list[float]:
-    """Return predicted labels, or scores."""
+    """Return the predicted labels of a task from logits, or the predicted scores."""
     return logits[:, 0].tolist() if task.is_score else logits.argmax(1).tolist()

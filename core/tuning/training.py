@@ -58,7 +58,7 @@ class CancelledError(AtlasError):
 
 @dataclass
 class Log:
-    """Log of a run.
+    """The log of a training run: steps, losses and metrics.
 
     Attributes:
         steps: of the whole run; 0 if nothing is trained.
@@ -84,7 +84,7 @@ class Log:
 
 @dataclass(frozen=True)
 class TrainingOutcome:
-    """A finished run.
+    """A finished training run: its model, metrics and log.
 
     Attributes:
         predicted: labels or scores of the dev examples, in order.
@@ -122,7 +122,7 @@ def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
 
 @dataclass
 class Fit:
-    """A training run: `Fit(...).run()`.
+    """A training run; call `Fit(...).run()` to start it.
 
     Attributes:
         base: checkpoint that `model` was made from.
