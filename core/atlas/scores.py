@@ -106,7 +106,8 @@ PLACE = ("x", "y", "stress")  # of the scaling of distances between heads (Clark
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One score of one attention head, as a row of the atlas. A field is None if it does not apply to the score.
+    """One score of one attention head, as a row of the atlas (the table of all head scores). A field is None if it does
+    not apply to the score.
 
     Attributes:
         layer, head: zero-based.
@@ -150,7 +151,7 @@ def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def score_row(study: str, row: Row, source: str) -> ScoreRow:
-    """Convert a result row of a study to a row of the atlas."""
+    """Convert a result row of a study to a row of the atlas, the table of all head scores."""
     task, feature = row.get("task"), row.get("feature")
     about = "" if feature is None or feature == task else f"/{feature}"
     numbers = {name: row.get(name) for name in ("value", "low", "high", "n", "baseline")}

@@ -35,8 +35,8 @@ class Remark:
 
 
 def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: str = "") -> str:
-    """Save a stored run with a note as a finding, and return the ID of the finding. Raises StoreError if no run has
-    this ID, and RightsError for a user without write access.
+    """Save a stored run with a note as a finding (a result that users can collect and export), and return the ID of the
+    finding. Raises StoreError if no run has this ID, and RightsError for a user without write access.
     """
     return findings.pin(db, finding_of_run(db, run, note, annotator=annotator, title=title))
 
@@ -68,7 +68,8 @@ def pin_maps(
     maps: AttentionMaps,
     remark: Remark,
 ) -> str:
-    """Save the attention maps of one input with a note as a finding, and return the ID of the finding.
+    """Save the attention maps of one input with a note as a finding (a result that users can collect and export), and
+    return the ID of the finding.
 
     Args:
         db: where the finding is stored.
@@ -113,7 +114,8 @@ class HeadFacts:
 
 
 def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, remark: Remark) -> str:
-    """Save the facts about an attention head with a note as a finding, and return the ID of the finding.
+    """Save the facts about an attention head with a note as a finding (a result that users can collect and export), and
+    return the ID of the finding.
 
     Args:
         db: where the finding is stored.

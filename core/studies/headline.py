@@ -76,8 +76,8 @@ class HeadScores:
     every: "pd.DataFrame"
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
-        """Return the head's scores with a name prefix that are significantly above their baseline, by at least WORTH.
-        At most MOST are returned, largest difference first.
+        """Return at most MOST of the head's scores with a name prefix that are significantly above their baseline, by
+        at least WORTH. The largest difference comes first.
         """
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]

@@ -125,8 +125,8 @@ def _feature(result: StepResult, feature_scores: Sequence[Score], feature: str, 
 
 
 def classifying(evidence: Evidence) -> list[Measured]:
-    """Return the attention from the last layer's classifying token to each feature, averaged over heads (Kovaleva et
-    al., Fig 7, right).
+    """Return the attention from the classifying token ([CLS], or the last token in decoders) of the last layer to each
+    feature, averaged over heads (Kovaleva et al., Fig 7, right).
     """
     quantity = Quantity.FROM_LAST if evidence.causal else Quantity.FROM_CLS
     values = []
@@ -142,8 +142,8 @@ def classifying(evidence: Evidence) -> list[Measured]:
 
 
 def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
-    """Return the scores of attention from the classifying token to a feature in the last layer, of the fine-tuned
-    checkpoint if there is one.
+    """Return the scores of attention from the classifying token ([CLS], or the last token in decoders) to a feature in
+    the last layer, of the fine-tuned checkpoint if there is one.
     """
     classifying = picked(some, statistic="classifying", feature=feature)
     checkpoint_scores = [score for score in classifying if score.checkpoint != "difference"]

@@ -120,8 +120,8 @@ class Roles(Attending[RolesOptions, RoleSums]):
             measure.repeats(sequences=options.sequences, period=options.period, seed=options.seed)
 
     def scores(self, options: RolesOptions, sums: RoleSums) -> list[RoleScore]:
-        """Return the scores of every role with and without the sink, and of copying. A role that occurs in no input
-        gets one score without a head.
+        """Return the scores of every role with and without the sink (the first token), and of copying. A role that
+        occurs in no input gets one score without a head.
         """
         roles = RoleMeans(sums.layers, sums.heads)
         roles.means = sums.means

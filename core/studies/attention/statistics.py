@@ -71,7 +71,7 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         return studies.attention.measures.StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)
 
     def scores(self, options: StatisticsOptions, sums: StatisticsSums) -> list[PlaceScore]:
-        """Return every statistic of every head, then the positions of the heads in the similarity plot."""
+        """Return every statistic of every head, then the positions of the heads in the similarity plot of all heads."""
         whole, scores = sums.means.result(), []
         for number, name in enumerate(STATISTICS):
             scores += of_heads(PlaceScore, sums, whole.part(number), name, otherwise="not defined on these inputs")

@@ -400,8 +400,8 @@ def rules_of(options: FrameHeadsOptions) -> Filter:
 
 
 def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
-    """Return the sentences that pass the selection rules, and the file they were read from. Raises InputError if there
-    are none.
+    """Return the sentences that pass the selection rules, and everything that was read from the file. Raises InputError
+    if no sentence passes.
     """
     reading = read(options)
     selection = select(reading.sentences, rules_of(options))

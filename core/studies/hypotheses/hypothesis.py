@@ -651,7 +651,9 @@ def _check_weights(options: HypothesisOptions, run: StudyRun, about: Provenance)
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
-    """Return, for every head that a hypothesis is about, the number of criteria that the head meets."""
+    """Return, for every head that a hypothesis is about, how many criteria the head meets, and whether a hypothesis
+    about it is both confirmed on held-out examples and causal.
+    """
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

@@ -49,7 +49,9 @@ def open_source(name: str, *, random: bool, seed: int) -> Checkpoint:
 
 
 def readable(checkpoint: Checkpoint, part: str, sentences: Sequence[GoldSentence]) -> Readable:
-    """Return the sentences in which every word has at least one token, and the names of the other sentences."""
+    """Return the sentences in which every word has at least one token and that fit the model's maximum length. The
+    other sentences are counted, and some are named.
+    """
     kept, encodings, pieces, out = [], [], [], []
     for number, sentence in enumerate(sentences, start=1):
         encoding = checkpoint.encode(sentence.text)

@@ -312,8 +312,8 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 
 
 def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
-    """Return one record per pruning scope, moment and share of pruned weights, with the change from no pruning, paired
-    by example.
+    """Return one record per share of pruned weights, for pruning globally or by layer, before or after fine-tuning. The
+    change from no pruning is paired by example.
     """
     points: dict[tuple[str, str, float], list[np.ndarray]] = {}
     for pruned in merged.pruned:

@@ -258,7 +258,9 @@ def parsed_of(
 
 
 def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
-    """Return the scores of right and left branching and of fixed distances. Distances are chosen on train."""
+    """Return the scores of right and left branching, and of fixed distances (one for all words, or one per gold
+    relation) that are chosen on train.
+    """
     known = [
         (heads_of(sentence), scored_of(sentence), [plain_relation(word.dep) for word in sentence.words])
         for sentence in train.sentences
