@@ -86,7 +86,7 @@ function makeBar(root) {
   parts.score = make("select", { title: "A number per head to order and filter by" });
   parts.show = make("select", {}, new Option("in layers, others faint", "layers"), new Option("highest first", "highest"));
   parts.least = make("input", { type: "number", min: 0, max: 1, step: 0.05, value: 0 });
-  parts.jump = make("input", { type: "text", placeholder: "L7H6", size: 6, ariaLabel: "Go to a head by name", maxLength: 12 });
+  parts.jump = make("input", { type: "text", size: 6, ariaLabel: "Go to a head by name", maxLength: 12 });
   parts.png = make("button", { textContent: "PNG", title: "Download the picture of all heads as PNG" });
   parts.svg = make("button", { textContent: "SVG", title: "Download the picture of all heads as SVG" });
   parts.ordered = [labelled("Show", parts.show), labelled("At least", parts.least)];
@@ -164,6 +164,7 @@ function fillControls({ parts, header, view, columns }) {
   for (const control of parts.ordered) control.hidden = !view.score;
   parts.score.parentElement.hidden = !options.length;
   parts.jump.parentElement.hidden = Boolean(header.panes[0].named); // there is one head
+  parts.jump.placeholder = nameOf(header.panes[0], indexesOf(header.panes[0]).at(-1));
   const { tabs, line, lineSaid, lineBox } = columns[0].parts;
   for (const tab of tabs) tab.setAttribute("aria-pressed", String(tab.value === view.look));
   line.value = view.line; lineSaid.textContent = view.line.toFixed(2); lineBox.hidden = view.look !== "lines";

@@ -175,6 +175,7 @@ def test_layers_of_a_hybrid_without_attention_are_not_drawn_and_cannot_be_chosen
     pane = scored_pane("hybrid", hybrid, first=0, separators=[4])
     page = opened(maps_page([pane], MapsSource("hybrid", "five tokens"), head="L2H3"))
     root, jump = page.locator(".root"), page.get_by_label("Go to a head by name")
+    expect(jump).to_have_attribute("placeholder", "L4H3")
     expect(root).to_have_attribute("data-head", "L2H3")
     expect(page.get_by_role("row")).to_have_count(2)
     assert page.get_by_role("gridcell").first.get_attribute("aria-label") == "Layer 2, head 1"

@@ -69,6 +69,8 @@ def test_subnetworks_of_a_model_at_chance_are_not_informative(low, said_first):
     less = Subnetwork(kind="difference", name="good less bad", value=0.1, low=0.02, high=0.2, **shared)
     headline = subnetworks.STUDY.headline([full.as_row(), less.as_row()])
     assert headline.sentence.startswith(said_first)
+    if low < full.constant:
+        assert headline.interval == "95 % CI 40.0 to 70.0", "a level has no plus sign"
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def test_two_inputs_side_by_side(page):
     fine(page.run())
     assert "changes" in said(page)
     assert "are aligned" in said(page)
+    assert "n = 1 pair, so no test is possible" in said(page)
     table = page.dataframe[0].value
     assert table["first"].sum() == pytest.approx(1)
     assert table["second"].sum() == pytest.approx(1)

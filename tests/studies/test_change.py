@@ -90,3 +90,19 @@ def test_what_cannot_be_compared(pair, tmp_path):
     options = change.ChangeOptions(pair[0], (other,), task="sst2", limit=3)
     with pytest.raises(CheckpointError, match="equal shapes"):
         study.run(options, study.units(options)[0])
+
+
+def test_the_finding_names_the_layer_that_changed_most_with_its_interval():
+    shared = {"source": "after", "after": "after", "task": "sst2", "statistic": "cosine", "n": 60}
+    layers = [0.97, 0.81, 0.69, 0.99]
+    rows = [
+        {"kind": "layer", "name": f"L{k + 1}", "layer": k, "value": cosine, "low": cosine - 0.02, "high": cosine + 0.01}
+        for k, cosine in enumerate(layers)
+    ]
+    rows.append({"kind": "head", "name": "L3H2", "layer": 2, "head": 1, "value": 0.55, "low": 0.47, "high": 0.63})
+    headline = change.STUDY.headline([shared | row for row in rows])
+    assert headline.sentence == (
+        "Fine-tuning on SST-2 changed L3H2 most: 1 − cosine = 0.45. Among layers, layer 3 changed most: mean 0.31 "
+        "(95 % CI 0.30 to 0.33). The mean change is 0.16 in the last two layers and 0.11 in the other layers."
+    )
+    assert headline.interval == "95 % CI 0.37 to 0.53"

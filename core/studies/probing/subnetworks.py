@@ -247,7 +247,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
                 ),
                 full.n,
                 "dev examples",
-                percent(full.low, full.high),
+                percent(full.low, full.high, "{:.1f}"),
                 f"a constant prediction scores {100 * full.constant:.1f}",
             )
         what = "the weights that were removed"

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic.dataclasses
@@ -169,12 +170,19 @@ class Change(Study[ChangeOptions, ChangePartial]):
         ]
         least = min(picked(cosines, kind="head"), key=lambda score: defined(score.value))
         of_layers = picked(cosines, kind="layer", after=least.after)
-        layers = [score.value for score in sorted(of_layers, key=lambda score: score.layer)]
+        layers = sorted(of_layers, key=lambda score: score.layer)
+        top = min(layers, key=lambda score: defined(score.value))
+        changes = [1 - defined(score.value) for score in layers]
+        said = f"Among layers, layer {top.layer + 1} changed most: mean {1 - defined(top.value):z.2f}"
+        if top.low is not None and top.high is not None:
+            said += f" ({percent(1 - top.high, 1 - top.low, '{:z.2f}', 1)})"
+        if changes[:-2]:
+            said += f". The mean change is {fmean(changes[-2:]):z.2f} in the last two layers and "
+            said += f"{fmean(changes[:-2]):z.2f} in the other layers"
         low, high = (None if end is None else 1 - end for end in (least.high, least.low))
         return Headline(
             f"Fine-tuning on {task_of(least.task).name} changed {least.name} most: 1 − cosine = "
-            f"{1 - defined(least.value):z.2f}. The mean change is {1 - defined(layers[0]):z.2f} in the first layer and "
-            f"{1 - defined(layers[-1]):z.2f} in the last layer.",
+            f"{1 - defined(least.value):z.2f}. {said}.",
             least.n,
             "examples",
             percent(low, high, "{:z.2f}", 1),

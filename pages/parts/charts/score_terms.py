@@ -19,7 +19,9 @@ def waterfall(frame: pd.DataFrame, *, title: str) -> Layers:
     frame: columns term (text), start, end, value, kind ("raises", "lowers", "sum"), in the order of the rows.
     """
     order = list(frame["term"])
-    base = alt.Chart(frame).encode(y=alt.Y("term:N", sort=order, title=None, axis=alt.Axis(labelLimit=420)))
+    base = alt.Chart(frame).encode(
+        y=alt.Y("term:N", sort=order, title=None, axis=alt.Axis(labelLimit=420, labelFlush=False))
+    )
     kinds = alt.Scale(domain=["raises", "lowers", "sum"], range=["#d55e00", "#0072b2", "#888888"])
     ends = frame[["start", "end"]].to_numpy()
     room = 0.12 * (ends.max() - min(0.0, ends.min()))  # for the number beside the longest bar
@@ -55,7 +57,12 @@ def token_map(weights: np.ndarray, tokens: Sequence[str], keys: Sequence[str], *
             title="attends to (key)",
             axis=alt.Axis(orient="top", labelAngle=-60, labelOverlap=shown),
         ),
-        "y": alt.Y("from_token:N", sort=labels, title="attends from (query)", axis=alt.Axis(labelOverlap=shown)),
+        "y": alt.Y(
+            "from_token:N",
+            sort=labels,
+            title="attends from (query)",
+            axis=alt.Axis(labelOverlap=shown, labelFlush=False),
+        ),
     }
     base = alt.Chart(frame).encode(**places)
     cells = base.mark_rect().encode(

@@ -98,7 +98,12 @@ def _compared(live_change: LiveChange) -> None:
         show_links(name, heads[0], current_view="interventions", text=live_change.text, pair=pair or "")
         st.button("Ablate these on the examples of a task", icon=":material/playlist_play:", on_click=_on_rows)
     cut = f" · {encoding.cut} tokens cut" if encoding.cut else ""
-    st.caption(plain(f"{name} · {len(encoding)} tokens{cut} · {checkpoint.dtype} · ablation method: {operator}"))
+    st.caption(
+        plain(
+            f"{name} · {len(encoding)} tokens{cut} · {checkpoint.dtype} · ablation method: {SWEPT[operator]} · "
+            "n = 1 input, so no test is possible"
+        )
+    )
 
 
 def opened(name: str) -> Any:

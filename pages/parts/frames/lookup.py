@@ -515,6 +515,10 @@ def _table(name: str, rows: pd.DataFrame, reading: Any, marked: Marked) -> None:
         if reading.borrowed
         else ""
     )
+    if 1 < reading.places <= 20 and not reading.borrowed:
+        comparison += (
+            f", and the best of {reading.places} ranks has p = {1 / reading.places:.2f}, which is not significant"
+        )
     st.caption(
         f"{plain(name)} · {plain(marked.frame or 'no frame')} · n = 1 sentence, so heads are ranked but not tested · "
         f"{comparison} · "

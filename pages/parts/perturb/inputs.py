@@ -27,14 +27,13 @@ KIND = "negate"  # that the view opens with
 
 @dataclass(frozen=True)
 class TwoInputs:
-    """The checkpoint and both inputs. note: how the second was made."""
+    """The checkpoint and both inputs."""
 
     name: str
     checkpoint: Any
     first: "Encoding"
     second: "Encoding"
     texts: tuple[Text, Text]
-    note: str
 
 
 def pick_two() -> TwoInputs | None:
@@ -66,7 +65,7 @@ def pick_two() -> TwoInputs | None:
         for input_text in (first, second)
     ]
     _say(perturbed)
-    return TwoInputs(name, checkpoint, encodings[0], encodings[1], (first, second), perturbed.note)
+    return TwoInputs(name, checkpoint, encodings[0], encodings[1], (first, second))
 
 
 def _told(kind: str) -> tuple[str, int, Text | None]:
@@ -79,13 +78,13 @@ def _told(kind: str) -> tuple[str, int, Text | None]:
     if kind.startswith("name") or kind in ("drop", "mask", "synonym"):
         word = pickers.pick_text("Word (empty: drawn at random)", key="word").strip()
     seed = st.number_input(
-        "Draw",
+        "Random seed",
         0,
         1000,
         0,
         key="draw",
         bind="query-params",
-        help="The seed of the random choice. Another number draws another name, word or order.",
+        help="Another seed chooses another name, word or order at random. Other kinds of change do not use it.",
     )
     return word, int(seed), None
 
@@ -142,7 +141,7 @@ def _shown(inputs: TwoInputs) -> None:
         if word_texts
     ]
     partners = f"{len(comparison.alignment.pairs)} words (including special tokens) are aligned"
-    st.caption(plain(" · ".join([partners, *alone_texts, f"n = 1 pair · {inputs.name} · {inputs.note}"])))
+    st.caption(plain(" · ".join([partners, *alone_texts, f"n = 1 pair, so no test is possible · {inputs.name}"])))
     names = [str(Head(layer, head)) for layer, head in np.ndindex(comparison.change.cosine.shape)]
     pick_and_link(inputs.name, names, current_view="", key="go_on")
 

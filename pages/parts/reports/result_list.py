@@ -82,13 +82,13 @@ def _table(results: Sequence[StoredRun], *, key: str) -> list[int]:
              "interval": headline.interval, "n": headline.n, "baseline": headline.baseline, "study": stored.study,
              "date": stored.created.date(), "origin": stored.source}
         )  # fmt: skip
-    columns = ["run", "finding", "model", "task", "interval", "n", "baseline", "study", "date", "origin"]
+    columns = ["run", "finding", "date", "model", "task", "interval", "n", "baseline", "study", "origin"]
     frame = pd.DataFrame(lines, columns=columns).astype({"n": "Int64"})
-    widths = {"finding": "large", "model": 130, "task": 100, "interval": 150, "n": 60, "baseline": 130, "study": 110,
-              "date": 95, "origin": 80}  # fmt: skip
+    widths = {"finding": 440, "date": 95, "model": 150, "task": 90, "interval": 150, "n": 60, "baseline": 150,
+              "study": 110, "origin": 80}  # fmt: skip
     event = show_table(
         frame.assign(origin=frame["origin"].replace({"shipped": "bundled"})),
-        height=TALLEST, key=key, column_order=columns[1:], on_select="rerun", selection_mode="multi-row",
+        height=TALLEST, row_height=66, key=key, column_order=columns[1:], on_select="rerun", selection_mode="multi-row",
         column_config={name: st.column_config.Column(width=width) for name, width in widths.items()},  # type: ignore[arg-type]
     )  # fmt: skip
     return [row for row in event.selection.rows if row < len(results)]

@@ -13,7 +13,7 @@ from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.label.label_tools import show_disputed
 from pages.parts.shell import resources
-from pages.parts.shell.messages import counted, plain
+from pages.parts.shell.messages import counted
 from pages.parts.widgets.tables import show_table
 
 SHOWN = 8  # maps in dispute, to see what they are
@@ -65,7 +65,7 @@ def show_bundled_work(class_set: str = "bert") -> None:
     stored_note = (
         "none of them is in your database" if not stored_count else f"{stored_count} of them are in your database"
     )
-    st.caption(f"{plain(labels['map_id'].nunique())} maps, labelled by AI models; {stored_note}.")
+    st.caption(f"{counted(labels['map_id'].nunique(), 'maps')}, labelled by AI models; {stored_note}.")
     counts = labels.groupby(["annotator", "class"]).size().rename("labels").reset_index()
     left, right = st.columns([1, 2])
     people = labels.groupby("annotator").agg(labels=("map_id", "size"), maps=("map_id", "nunique")).reset_index()

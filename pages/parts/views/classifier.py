@@ -331,7 +331,7 @@ def show(tools: DeltaGenerator) -> None:
             shipped = KnownClassifier.of(about)
             st.subheader("The bundled classifier")
             st.caption(
-                f"Trained on the {shipped.labels} bundled labels, which are by an AI model. Your database has no "
+                f"Trained on the {shipped.labels:,} bundled labels, which are by an AI model. Your database has no "
                 f"classifier yet."
             )
             show_results(db, shipped)

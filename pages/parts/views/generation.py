@@ -112,7 +112,7 @@ def show_steps(name: str, prompt: Prompt) -> None:
         _show_step(step, maps.keys, len(generation.prompt) + step_number)
     st.caption(
         f"{plain(name)} · {maps.layers} layers of {maps.heads} heads · {len(generation.prompt)} prompt tokens and "
-        f"{step_number} generated tokens · {maps.sees} · n = 1 input"
+        f"{step_number} generated tokens · {maps.sees} · n = 1 input, so no test is possible"
     )
 
 

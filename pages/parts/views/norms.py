@@ -49,7 +49,7 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
         share = [np.nanmean(weights[..., special].sum(-1)) for weights in (shown.maps.weights, norms)]
         st.caption(
             f"Mean share that goes to special tokens: {share[0]:.3f} of the attention weights, {share[1]:.3f} of the "
-            f"norms · n = 1 input"
+            f"norms · n = 1 input, so no test is possible"
         )
     layers = maps.layers / np.maximum(maps.layers.sum(-1, keepdims=True), 1e-12)
     st.markdown(
@@ -91,7 +91,11 @@ def show_flow(name: str, text: str, pair: str | None) -> None:
     )
     chart = grouped_bars(rows, Axes(x="input", y="value", colour="kind"), order=tokens)
     st.altair_chart(chart)
-    st.caption(plain(f"{name} · output of {output} in layer {layer} · {len(tokens)} inputs · n = 1 input"))
+    st.caption(
+        plain(
+            f"{name} · output of {output} in layer {layer} · {len(tokens)} inputs · n = 1 input, so no test is possible"
+        )
+    )
 
 
 def _layers(maps: np.ndarray, shown: resources.Shown, title: str) -> None:
@@ -99,7 +103,9 @@ def _layers(maps: np.ndarray, shown: resources.Shown, title: str) -> None:
                 attending=shown.maps.attending)  # fmt: skip
     layers = shown.maps.attending or range(len(maps))
     maps_grid.show_grid([pane], caption=title, key=title.replace(" ", "_"), head=f"Layer {layers[0] + 1}")
-    st.caption(f"{len(layers)} layers, one map each · {len(shown.maps.tokens)} tokens · n = 1 input")
+    st.caption(
+        f"{len(layers)} layers, one map each · {len(shown.maps.tokens)} tokens · n = 1 input, so no test is possible"
+    )
 
 
 SHOWN = {

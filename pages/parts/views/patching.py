@@ -210,7 +210,7 @@ VIEWS = {
 def show(tools: DeltaGenerator) -> None:
     """The view."""
     st.caption(
-        "Three kinds of interventions: change the input and compare predictions; patch outputs of heads, sublayers "
-        "or layers from one input into another; or cut attention between words."
+        "Change the input and compare predictions, patch outputs of heads, sublayers or layers from one input into "
+        "another, or cut attention between words. “A task's rows” does the same on many inputs."
     )
     VIEWS[url.pick_mode(list(VIEWS))]()

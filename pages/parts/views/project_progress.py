@@ -98,8 +98,8 @@ def show(tools: DeltaGenerator) -> None:
     db = resources.database()
     open_ = {project.project: project for project in projects.projects(db) if project.state != "archived"}
     if not open_:
-        st.info("There is no project yet. Create one on the Projects page.", icon=":material/groups:")
-        links.link("projects")
+        st.info("There is no project yet. Create one on Projects > Setup.", icon=":material/groups:")
+        links.link("projects/setup")
         show_bundled_work()
         return
     chosen = url.pick(st.selectbox, "Project", list(open_), key="project", format_func=lambda name: open_[name].title)

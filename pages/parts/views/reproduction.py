@@ -69,7 +69,7 @@ def summary(records: Records, about: About) -> None:
 
 
 def grid(records: Records) -> None:
-    """A row for each claim and a column for each task: the outcome and its number, filtered by outcome and source."""
+    """A row for each claim and a column for each task: the outcome, filtered by outcome and source."""
     counts = Counter(claimed.outcome for claimed in records.claims)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     labels = {word: f"{plain(SAID_OF_MANY.get(word, word))} ({count})" for word, count in counts.items()}
@@ -93,14 +93,13 @@ def grid(records: Records) -> None:
 
 
 def cells_of(claims: Sequence[ClaimRecord]) -> pd.DataFrame:
-    """One row for each claim, one column for each checkpoint and task; a cell has the outcome and the tested number."""
+    """One row for each claim, one column for each checkpoint and task; a cell has the outcome."""
     checkpoints = dict.fromkeys(claimed.checkpoint for claimed in claims)
     rows: dict[str, dict[str, str]] = {}
     for claimed in claims:
         task = task_name(claimed.task) if claimed.task else "all tasks"
         column = task if len(checkpoints) == 1 else f"{short(claimed.checkpoint)}, {task}"
-        number = "" if claimed.statistic is None else f" {claimed.statistic:.2g}"
-        rows.setdefault(claimed.sentence, {})[column] = f"{claimed.outcome}{number}"
+        rows.setdefault(claimed.sentence, {})[column] = claimed.outcome
     columns = sorted(
         {column for cells in rows.values() for column in cells}, key=lambda name: ("all tasks" in name, name)
     )

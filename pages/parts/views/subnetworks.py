@@ -62,10 +62,10 @@ def show_curves(result: StoredRun) -> None:
     ]
     axes = Axes(x="percent", y="value", low="low", high="high", colour="of", x_title="pruned weights, %")
     chart = line_with_band(
-        pd.DataFrame(lines),
-        replace(axes, y_title=steps[0].metric),
+        _in_percent(pd.DataFrame(lines)),
+        replace(axes, y_title=f"{steps[0].metric}, %"),
         title="Score by share of pruned weights (dashed: constant prediction)",
-        rule=steps[0].constant,
+        rule=None if steps[0].constant is None else 100 * steps[0].constant,
     )
     st.altair_chart(chart)
     with details():
@@ -73,6 +73,11 @@ def show_curves(result: StoredRun) -> None:
             st.markdown(f"{plain(name.capitalize())}: {free_share(curve_steps)}")
         say(f"{caption_of(result)} · {_counted(steps)}")
         show_files(table_of(result, "curve"), [chart], "pruning")
+
+
+def _in_percent(frame: pd.DataFrame) -> pd.DataFrame:
+    """The scores and their intervals times 100, as the text above the chart reports them."""
+    return frame.assign(**{name: 100 * frame[name].astype(float) for name in ("value", "low", "high")})
 
 
 def _percent(step: Subnetwork) -> float:
@@ -107,10 +112,10 @@ def show_networks(result: StoredRun) -> None:
         st.info("This result does not include good, bad and random subnetworks.", icon=":material/info:")
         return
     bars = values_with_intervals(
-        pd.DataFrame(networks),
-        Axes(x="name", y="value", low="low", high="high", x_title="", y_title=str(networks[0].metric)),
+        _in_percent(pd.DataFrame(networks)),
+        Axes(x="name", y="value", low="low", high="high", x_title="", y_title=f"{networks[0].metric}, %"),
         title="Score after retraining (dashed: constant prediction)",
-        rule=networks[0].constant,
+        rule=None if networks[0].constant is None else 100 * networks[0].constant,
         tooltip=["share"],
     )
     left, right = st.columns([3, 2])

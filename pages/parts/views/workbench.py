@@ -57,7 +57,10 @@ def show_long(name: str, chosen: Input) -> None:
         maps_grid.keep_view(view, first, usual_scale([pane]))
     if (head_name := (view or opened).get("head", first)) != "none":
         _window(name, chosen, Head.parse(head_name), blocks.tokens, _corner(view, blocks.block, len(blocks.tokens)))
-    st.caption(f"{plain(name)} · {layers} layers of {heads} heads · {len(blocks.tokens):,} tokens · n = 1 input")
+    st.caption(
+        f"{plain(name)} · {layers} layers of {heads} heads · {len(blocks.tokens):,} tokens · "
+        "n = 1 input, so no test is possible"
+    )
 
 
 def _scores(name: str, chosen: Input, blocks: "BlockMaps") -> dict[str, Any]:
@@ -180,7 +183,8 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
         context.choose(head=None if head == "none" else head)
     st.caption(
         f"{plain(name)} · {shown.maps.layers} layers of {shown.maps.heads} heads · {len(shown.maps)} "
-        f"{'words' if words else 'tokens'} · {plain(shown.maps.sees)} · n = 1 input · {date.today():%d %B %Y} · "
+        f"{'words' if words else 'tokens'} · {plain(shown.maps.sees)} · "
+        f"n = 1 input, so no test is possible · {date.today():%d %B %Y} · "
         "L1H1 is the first head of the first layer"
     )
     source = MapsSource(name, chosen.text, chosen.pair, words=words, part=part).with_command()

@@ -25,7 +25,7 @@ def show_table(rows: Any, *, container: Any = st, height: int = MOST, **options:
         names = frame["checkpoint"]
         shorts = short_titles([name for name in names.dropna().unique() if isinstance(name, str)], BETWEEN_NAMES)
         frame = frame.assign(checkpoint=names.map(lambda name: shorts.get(name, name)))
-    fitted = min(height, ROW * (len(frame) + 1) + 3)
+    fitted = min(height, ROW + options.get("row_height", ROW) * len(frame) + 3)
     options["column_config"] = _headings(frame) | (options.get("column_config") or {})
     return container.dataframe(frame, hide_index=True, placeholder="", height=fitted, **options)
 
