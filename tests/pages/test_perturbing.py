@@ -127,7 +127,7 @@ def test_a_constant_is_fitted_live_on_rows_that_the_page_names(db, planted, monk
     assert "fitted on 16 train examples of SST-2 (the bundled samples), for each head alone" in text
     assert f"{CARRIER}: mean " in text
     assert "the optimisation found nothing better" in text
-    assert "operator constant" in text
+    assert "ablation method: optimal constant" in text
     found.selectbox(key="checkpoint").set_value("atlas-encoder")
     found.run()
     assert "Choose a fine-tuned classifier, or the method" in found.error[0].value.replace("\\", "")

@@ -63,7 +63,7 @@ def show_bundled_work(class_set: str = "bert") -> None:
     st.subheader("The bundled labels")
     stored_count = len(set(labels["map_id"]) & set(stored_maps.map_facts(resources.database())["map_id"]))
     stored_note = (
-        "none of them is in your database" if not stored_count else f"{stored_count} of them are in your database"
+        "none of them is in your database" if not stored_count else f"{stored_count:,} of them are in your database"
     )
     st.caption(f"{counted(labels['map_id'].nunique(), 'maps')}, labelled by AI models; {stored_note}.")
     counts = labels.groupby(["annotator", "class"]).size().rename("labels").reset_index()
