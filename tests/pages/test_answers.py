@@ -38,7 +38,7 @@ def fills(chart):
 def test_one_head_has_one_finding_a_line_and_no_share_that_reads_as_a_majority(db):
     app = opened("heads/one", head="L1H1")
     answer, others = said(app)[:2]
-    assert answer == "**L1H1: vertical in 100% of 60 maps.**"
+    assert answer == "**L1H1: vertical is the class of 100% of 60 maps.**"
     assert all(line.startswith("- ") for line in others.splitlines())
     assert "the contribution with the largest share of the variance of its scores is token, 0.48" in others.lower()
     assert "because of" not in others

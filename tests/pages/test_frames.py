@@ -195,7 +195,7 @@ def test_a_search_takes_its_sentences_over_as_a_set(app):
     next(one for one in app.button if one.label.startswith("Use as a set")).click().run()
     assert not app.exception
     assert json.loads(app.session_state["_frame_found"])["id"] == "r:1"
-    assert "over from the search: 1 sentence." in said(app)
+    assert "1 sentence found by the search will be used." in said(app)
 
 
 def test_the_table_of_a_lookup_can_be_read_by_pandas():

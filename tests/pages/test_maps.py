@@ -70,9 +70,9 @@ def test_what_was_cut_is_said_with_numbers(app):
     ("name", "expected"),
     [
         ("no/such-model-anywhere", "no/such"),
-        ("/no/such/folder", "bundled names"),
+        ("/no/such/folder", "bundled name"),
         ("..", "config"),
-        ("<b>x</b>", "bundled names"),
+        ("<b>x</b>", "bundled name"),
     ],
 )
 def test_a_checkpoint_that_does_not_open_is_one_sentence(app, name, expected):
