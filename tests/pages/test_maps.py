@@ -63,13 +63,20 @@ def test_what_was_cut_is_said_with_numbers(app):
     app.text_input(key="pair").set_value("")
     app.text_input(key="text").set_value("word " * 500).run()
     assert "longer than 128 tokens" in app.warning[0].value
-    assert "the last 374 were cut" in app.warning[0].value
+    assert "The last 374 tokens were cut off" in app.warning[0].value
+
+
+def test_a_hub_model_that_cannot_be_fetched_is_named_below_the_fields(app):
+    app = opened(checkpoint="no/such-model-anywhere", text="A sentence.")
+    assert not app.exception
+    assert not app.error
+    assert "no/such-model-anywhere" in " ".join(one.value for one in app.markdown).replace("\\", "")
+    assert app.text_input(key="text").value == "A sentence."
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("no/such-model-anywhere", "no/such"),
         ("/no/such/folder", "bundled name"),
         ("..", "config"),
         ("<b>x</b>", "bundled name"),
