@@ -19,7 +19,7 @@ from ..models.present import located, model_folder
 from ..models.weights import HEAD_FILE, tensors_in, weight_files
 from ..store.database import Database
 from ..store.rows import Row
-from ..studies.hypotheses.measure_heads import GIVES, STUDY, Asked, MeasureHeadsOptions
+from ..studies.hypotheses.measure_heads import STUDY, Asked, MeasureHeadsOptions
 from ..studies.lookup import find_study
 from ..tasks.glue import task_of
 from .data import facts_of, find_data
@@ -29,26 +29,6 @@ QUICK_SECONDS = 600.0  # that the default selection may take
 ROWS, SWEPT, EFFECTIVE, TREES = 100, 50, 20, 60  # examples of a quick look; sweeps run each once per head
 PROCESS = 500_000_000  # bytes of a worker without a model: Python, PyTorch and spaCy
 BATCH, TOKENS = 32, 64  # examples whose maps are in memory together, and their tokens
-GRADIENTS = {"importance", "prune", "gates", "circuit"}  # weights have gradients beside them
-SHOWN = {
-    "norms": "attention weighted by the norms of the value vectors",
-    "frame-heads": "heads of frame relations",
-    "dependencies": "heads of syntactic relations on a treebank",
-    "syntax": "syntax in attention, with a parser trained on maps",
-    "probe": "what each layer encodes",
-    "representation": "how representations change from layer to layer",
-    "disable": "the effect of disabling each head",
-    "prune": "the accuracy as more heads are pruned",
-    "separators": "the effect of attention to separators",
-    "knockout": "the effect of cutting links between tokens",
-    "shapley": "Shapley values of heads",
-    "gates": "facilitating and harmful heads",
-    "pairs": "interactions of pairs of heads",
-    "perturb": "predictions after changes of the input",
-    "patch": "which heads carry the prediction",
-    "sequential-test": "which heads matter, with a sequential test",
-    "circuit": "the circuit of the task",
-}
 
 
 @dataclass(frozen=True)
@@ -77,8 +57,8 @@ class AnalysisPlan:
 
     @property
     def quick(self) -> tuple[str, ...]:
-        """Return the names of the studies that are selected by default: in order, as many as together take at most
-        QUICK_SECONDS.
+        """Return the names of the studies that are selected by default: the shortest ones, as many as together take at
+        most QUICK_SECONDS.
         """
         chosen, left = [], QUICK_SECONDS * self.cores
         for planned in self.studies:
@@ -144,24 +124,12 @@ def plan_analysis(db: Database, checkpoint: str, task: str, data: str | None = N
     )  # fmt: skip
     asked = analyses(db, checkpoint, key, find_data(data), facts_of(checkpoint), options)
     needed = _Memory.of(checkpoint)
-    planned = [
-        PlannedStudy(name, given, _shows(name), _seconds(db, checkpoint, name, given), needed.of_study(name))
-        for name, given in asked
-    ]
-    order = {name: place for place, name in enumerate(ORDER)}
-    planned.sort(key=lambda study: order.get(study.study, len(order)))
+    planned = []
+    for name, given in asked:
+        study, seconds = find_study(name), _seconds(db, checkpoint, name, given)
+        planned.append(PlannedStudy(name, given, study.question or study.gives, seconds, needed.of_study(name)))
+    planned.sort(key=lambda study: (study.seconds is None, study.seconds))
     return AnalysisPlan(checkpoint, key, tuple(planned), max(1, min(config.settings().workers, os.cpu_count() or 1)))
-
-
-ORDER = (  # what is read first comes first
-    "statistics", "features", "relations", "pattern-shares", "importance", "disable", "budget", "roles", "norms",
-    "redundancy", "effective", "why", "frame-heads", "dependencies", "probe", "syntax", "representation", "separators",
-    "knockout", "operators", "prune", "perturb", "patch", "sequential-test", "gates", "pairs", "shapley", "circuit",
-)  # fmt: skip
-
-
-def _shows(name: str) -> str:
-    return SHOWN.get(name) or GIVES.get(name) or find_study(name).gives
 
 
 def _seconds(db: Database, checkpoint: str, name: str, given: Row) -> float | None:
@@ -197,4 +165,4 @@ class _Memory:
 
     def of_study(self, name: str) -> int:
         maps = 4 * BATCH * self.layers * self.heads * TOKENS**2 if find_study(name).looks_at_maps else 0
-        return PROCESS + self.weights * (2 if name in GRADIENTS else 1) + maps
+        return PROCESS + 2 * self.weights + maps  # some studies also keep the gradients of the weights

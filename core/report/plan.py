@@ -22,10 +22,24 @@ from ..studies.ablation import (
     disable,
     importance,
     knockout,
+    operators,
+    patch,
+    perturb,
     prune,
     separators,
+    sequential_test,
 )
-from ..studies.attention import dependencies, effective, features, redundancy, relations, statistics
+from ..studies.attention import (
+    budget,
+    dependencies,
+    effective,
+    features,
+    norms,
+    redundancy,
+    relations,
+    roles,
+    statistics,
+)
 from ..studies.attention.inputs import AttendingOptions
 from ..studies.circuits import circuit, gates, pairs, shapley
 from ..studies.comparison import counterparts
@@ -35,7 +49,7 @@ from ..studies.frames import frame_heads
 from ..studies.lookup import find_study
 from ..studies.patterns import pattern_shares
 from ..studies.preflight import check_runnable
-from ..studies.probing import probe, subnetworks, syntax, transfer
+from ..studies.probing import probe, representation, subnetworks, syntax, transfer
 from ..studies.tuning import change, finetune
 from ..studies.tuning.finetune import runs_folder
 from ..tasks.glue import SPLIT, task_of
@@ -195,15 +209,17 @@ def analyses(
     for step in steps:
         asked.setdefault(step.study, step.asked)
     few = {"checkpoint": checkpoint, "data": data.glue, "limit": options.limit, "seed": options.seed}
-    for name in ("budget", "roles", "norms"):
-        asked[name] = few | {"tasks": [task]}
-    asked["representation"] = few | {"task": task}
-    asked.setdefault("dependencies", {"checkpoint": checkpoint, "limit": options.tree_limit, "seed": options.seed})
+    for measured in (budget, roles, norms):
+        asked[measured.STUDY.name] = few | {"tasks": [task]}
+    asked[representation.STUDY.name] = few | {"task": task}
+    asked.setdefault(
+        dependencies.STUDY.name, {"checkpoint": checkpoint, "limit": options.tree_limit, "seed": options.seed}
+    )
     on_task = few | {"task": task, "limit": options.sweep_limit}
-    for name in ("operators", "perturb", "patch", "knockout", "sequential-test"):
-        asked.setdefault(name, on_task)
+    for changed in (operators, perturb, patch, knockout, sequential_test):
+        asked.setdefault(changed.STUDY.name, on_task)
     if not task_of(task).is_score:
-        asked["circuit"] = on_task | {"limit": circuit.CircuitOptions.limit}
+        asked[circuit.STUDY.name] = on_task | {"limit": circuit.CircuitOptions.limit}
     return [(name, given) for name, given in asked.items() if _runs(name, given)]
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Annotated, get_args, get_origin
 
 import pytest
 
@@ -63,7 +64,8 @@ def given(tmp_path, monkeypatch):
 def test_every_option_with_text_is_a_path_a_name_that_is_opened_or_a_word():
     for study in study_modules():
         for name, option in declared(find_study(study).options).items():
-            if "str" in str(option.hint):
+            hint = get_args(option.hint)[0] if get_origin(option.hint) is Annotated else option.hint
+            if "str" in str(hint):
                 assert name in PATHS | OPENED | WORDS, f"{study}: is {name} a path?"
 
 
