@@ -50,10 +50,13 @@ def read_bytes(file: str | Path, *, most: int = LARGEST, given: bool = False) ->
     """Return the content of a file; OSError if it is larger than `most` bytes. given: whether a user named the file;
     other errors as in `open_file`."""
     with open_file(file, given=given) as stream:
-        data = stream.read(most + 1)
-    if len(data) > most:
-        raise OSError(errno.EFBIG, f"larger than {most >> 20} MB")
-    return data
+        blocks, size = [], 0
+        while block := stream.read(1 << 20):  # one read of `most` bytes would reserve that much memory first
+            size += len(block)
+            if size > most:
+                raise OSError(errno.EFBIG, f"larger than {most >> 20} MB")
+            blocks.append(block)
+    return b"".join(blocks)
 
 
 def open_in(folder: Path, name: str) -> BinaryIO:

@@ -17,8 +17,8 @@ from core.studies.preflight import check_runnable
 from core.studies.probing.transfer import layers_of
 from core.studies.tuning.change import task_tuned_on
 from core.tuning.saved_checkpoints import tuned_checkpoints
+from pages.parts.widgets.checkpoint_names import _checkpoints_under
 from pages.parts.widgets.context_bar import heads_of
-from pages.parts.widgets.pickers import _checkpoints_under
 from tests.capture.conftest import tiny
 from tests.reports.checkpoints import saved
 from tests.reports.hostile import configs, logs

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from core import config
-from core.models import present
 from core.models.present import present_weights
 from core.studies.stored_runs import standing
 
@@ -72,15 +71,13 @@ def test_a_name_that_leads_nowhere_has_no_weights(name):
 
 
 def test_a_checkpoint_that_was_downloaded_is_at_hand(tmp_path, monkeypatch):
-    folder = tmp_path / "snapshot"
-    folder.mkdir()
+    monkeypatch.setattr(config, "hub_cache", lambda: tmp_path)
+    stored, commit = tmp_path / "models--owner--model", "0" * 40
+    (stored / "refs").mkdir(parents=True)
+    (stored / "refs" / "v2").write_text(commit)
+    folder = stored / "snapshots" / commit
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
     (folder / "model.safetensors").write_bytes(b"weights")
-    asked = []
-
-    def cached(repository, file, revision=None):
-        asked.append((repository, revision))
-        return str(folder / file)
-
-    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", cached)
-    assert present.present_weights("owner/model@v2")
-    assert asked == [("owner/model", "v2")]
+    assert present_weights("owner/model@v2")
+    assert present_weights("owner/model@v3") is None
