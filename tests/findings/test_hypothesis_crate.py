@@ -179,7 +179,7 @@ def test_a_link_out_of_the_crate_is_refused(copied):
 
 
 def test_no_crate_is_said_so(tmp_path):
-    with pytest.raises(InputError, match="has none"):
+    with pytest.raises(InputError, match="has no such file"):
         crate.crates(tmp_path)
 
 
