@@ -59,7 +59,7 @@ def test_looks_wait_until_a_head_can_be_found_not_to_matter(rows, looks):
     [
         ({"margin": 0.0}, "above 0"),
         ({"margin": float("nan")}, "above 0"),
-        ({"clip": 0.02}, "above the margin, 0.02"),
+        ({"clip": 0.02}, "above the margin of 0.02"),
         ({"clip": float("inf")}, "above the margin"),
         ({"rows": 63}, "63"),
         ({"heads": 0}, "at least one head"),
