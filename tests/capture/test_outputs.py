@@ -236,5 +236,5 @@ def test_what_has_no_source_is_refused_in_a_sentence():
         Alignment(()).within(some[0], some[1])
     with pytest.raises(InputError, match="first input must be from 1 to 14; got 31"):
         Alignment(((30, 0),)).within(checkpoint.encode("a b c d e f g h i j k l"), some[1])
-    with pytest.raises(InterventionError, match="xlnet does not"):
+    with pytest.raises(InterventionError, match="xlnet models do not"):
         head_outputs(tiny("xlnet"), [tiny("xlnet").encode(TEXT[0])])

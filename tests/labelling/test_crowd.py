@@ -202,10 +202,10 @@ def test_disputes_come_with_votes_notes_and_doubts_until_they_are_settled(db):
     assert found[1].notes == (("bob", "see the corner"),)
     assert found[2].doubt == "vertical"
     classes = adjudicating.known_class_set(db, "bert")
-    assert said_of(found[1], classes, named=True) == ["ada: Block; bob: Vertical", "bob notes: see the corner"]
+    assert said_of(found[1], classes, named=True) == ["ada: Block; bob: Vertical", "Note by bob: see the corner"]
     assert said_of(found[1], classes, named=False) == [
         "Person A: Block; Person B: Vertical",
-        "Person B notes: see the corner",
+        "Note by Person B: see the corner",
     ]
     for name in ("m1", "m2"):
         decision = event(1, name, "block", batch=f"d-{name}", annotator="ada", queue_order="adjudication")

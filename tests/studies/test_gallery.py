@@ -80,5 +80,5 @@ def test_no_map_outlives_its_layer_however_many_inputs_there_are(checkpoint):
 
 
 def test_a_score_that_is_not_of_single_maps_is_refused(checkpoint):
-    with pytest.raises(InputError, match="importance needs several"):
+    with pytest.raises(InputError, match="importance is computed from several maps"):
         input_scores(checkpoint, [checkpoint.encode("a dog")], find_score("importance/importance"))

@@ -13,6 +13,7 @@ from core.tasks.glue import TASKS
 from pages.parts.shell import context, people, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
+from pages.parts.widgets.tables import show_table
 
 STUDY = "measure-heads"
 OPEN, QUICK, ALL, SOME = "_analysis_open", "Quick plan", "All studies", "Selection"
@@ -68,7 +69,7 @@ def _show_plan(checkpoint: str) -> None:
     if which == SOME:
         chosen = st.multiselect("Selected studies", every, default=list(plan.quick), key=f"analysis_studies_{task}",
                                 label_visibility="collapsed")  # fmt: skip
-    st.dataframe(_table(plan, chosen), hide_index=True, width="stretch", height=min(38 + 35 * len(every), 420))
+    show_table(_table(plan, chosen), width="stretch", height=min(38 + 35 * len(every), 420))
     unknown = [study.study for study in plan.of(chosen) if study.seconds is None]
     least = max((study.memory for study in plan.of(chosen)), default=0)
     spoken = "1 study" if len(chosen) == 1 else f"{len(chosen)} studies"

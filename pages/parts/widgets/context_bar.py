@@ -40,7 +40,8 @@ def show_bar(view: View) -> bool:
         usual["checkpoint"] = config.ENCODER  # it asks for a word
     with st.container(horizontal=True, vertical_alignment="center", key="context", gap="small"):
         picked = {name: _FIELDS[name](usual) for name in shown}
-    computes = bool({"input", "sentence"} & set(view.uses))
+    # other modes than the first of a view show stored results, which need no weights
+    computes = bool({"input", "sentence"} & set(view.uses)) and "mode" not in st.query_params
     with st.container(key="fetch_line"):  # always there, so that what stands below it stays where it is
         reads = {name: checkpoint_chooser.held(picked, name, needs_weights=computes, none=none)
                  for name, none in (("checkpoint", None), ("beside", NO_SECOND)) if name in picked}  # fmt: skip
