@@ -59,7 +59,7 @@ OURS = {
     "tuning/tuning_settings.py": {"label"},
     "views/change.py": {"STATISTICS[name].title"},
     "views/circuit.py": {"SAID['margin'].help"},
-    "views/classifier.py": {"score.inputs", "shipped.labels"},
+    "views/classifier.py": {"score.inputs"},
     "views/counterparts.py": {"view_context.checkpoint"},
     "views/development.py": {"_curves(name)"},
     "views/findings.py": {"findings(resources.database())", "label"},
