@@ -19,6 +19,7 @@ from ..models.present import located, model_folder
 from ..models.weights import HEAD_FILE, tensors_in, weight_files
 from ..store.database import Database
 from ..store.rows import Row
+from ..studies.ablation import translation
 from ..studies.hypotheses.measure_heads import STUDY, Asked, MeasureHeadsOptions
 from ..studies.lookup import find_study
 from ..tasks.glue import task_of
@@ -114,8 +115,8 @@ def plan_analysis(db: Database, checkpoint: str, task: str, data: str | None = N
     """
     if len(parts_of(checkpoint)) > 1:
         raise InputError(
-            "An analysis is planned for encoders and decoders; this checkpoint is an encoder-decoder. Run the study "
-            f"translation instead: {config.command_line('study', 'translation', checkpoint)}."
+            "An analysis is planned for encoders and decoders; this checkpoint is an encoder-decoder. Run its study "
+            f"instead: {config.command_line('study', translation.STUDY.name, checkpoint)}."
         )
     key = task_of(task).key
     options = ReportOptions(

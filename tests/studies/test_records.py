@@ -83,7 +83,7 @@ def test_a_column_that_every_such_row_has_is_missed():
         "same": 0.5,
         "n": 9,
     }
-    with pytest.raises(StoreError, match='A row of SplitHalf must have the column "held_out", and this one has kind'):
+    with pytest.raises(StoreError, match='A row of SplitHalf must have the column "held_out"'):
         setup.SplitHalf.of(row)
 
 
