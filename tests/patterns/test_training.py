@@ -127,7 +127,7 @@ def test_balanced_weights_are_scikit_learns():
     [
         (["vertical"] * 9, "two classes"),
         (["vertical"] * 9 + ["block"], "block has 1"),
-        (["vertical", "block"] * 3, "5-fold"),
+        (["vertical", "block"] * 3, "at least 5 different inputs"),
     ],
 )
 def test_too_few_labels_say_what_is_missing(labels, said):
