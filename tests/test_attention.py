@@ -46,7 +46,7 @@ def test_rows_that_do_not_sum_to_1_are_named():
 def test_nan_never_passes():
     weights = np.full((1, 1, 2, 2), 0.5, dtype=np.float32)
     weights[0, 0, 1, 1] = np.nan
-    with pytest.raises(InputError, match="L1H1 query 1"):
+    with pytest.raises(InputError, match="query 1 in L1H1"):
         maps(weights)
 
 

@@ -213,7 +213,7 @@ def test_what_a_stopped_job_has_done_is_a_result_with_its_own_n(db):
     units = divide(TINY, options)["units"]
     job = jobs.add_job(db, TINY, "Squares", options)
     jobs.add_units(db, job, options, units)
-    with pytest.raises(JobError, match="queued with 0 of 3 units"):
+    with pytest.raises(JobError, match="queued, with 0 of 3 units"):
         keep_partial(db, job)
     for place in (0, 2):
         jobs.store_outcome(db, job, place, jobs.UnitEnd(rows=run_unit(TINY, options, units[place])["rows"]))

@@ -49,14 +49,14 @@ def test_what_does_not_fit_is_refused_before_a_weight_is_read(stored, monkeypatc
     folder = stored[0]
     monkeypatch.setattr(opening, "_load", lambda *_: pytest.fail("weights were read"))
     monkeypatch.setattr(memory, "free_bytes", lambda device: 10_000)
-    with pytest.raises(CheckpointError, match=r"must fit into memory; .* are free: close other programs"):
+    with pytest.raises(CheckpointError, match=r"must fit into memory; .* are free. Close other programs"):
         open_checkpoint(str(folder), dtype="stored", device="cpu")
 
 
 def test_half_precision_is_named_where_it_would_fit(monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda device: 3_000_000_000)
     billion = Stored(1_000_000_000, "bfloat16")
-    with pytest.raises(CheckpointError, match=r"takes 4.0 GB as float32.*open it as bfloat16 \(2.0 GB\)"):
+    with pytest.raises(CheckpointError, match=r"needs 4.0 GB for weights as float32.*Open it as bfloat16 \(2.0 GB\)"):
         memory.refuse_too_large("big", billion, "float32", "cpu")
     with pytest.raises(CheckpointError, match=r"its maps 51.5 GB"):
         memory.refuse_too_large("big", billion, "bfloat16", "cpu", maps=maps_bytes(16, 32, 4096))
@@ -79,7 +79,7 @@ def test_a_window_longer_than_the_positions_is_refused(tmp_path):
     )
     MistralModel(config).save_pretrained(tmp_path)
     byte_level().save_pretrained(tmp_path)
-    with pytest.raises(CheckpointError, match=r"has 100 and 64\. Set sliding_window to null"):
+    with pytest.raises(CheckpointError, match=r"has a window of 100 and 64 positions\. Set sliding_window to null"):
         open_checkpoint(str(tmp_path), device="cpu")
 
 

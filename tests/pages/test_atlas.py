@@ -116,7 +116,7 @@ def test_a_head_shows_its_budget_as_one_bar(filled):
     said = next(one.value for one in app.caption if one.value.startswith("Most of it"))
     assert "55%, goes to" in said
     assert "54.0% to 56.0%" in said
-    assert "25% if attention were even" in said
+    assert "25% under uniform attention" in said
 
 
 def test_a_head_has_a_sentence_and_every_number_of_the_store(filled):
@@ -149,7 +149,7 @@ def test_what_a_head_lacks_is_one_job_with_its_time_said_before(filled, monkeypa
     assert {"features", "pattern-shares", "why"} <= set(named)
     assert not {"statistics", "roles"} & set(named)  # which are stored
     assert (study, title.split()[0]) == ("measure-heads", str(len(named)))
-    assert re.fullmatch(rf"One job of {len(named)} studies: about \d+ (s|min) of work\.", said)
+    assert re.fullmatch(rf"One job of {len(named)} studies: about \d+ (s|min) of computing time\.", said)
     assert not [one for one in app.dataframe if "None" in one.value.to_string()]
 
 
