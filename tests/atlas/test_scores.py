@@ -252,6 +252,6 @@ def test_the_hypotheses_that_ship_say_how_much_is_known_of_each_head(checkpoint,
     assert len(both) == sum(states["held out"] == states["causal"] == "met" for states in hypotheses)
     causal = [states for states in hypotheses if states["causal"] == "met"]
     assert len(causal) == (checkpoint == config.CLASSIFIER)  # which alone can be asked what happens without a head
-    assert all(states["held out"] == "seen before registration" for states in causal)  # so `both` is empty
+    assert all(states["held out"] == "not met" for states in causal)  # so `both` is empty
     monkeypatch.setattr(scores, "present_weights", lambda name: "others")
     assert scores.hypothesis_rows(checkpoint).empty

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -99,10 +98,10 @@ def _planned(checkpoint: str, task: str) -> Any:
     return known[1]
 
 
-def _table(plan: Any, chosen: list[str]) -> pd.DataFrame:
+def _table(plan: Any, chosen: list[str]) -> list[dict[str, Any]]:
     from pages.parts.widgets.job_progress import duration  # as above
 
-    return pd.DataFrame(
+    return [
         {
             "run": study.study in chosen,
             "study": study.study,
@@ -111,4 +110,4 @@ def _table(plan: Any, chosen: list[str]) -> pd.DataFrame:
             "memory": f"{study.memory / 1e9:.1f} GB",
         }
         for study in plan.studies
-    )
+    ]
