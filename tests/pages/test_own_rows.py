@@ -91,7 +91,7 @@ def test_the_sentences_that_are_measured_at_once_come_from_a_file_too(db):
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"), [("", "got an empty text"), ("a\tb\tc", "has 3 parts"), ("sentence,label\na,x\nb,\n", "no label")]
+    ("lines", "said"), [("", "empty text"), ("a\tb\tc", "has 3 parts"), ("sentence,label\na,x\nb,\n", "no label")]
 )
 def test_what_is_no_list_is_one_sentence(db, lines, said):
     app, key = opened("interventions/pruning")
