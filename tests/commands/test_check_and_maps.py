@@ -69,7 +69,7 @@ def test_maps_of_a_part_of_an_encoder_decoder_have_the_sources_keys(core, tmp_pa
     [
         (["maps", "atlas-encoder", "--text", " ", "--out", "x.npz"], "must contain visible text"),
         (["maps", "atlas-encoder", "--text", "a", "--out", "/no/such/folder/x.npz"], "in an existing folder"),
-        (["check", "no/such"], "bundled checkpoint"),
+        (["check", "no/such"], "or open one of atlas-decoder"),
         (["maps", "atlas-encoder", "--text", "a", "--part", "cross", "--out", "x.npz"], "one set of heads"),
     ],
 )

@@ -57,7 +57,7 @@ def test_features_of_pasted_sentences(db):
     assert "n = 2 inputs · atlas-encoder · typed sentences" in captions(page)
     assert "mean depth" in captions(page)
     assert "Which heads attend to nouns?" in [one.value for one in page.subheader]
-    assert any("are too few for a significance test" in one.value for one in page.markdown)
+    assert any("This was not tested, because there are fewer than 12 inputs" in one.value for one in page.markdown)
     heads = page.dataframe[0].value
     assert len(heads) == 36
     assert set(heads["head"]) == {f"L{a}H{b}" for a in range(1, 7) for b in range(1, 7)}
