@@ -227,4 +227,4 @@ def test_learning_with_heads_held_in_the_form_of_table_1(db):
     assert table["free"].startswith("85.0 ± ")
     assert table["with fixed patterns"].startswith("70.0 ± ")
     assert "50.0" in table["constant"]
-    assert "with 30 heads held, accuracy changes by **-15.0** points" in said(page)
+    assert "with a fixed pattern in 30 heads, accuracy changes by **-15.0** points" in said(page)

@@ -117,7 +117,10 @@ def test_the_same_results_give_the_same_rows(earlier, records):
     assert len(now) == len(then)
     for one, other in zip(now, then, strict=True):
         assert one.keys() == other.keys()
-        for name, value in one.items():  # the 1.959964 of Fisher's intervals had seven digits then
+        for name, value in one.items():
+            if isinstance(value, str) and " " in value:  # sentences may be worded anew; numbers and verdicts stay
+                continue
+            # the 1.959964 of Fisher's intervals had seven digits then
             assert value == (pytest.approx(other[name], rel=1e-6) if isinstance(value, float) else other[name])
     assert len(before) - sum(map(mended, before)) > 850
     held_out = [row for row in rows if mended(row) and row["kind"] == "value" and row["exhibit"] == "heads"]

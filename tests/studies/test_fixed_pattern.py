@@ -154,5 +154,5 @@ def test_what_holding_costs_is_the_mean_over_seeds():
 
 
 def test_a_block_cannot_be_held_at_a_pattern():
-    with pytest.raises(InputError, match="L2-attention is a sublayer or layer"):
+    with pytest.raises(InputError, match="L2-attention is a sublayer or a layer"):
         STUDY.units(STUDY.read({"checkpoint": "any", "heads": "L1H1,L2-attention"}))
