@@ -60,5 +60,5 @@ def test_the_difference_is_between_what_each_predicts():
     assert (found.first, found.second, found.whole()) == (3.0, -1.0, 4.0)
     assert logit_difference(first, torch.tensor([[3.0, 1.5, 0.0]])).choices == (0, 1)  # both say 0: its rival
     assert logit_difference(torch.tensor([[2.5]]), torch.tensor([[1.0]])).whole() == 1.5
-    with pytest.raises(InputError, match="differ by 0"):
+    with pytest.raises(InputError, match="differ by only 0"):
         logit_difference(first, first).whole()
