@@ -18,7 +18,7 @@ def test_it_opens_on_a_cell_taken_apart_and_a_link_names_another():
     assert "`python -m core study why atlas-encoder`" in " ".join(one.value for one in page.caption)
     page.query_params["cell"] = "3-2"
     page.run()
-    assert "looks from “old” to “the”" in said(page)
+    assert "attends from “old” to “the”" in said(page)
 
 
 def test_a_checkpoint_that_cannot_be_taken_apart_or_has_no_such_head_says_so():
