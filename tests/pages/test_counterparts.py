@@ -118,7 +118,7 @@ def test_one_head_stands_beside_its_counterpart_where_another_checkpoint_is_chos
     assert "Beside atlas-encoder-sst2" in plain_text(app.subheader)
     said = plain_text(app.caption)
     assert "L2H2 is matched with L2H2, similarity" in said
-    assert "scores surely differ" in plain_text(app.markdown).replace("**", "")
+    assert "scores differ significantly" in plain_text(app.markdown).replace("**", "")
     assert "significant" in app.dataframe[0].value.columns
     app = opened("heads/one", checkpoint=NAME, beside="atlas-decoder", head="L2H2")
     assert not app.exception
