@@ -7,6 +7,7 @@ from ..jobs.executors import JobPlacement
 from ..report.analysis import JOB, AnalysisPlan, plan_analysis
 from ..store.rows import Row
 from ..studies.contract import Flag, as_json
+from ..studies.options import Checkpoint, TaskName
 from .output import Form, database, ran, show_rows, tell
 from .study_commands import FORMS, PLACES, of_record
 
@@ -15,11 +16,14 @@ from .study_commands import FORMS, PLACES, of_record
 class AnalyseOptions:
     """Options for analysing a checkpoint: which checkpoint, task and studies."""
 
-    checkpoint: Annotated[str, Flag("bundled name, local folder or hub ID", argument=True)] = "atlas-encoder"
-    task: Annotated[str, Flag("mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV of your own")] = "sst2"
+    checkpoint: Checkpoint = "atlas-encoder"
+    task: TaskName = "sst2"
     data: Annotated[str | None, Flag("folder with GLUE's TSV files (default: bundled samples)")] = None
     study: Annotated[
-        list[str] | None, Flag("can be repeated (default: the quick plan of at most ten minutes on this machine)")
+        list[str] | None,
+        Flag(
+            "name of a study to run; can be repeated (default: the quick plan of at most ten minutes on this machine)"
+        ),
     ] = None
     all: Annotated[bool, Flag("run every study that applies", name="--all")] = False
     plan: Annotated[bool, Flag("print the plan with time and memory, and run nothing", name="--plan")] = False
@@ -27,7 +31,7 @@ class AnalyseOptions:
 
 @of_record(AnalyseOptions, beside=FORMS | PLACES)
 def analyse(asked: AnalyseOptions, form: Form, where: JobPlacement) -> None:
-    """Measure everything about a checkpoint that applies to it and a task, in one job.
+    """Run all studies that can measure a checkpoint on a task, or a selection of them, in one job.
 
     The plan with the expected time and memory of each study is printed first. Each study is stored as its own result,
     which the app's views show. The same command continues after an interruption.

@@ -29,7 +29,7 @@ from ..reading import lines_of, read_bytes, read_text
 from ..store.classifiers import one_classifier
 from ..store.rows import Row, plain
 from ..studies.contract import Flag
-from ..studies.options import LARGEST_SEED
+from ..studies.options import LARGEST_SEED, TaskName
 from ..studies.patterns import pattern_shares, train_patterns
 from ..studies.patterns.records import ClassScore, ClassShare, HeldOutScore
 from ..studies.patterns.trained_classifier import headline
@@ -367,7 +367,7 @@ class Sharing:
     checkpoints: Annotated[
         list[str], Flag("one or more checkpoints: bundled names, local folders or hub IDs", argument=True)
     ]
-    task: Annotated[str, Flag("task: mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV file")]
+    task: TaskName
     limit: Annotated[int, Flag("number of examples taken from the task", least=1)] = 1000
     split: Annotated[str, Flag("split of the task: dev or train")] = "dev"
     data: Annotated[

@@ -3,8 +3,8 @@
 Text from an address never starts a download: a page asks first and then calls `start`.
 """
 
-import re
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -12,10 +12,7 @@ from pathlib import Path
 from .. import config
 from ..errors import AtlasError
 from .config_files import heads_in, layers_in, read_config
-from .present import bundled_names, downloaded_names, is_here, located
-
-HUB_ID = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?")
-
+from .present import HUB_ID, bundled_names, downloaded_names, is_here, located
 
 # ---------------------------------------------------------------- real models that are offered by name
 
@@ -75,7 +72,7 @@ class Choice:
     detail: str
 
 
-def choices(own: tuple[str, ...] = ()) -> list[Choice]:
+def choices(own: Sequence[str] = ()) -> list[Choice]:
     """Return the checkpoints that a user can choose: bundled ones, those on this machine, and published models.
 
     own: folders of fine-tuned checkpoints.
@@ -84,8 +81,7 @@ def choices(own: tuple[str, ...] = ()) -> list[Choice]:
     real = {model.chosen: model for model in REAL_MODELS}
     found = [Choice(name, BUNDLED, _sizes(name)) for name in bundled_names() if name not in packaged]
     here = dict.fromkeys([*own, *packaged, *downloaded_names()])
-    hub_ids = {config.ON_HUB[name] for name in packaged if name in config.ON_HUB}
-    found += [Choice(name, HERE, _sizes(name)) for name in here if name not in real and name not in hub_ids]
+    found += [Choice(name, HERE, _sizes(name)) for name in here if name not in real]
     return found + [Choice(name, REAL, _told(model, name)) for name, model in real.items()]
 
 

@@ -28,7 +28,7 @@ from .family import family_in
 from .head_sets import head_sets, stretched, windows_of
 from .hub import download
 from .memory import WHOLE, Stored, maps_bytes, refuse_too_large, stored_weights
-from .present import bundled_names
+from .present import HUB_ID, bundled_names
 from .pruned import cut_heads, restored
 from .tokenizing import distrust, is_panic, refuse_unbounded, refuse_wild_rules, split, tokenizer_of
 from .weights import (
@@ -323,7 +323,6 @@ def in_eight_bits(model: nn.Module, name: str) -> nn.Module:
 HeadKind = Literal["none", "classifier", "language"]
 Progress = Callable[[float, str], None]  # share done 0 to 1, what is happening
 
-_HUB_ID = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?$")
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -461,7 +460,7 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
         )
     if is_folder:
         return _checked(folder, name)
-    hub_id = _HUB_ID.match(name)
+    hub_id = HUB_ID.fullmatch(name)
     if hub_id is None or ".." in name:
         if not readable:
             config.inside(name)

@@ -30,7 +30,8 @@ def bundled_names() -> list[str]:
 
 LONGEST_REFERENCE = 1000  # bytes
 _COMMIT = re.compile(r"[\w-]+")
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w./-]+)?")
+# names of the hub have at most 96 characters
+HUB_ID = re.compile(r"(?=[^@]{1,96}(?:@|$))(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?")
 
 
 def present_weights(name: str) -> str | None:
@@ -81,7 +82,7 @@ def model_folder(folder: Path, name: str) -> Path | None:
 
 def located(name: str) -> Path | None:
     """Return the folder of a checkpoint on this machine (bundled, from a package, a folder or a download), or None."""
-    return _local(name) or (_downloaded(name) if _HUB_ID.fullmatch(name) else None)
+    return _local(name) or (_downloaded(name) if HUB_ID.fullmatch(name) else None)
 
 
 def _local(name: str) -> Path | None:
@@ -113,16 +114,19 @@ def is_here(name: str) -> bool:
     try:
         if _local(name) is not None:
             return True
-        folder = _downloaded(name) if _HUB_ID.fullmatch(name) else None
+        folder = _downloaded(name) if HUB_ID.fullmatch(name) else None
         return folder is not None and bool(weight_files(folder, name))
     except (OSError, ValueError, RuntimeError, AtlasError):  # no such folder, user or weights
         return False
 
 
 def downloaded_names() -> list[str]:
-    """Return the hub IDs whose weights are completely downloaded to the hub's cache, sorted."""
+    """Return the hub IDs whose weights are completely downloaded to the hub's cache, sorted; without those that open
+    under the name of a package."""
     try:
         stored = [folder.name for folder in config.hub_cache().glob("models--*") if folder.is_dir()]
     except OSError:
         return []
-    return sorted(filter(is_here, (name.removeprefix("models--").replace("--", "/") for name in stored)))
+    packaged = {config.ON_HUB.get(name) for name in config.packaged_checkpoints()}
+    names = {name.removeprefix("models--").replace("--", "/") for name in stored} - packaged
+    return sorted(filter(is_here, names))

@@ -54,7 +54,8 @@ Classifier = Annotated[
         argument=True,
     ),
 ]
-TaskName = Annotated[str, Flag("task: mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV file", name="--task")]
+A_TASK = "GLUE task (mrpc, stsb, sst2, qqp, rte, qnli or mnli), or the path of your own CSV file"
+TaskName = Annotated[str, Flag(A_TASK, name="--task")]
 Data = Annotated[
     str | None,
     BeforeValidator(_some_path),
@@ -135,7 +136,7 @@ def _from_zero(given: Any) -> Any:
 
 TunedTasks = Annotated[
     tuple[str, ...],
-    Flag("task: mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV file; can be repeated", name="--task", required=True),
+    Flag(f"{A_TASK}; can be repeated", name="--task", required=True),
 ]
 MOST_SEEDS = 1000
 Seeds = Annotated[

@@ -12,7 +12,6 @@ import logging
 import math
 import os
 import re
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from functools import cache
 from importlib.metadata import version
@@ -79,7 +78,6 @@ def check() -> None:
     drawn("")
     static_files()
     quiet_thread("")
-    followed_thread()()
 
 
 # ---------------------------------------------------------------- server
@@ -494,20 +492,6 @@ def drawn(key: str) -> bool:
 def has_page() -> bool:
     """Whether this thread runs the script of a page. Streamlit would replace this by saying so in `st.context`."""
     return _script_context() is not None
-
-
-def followed_thread() -> Callable[[], None]:
-    """A function that lets the thread which calls it draw on the page that this thread runs.
-
-    Streamlit would replace this by support for threads, which its documentation announces.
-    """
-    try:
-        add = _named("", "streamlit.runtime.scriptrunner", "add_script_run_ctx")
-    except InternalsError:
-        _warn("Progress of downloads is not shown", "scriptrunner.add_script_run_ctx")
-        return lambda: None
-    context = _script_context()
-    return lambda: None if context is None else add(threading.current_thread(), context)
 
 
 def quiet_thread(name: str) -> None:

@@ -165,7 +165,7 @@ def test_a_name_is_typed_below_the_list(hub):
     ],
 )
 def test_what_was_typed_or_shown_before_is_understood(hub, typed, meant):
-    names = ["atlas-encoder", "atlas-decoder", *checkpoint_chooser.real_names()]
+    names = ["atlas-encoder", "atlas-decoder", *(model.chosen for model in fetching.REAL_MODELS)]
     assert checkpoint_chooser.meant(typed, names) == meant
 
 

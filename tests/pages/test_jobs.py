@@ -184,4 +184,4 @@ def test_titles_of_shipped_results_stand_whole_beside_their_checkpoints():
     }
     recorded = shipped_record.runs()
     titles = [title_beside(*about) for about in zip(recorded["title"], recorded["checkpoint"], strict=True)]
-    assert max(map(len, short_titles(titles).values()), default=0) <= 51  # one names five methods
+    assert max(map(len, short_titles(titles).values()), default=0) <= 50

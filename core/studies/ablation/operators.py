@@ -76,7 +76,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
     short_in = ("table", "latex")
     head_scores = effect_scores(("{} loss change", "effect on the loss: {}", "mean change of the task's loss: {}"))
     said_at = 13
-    called = "Heads of {checkpoint} under {operators}"
+    called = "Ablation of {checkpoint}: {operators}"
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     p_is_corrected = True

@@ -65,7 +65,9 @@ class FeaturesOptions(AttendingOptions):
 
     compare: Annotated[
         str | None,
-        Flag("second checkpoint with the same numbers of layers and heads; adds differences between the two"),
+        Flag(
+            "second checkpoint with the same numbers of layers and heads; the difference of each score is measured too"
+        ),
     ] = None
     pipeline: Pipeline = None
     features: FeatureNames = FEATURES

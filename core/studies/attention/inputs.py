@@ -114,5 +114,5 @@ def _tasks(options: AttendingOptions) -> list[str]:
     if options.texts:
         return [PASTED]
     if not options.tasks:
-        raise InputError("At least one task or text must be given; got none. Choose a task.")
+        raise InputError("At least one task or text must be given; got none. Choose a task, or give a text.")
     return list(dict.fromkeys(task if is_text_file(task) else task_of(task).key for task in options.tasks))

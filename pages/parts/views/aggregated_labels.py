@@ -86,7 +86,7 @@ def person_part(db, truth, class_set: str, names: list[str]) -> None:
             Axes(x="given", y="true"),
             value="share",
             order=names,
-            title=f"{who}: label given, by true",
+            title=f"Labels by {who} for maps of each true class",
         ),
         width="content",
     )
@@ -117,7 +117,7 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
         show_table(rows, container=by_pair)
         by_class = agreement.class_agreements(votes, first, second, names)
         show_table([vars(each) for each in by_class], container=by_name)
-        with st.expander("Each pair of people"):
+        with st.expander("Agreement of each pair of people"):
             everybody = [vars(each) for each in agreement.rater_pairs(votes)]
             show_table(pd.DataFrame(everybody))
 
@@ -170,7 +170,7 @@ def show(tools: DeltaGenerator) -> None:
     truth = judged(votes, tuple(names), method)
     table = maps_table(truth, votes)
     show_own_answer(
-        "Which class has each map?",
+        "Which class does each map have?",
         [counted(len(votes), "labels"), counted(votes["annotator"].nunique(), "annotators"), f"class set {class_set}"],
         f"{len(table) - len(truth.ties):,} of {counted(len(table), 'maps')} have one class by "
         f"{crowd.METHODS[method]}; {len(truth.ties)} {'is' if len(truth.ties) == 1 else 'are'} tied.",
@@ -187,7 +187,7 @@ def show(tools: DeltaGenerator) -> None:
         show_table(table.head(MOST), height=300)
         st.caption(
             f"The {counted(min(MOST, len(table)), 'maps')} with the lowest probability. To train on these soft labels, "
-            "choose the method on the Classifier page, under One label a map by."
+            "choose the method on Annotate > Classifier, under “Combine several labels of a map by”."
         )
         show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels")
     with people_tab:

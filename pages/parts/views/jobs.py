@@ -101,7 +101,7 @@ def resume(job: str) -> None:
 
 def title_beside(title: str, checkpoint: str) -> str:
     """A title where its checkpoint stands in a column beside it, so that what it says first is seen whole."""
-    return re.sub(rf" (of|in|on) {re.escape(checkpoint)}(?=[, ]|$)", "", title)
+    return re.sub(rf" (of|in|on) {re.escape(checkpoint)}(?=[,: ]|$)", "", title)
 
 
 def show_shipped() -> None:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core import config
 from core.models import fetching
-from core.models.fetching import Choice, Fetch
+from core.models.fetching import Fetch
 from pages.parts.shell import people, resources
 from pages.parts.shell.messages import plain
 from pages.parts.shell.short_names import short_names
@@ -24,7 +24,7 @@ SECONDS = 0.5  # between two looks at a download
 
 def labels_of(names: Sequence[str], current: str | None) -> dict[str, str]:
     """What the list shows of each name: kind, layers x heads, licence and download. The current one is its name."""
-    shorts, known = short_names(names), {choice.name: choice for choice in described()}
+    shorts, known = short_names(names), {choice.name: choice for choice in fetching.choices(tuned_folders())}
     labels = {OTHER: OTHER_LABEL}
     for name in names:
         choice, called = known.get(name), shorts[name]
@@ -33,16 +33,6 @@ def labels_of(names: Sequence[str], current: str | None) -> dict[str, str]:
         told = [] if choice is None or name == current else [choice.kind, choice.detail]
         labels[name] = SEP.join([called, *filter(None, told)])
     return labels
-
-
-def described() -> list[Choice]:
-    """Every checkpoint that the list describes."""
-    return fetching.choices(tuple(tuned_folders()))
-
-
-def real_names() -> list[str]:
-    """Names of published models, which may be downloaded."""
-    return [choice.name for choice in fetching.choices() if choice.kind == fetching.REAL]
 
 
 def meant(value: str | None, names: Sequence[str]) -> str | None:
@@ -69,7 +59,7 @@ def pick(
     label: str, key: str, usual: str, names: Sequence[str], *, help: str = HELP, width: Callable[[str], int]
 ) -> str:
     """A field with `names`, the published models and an entry for any other; the session has a value for `key`."""
-    every = list(dict.fromkeys([*names, *real_names()]))
+    every = list(dict.fromkeys([*names, *(model.chosen for model in fetching.REAL_MODELS)]))
     value = meant(st.session_state.get(key), every)
     if value != st.session_state.get(key):
         st.session_state[key] = value

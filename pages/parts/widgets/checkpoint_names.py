@@ -14,9 +14,7 @@ def checkpoint_names() -> list[str]:
     """Checkpoints on this machine: bundled ones and those of installed packages by name, then the folders that jobs
     left by the database, and the hub's cache."""
     bundled = [folder.name for folder in _checkpoints_under(config.BUNDLED_MODELS)]
-    packaged = list(config.packaged_checkpoints())
-    aliases = {config.ON_HUB[name] for name in packaged if name in config.ON_HUB}
-    return [*bundled, *packaged, *tuned_folders(), *(name for name in downloaded_names() if name not in aliases)]
+    return [*bundled, *config.packaged_checkpoints(), *tuned_folders(), *downloaded_names()]
 
 
 def tuned_folders() -> list[str]:
