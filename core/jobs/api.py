@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import unit_progress
 from ..errors import AtlasError, JobError, StoreError
-from ..models.fetching import can_download
 from ..store import exchange, runs
 from ..store import jobs as store
 from ..store.database import Database
@@ -113,8 +112,6 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
         RightsError: the person's role may not start this study.
     """
     db.person.must(started_by(study), "start a job")
-    if any(map(can_download, _checkpoints_in(options))):
-        db.person.must("admin", "download a checkpoint")
     check_runnable(study, options)
     keeper = runner(db)
     with _STARTING:
@@ -123,14 +120,6 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
             job = store.add_job(db, study, title or study, with_absolute_task_paths(options))
             keeper.put(job)
     return job
-
-
-def _checkpoints_in(options: Any) -> list[str]:
-    """Return the checkpoints that options name."""
-    named = dict(options) if isinstance(options, Mapping) else as_json(options)
-    values = [named.get(name) for name in ("checkpoint", "checkpoints", "before", "after", "compare")]
-    several = [value if isinstance(value, list | tuple) else [value] for value in values]
-    return [name for names in several for name in names if isinstance(name, str)]
 
 
 def started_by(study: str) -> str:

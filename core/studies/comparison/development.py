@@ -418,7 +418,7 @@ def _snapshots(name: str) -> list[Snapshot]:
 
 
 def _is_here(name: str) -> bool:
-    return name in bundled_names() or name in config.packaged_checkpoints() or config.is_folder(name)
+    return name in bundled_names() or config.is_folder(name)
 
 
 def _commit(name: str, revision: str | None) -> str:
