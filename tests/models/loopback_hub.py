@@ -145,10 +145,13 @@ class _Routes(BaseHTTPRequestHandler):
         self.send_header("X-Repo-Commit", commit)
         self.send_header("ETag", f'"{_etag(file)}"')
         self.send_header("Accept-Ranges", "bytes")
-        self.send_header("Content-Length", str(hub.says.get(file.name, len(data)) - first))
+        said = hub.says.get(file.name, len(data))
+        self.send_header("Content-Length", str(said - first))
+        if file.name in hub.says:
+            self.send_header("Connection", "close")  # or the next request may go into a connection that is closing
         self.end_headers()
         if body:
-            self._send(file.name, data[first:], first)
+            self._send(file.name, data[first:said], first)
 
     def _send(self, name: str, data: bytes, first: int) -> None:
         stop = self.hub.cut.pop(name, None)

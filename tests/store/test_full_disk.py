@@ -80,7 +80,7 @@ def long_reading(started):
     try:
         return reader.execute(query).fetchall() == [(8,)]
     except StoreError as error:  # let go of between the statement and its rows
-        return "let go of while it was being read" in str(error)
+        return "closed while it was being read" in str(error)
 
 print(label(ada, 1), elsewhere(seen, db), seen(twin))
 resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(path + ".wal"), hard))
