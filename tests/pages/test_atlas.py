@@ -220,6 +220,7 @@ def test_a_link_of_the_page_to_another_head_is_followed_and_a_choice_afterwards_
     app.query_params["head"] = "L2H3"  # as a click on one of its nearest heads
     app.run()
     assert app.markdown[0].value.startswith("**L2H3")
+    assert any("over inputs and over word types" in caption.value for caption in app.caption)  # a bundled hypothesis
     assert app.selectbox(key="head").value == "L2H3"
     app.selectbox(key="head").set_value("L1H2").run()
     assert app.markdown[0].value.startswith("**L1H2")

@@ -128,6 +128,8 @@ def _show_numbers(sentence: str, criteria: Sequence[Criterion]) -> None:
     met = ", ".join(criterion.criterion for criterion in criteria if criterion.state == "met")
     st.markdown(f"**{plain(sentence)}**: {plain(met or 'no criterion is met')}")
     show_table([_numbers(criterion) for criterion in criteria])
+    if any(criterion.measured_by.startswith("features") for criterion in criteria):
+        st.caption("For a word feature, p is the larger of two p-values: over inputs and over word types.")
 
 
 def _shipped(checkpoint: str) -> list[tuple[Hypothesis, list[Criterion]]]:
