@@ -234,6 +234,18 @@ class Model:
         known = known_scores(self.folder, task=task)
         return known if self._is_named else known.assign(checkpoint=self.name)
 
+    def budget(
+        self, texts: Text | Sequence[Text] | None = None, *, task: str = "sst2", progress: bool = True, **options: Any
+    ) -> pd.DataFrame:
+        """Return which share of each head's attention goes to each category of keys, as rows of the study `budget`.
+
+        Args:
+            texts: a sentence, a pair (a tuple of two) or a list of them; None for examples of the task.
+            options: of the study, such as limit=200, or pipeline="none" to leave syntax out.
+        """
+        inputs: dict[str, Any] = {"task": task} if texts is None else {"texts": rows_of(texts)}
+        return study("budget", self, progress=progress, **inputs, **options)
+
     def ablate(
         self, task: str = "sst2", *, method: str = "disable", progress: bool = True, **options: Any
     ) -> pd.DataFrame:

@@ -18,6 +18,10 @@ REMEMBERED = 4096  # texts per pipeline; about 10 kB each
 BATCH_TEXTS = 64
 
 
+class NoParserError(InputError):
+    """A language pipeline that works has no tagger or no dependency parser."""
+
+
 def pipeline_names() -> list[str]:
     """Return the names of the available language pipelines: the bundled one, then those installed as packages."""
     from spacy.util import get_installed_models  # 2.6 s of start-up
@@ -27,7 +31,7 @@ def pipeline_names() -> list[str]:
 
 def open_pipeline(name: str | None = None) -> "Language":
     """Open a language pipeline by package name or folder, or the bundled one (None). Raises InputError if it is missing
-    or unsuitable.
+    or unsuitable, NoParserError if it cannot tag or parse.
     """
     import spacy  # 2.6 s of start-up
 
@@ -50,7 +54,7 @@ def open_pipeline(name: str | None = None) -> "Language":
         ) from error
     for kind, part in (("DEP", "dependency parser"), ("TAG", "tagger")):
         if not probe.has_annotation(kind):
-            raise InputError(
+            raise NoParserError(
                 f'A language pipeline must have a tagger and a dependency parser; "{wanted[:80]}" has no '
                 f"{part} (it has {', '.join(opened.pipe_names) or 'nothing'}). Choose another, such as "
                 f"{config.ENGLISH}."

@@ -71,6 +71,18 @@ def test_numbers_of_a_loaded_model_are_those_of_the_commands_on_a_saved_copy(mod
     assert swept.attrs["provenance"]["weights_hash"]
 
 
+def test_the_budget_of_a_loaded_model_is_that_of_the_command(model, tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    saved = str(tmp_path / "saved")
+    model.save_pretrained(saved)
+    tokenizer.save_pretrained(saved)
+    found = notebook.open(model, tokenizer).budget([SENTENCE, ("It purred.", "It slept.")], progress=False)
+    words = ("--text", SENTENCE, "--text", "It purred. | It slept.")
+    equal(found, printed("study", "budget", saved, *words), but=("checkpoint",))
+    shares = found[(found["statistic"] == "budget") & found["layer"].notna()]
+    assert shares.groupby(["layer", "head"])["value"].sum().to_numpy() == pytest.approx(np.ones(4), abs=1e-6)
+
+
 @pytest.mark.slow  # 20 CPU seconds: a command and two saved copies
 def test_counterparts_of_a_loaded_model_are_those_of_the_command(model, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))

@@ -5,11 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from core.errors import AtlasError, InputError
 from core.patterns.class_shares import moved_shares, shares
 from core.patterns.evaluation import macro_f1_interval
 from core.patterns.suggestions import TOO_SMALL
+from core.scoring.budget import BudgetAttention, BudgetTokens
 from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement, split_half
 from core.scoring.mean_patterns import redundancy_agreement
 from core.scoring.recovered_share import recovered_share
@@ -19,6 +21,8 @@ from core.studies.ablation.perturb import corrected
 from core.studies.ablation.records import Perturbation, ablation_headline, too_few_flips
 from core.studies.ablation.separators import ratio_interval
 from core.studies.attention import features, norms, redundancy, relations, roles, statistics
+from core.studies.attention.budget import STUDY as BUDGET
+from core.studies.attention.partials import BudgetSums, InputOffset
 from core.studies.metric_columns import Metrics
 from core.studies.patterns import pattern_shares
 from core.studies.tagging import open_pipeline
@@ -185,3 +189,46 @@ def test_maps_of_three_tokens_are_too_small_to_have_a_pattern(monkeypatch):
     piece = pattern_shares.ClassifiedChunk("a", (), ("v", "d"), np.zeros((0, 1, 2), dtype=int), *[nothing] * 4, small=3)
     with pytest.raises(AtlasError, match="all 3 inputs of rte are shorter"):
         pattern_shares.STUDY.rows(pattern_shares.PatternSharesOptions(task="rte"), pattern_shares.Counts((piece,)))
+
+
+# ---------------------------------------------------------------- attention budgets
+
+
+def _budget(checkpoint, texts, **changes):
+    return BUDGET.measured_now(BUDGET.read({"texts": texts, "pipeline": "none"} | changes), checkpoint, open_pipeline)
+
+
+def test_a_budget_of_one_token_says_that_nothing_was_measured():
+    """A decoder without a start token, whose only query sees only itself."""
+    tokens = BudgetTokens(None, (), *(np.zeros(1, int),) * 3, np.zeros(1, bool), [], 0)
+    observer = BudgetAttention(1, 1, causal=True)
+    observer.take([tokens], [0]).update(0, torch.ones(1, 1, 1, 1), [0])
+    sums = BudgetSums(InputOffset("c", "text", 0), 1, 1, True, observer.means, False)
+    rows = [score.as_row() for score in BUDGET.scores(BUDGET.options(), sums)]
+    assert {row.get("note") for row in rows} == {"no input has such a key"}
+    assert BUDGET.headline(rows).sentence.startswith("No input has a text token that sees another token")
+
+
+def test_a_budget_of_special_tokens_alone_adds_up_to_1():
+    """A typed [SEP] is a token of the text."""
+    checkpoint = tiny("bert")
+    assert checkpoint.encode("[SEP]").tokens == ("[CLS]", "[SEP]", "[SEP]")
+    rows = _budget(checkpoint, ["[SEP]"])
+    for statistic in ("budget", "classifying budget"):
+        shares = [row["value"] for row in rows if row["statistic"] == statistic and row.get("layer") == 0]
+        assert sum(shares) == pytest.approx(checkpoint.heads)
+    assert "give" in BUDGET.headline(rows).sentence
+
+
+def test_a_pipeline_that_cannot_parse_leaves_syntax_out_and_says_so(tmp_path):
+    import spacy
+
+    spacy.blank("en").to_disk(tmp_path)
+    rows = _budget(tiny("bert"), ["the old dog never stopped"], pipeline=str(tmp_path))
+    assert not {"governor", "dependent"} & {row["feature"] for row in rows}
+    assert "contested" not in {row["statistic"] for row in rows}
+    assert "language pipeline that parses" in BUDGET.warnings(rows)[0]
+    with pytest.raises(InputError, match="has no dependency parser"):
+        features.STUDY.measured_now(
+            features.STUDY.read({"texts": ["the dog"], "pipeline": str(tmp_path)}), tiny("bert"), open_pipeline
+        )

@@ -11,11 +11,12 @@ from scipy import stats
 
 from core import config
 from core.attention import Head
+from core.scoring.budget import BudgetAttention, BudgetTokens
 from core.scoring.features import FeatureAttention, mark
 from core.scoring.intervals import Means
 from core.studies.ablation.operators import Effects
 from core.studies.attention.features import STUDY as FEATURES
-from core.studies.attention.partials import FeatureSums, InputOffset, Pieces
+from core.studies.attention.partials import BudgetSums, FeatureSums, InputOffset, Pieces
 from core.studies.hypotheses.hypothesis import RANDOM, Batch, HypothesisOptions, RowChoice, criteria_of, runs_of
 from core.studies.hypotheses.predicates import Hypothesis, checked
 from core.studies.hypotheses.readings import Reading, evidence_of
@@ -214,6 +215,48 @@ def test_criteria_keep_what_was_read_and_where():
     assert notes["causal"] == "no margin was named for what happens without the head"
 
 
+# ---------------------------------------------------------------- an attention budget
+
+
+def budget_sums(maps, *, syntax=False):
+    """The sums of one layer's maps [input, head, query, key] over inputs of [CLS], three words and [SEP]."""
+    word = np.array([-1, 0, 1, 2, -1])
+    tokens = BudgetTokens(0, (4,), word, word, np.zeros(5, int), np.zeros(5, bool), [(0, 2)] if syntax else [], 0)
+    observer, numbers = BudgetAttention(1, maps.shape[1], causal=False), list(range(len(maps)))
+    observer.take([tokens] * len(maps), numbers).update(0, torch.from_numpy(maps), numbers)
+    return SimpleNamespace(
+        pieces=(BudgetSums(InputOffset("c", "t", 0), 1, maps.shape[1], False, observer.means, syntax),)
+    )
+
+
+def test_a_share_of_the_budget_is_tested_against_the_claimed_share():
+    """[SEP] gets 0.5 to 0.7 of the first head's attention and the rest is even; the second head is uniform."""
+    chance, maps = np.random.default_rng(5), np.full((40, 2, 5, 5), 0.2)
+    on_separator = chance.uniform(0.5, 0.7, 40)
+    maps[:, 0] = (1 - on_separator)[:, None, None] / 4
+    maps[:, 0, :, 4] = on_separator[:, None]
+    partial = budget_sums(maps)
+    claim = {"category": "separator", "control": "start"}
+    found = told(said("budget", least="0.5", **claim), partial)
+    half = stats.t.ppf(0.975, 39) * stats.sem(on_separator)
+    assert (found.effect.value, found.effect.baseline) == pytest.approx((on_separator.mean(), 0.2))
+    assert found.effect.low == pytest.approx(on_separator.mean() - half, abs=0.2 * half)
+    assert found.effect.is_beyond
+    assert found.explained.value == pytest.approx(on_separator.mean() - 0.2)
+    assert found.specific.value == pytest.approx((on_separator - (1 - on_separator) / 4).mean())
+    assert len(found.halves) == 2
+    assert not told(said("budget", least="0.7", **claim), partial).effect.is_beyond
+    uniform = told(said("budget", Head(0, 1), least="0.15", category="separator"), partial)
+    assert uniform.effect.is_beyond  # but not beyond uniform attention
+    assert not uniform.explained.is_beyond
+    assert told(said("budget", category="governor"), partial).effect == "no input has such a key"
+    linked = told(said("budget", Head(0, 1), category="governor", least="0.05"), budget_sums(maps, syntax=True))
+    assert linked.effect.value == pytest.approx(0.2 / 3)
+    assert linked.explained == "no input has such tokens"  # no other words are two apart
+    sentence = said("budget", category="separator").sentence
+    assert sentence == "L1H1 gives at least 0.5 of its attention to the category separator"
+
+
 # ---------------------------------------------------------------- which runs
 
 
@@ -234,12 +277,13 @@ def test_each_study_is_asked_for_what_the_hypotheses_are_about():
             said("read-by", Head(0, 1), reader="L2H1", input="k"),
             said("property", kind="drop"),
             said("offset", offset="first"),
+            said("budget", category="next"),
             said("counterpart", of="d:L1H2"),
         )
     )
     fresh = [run.key for run in runs if run.is_random]  # of every study that does not test against chance itself
-    assert sorted({study for study, *_ in fresh}) == ["edge-effects", "patch:drop", "pattern-shares:bert", "relations",
-                                                      "roles"]  # fmt: skip
+    assert sorted({study for study, *_ in fresh}) == ["budget", "edge-effects", "patch:drop",
+                                                      "pattern-shares:bert", "relations", "roles"]  # fmt: skip
     assert all("(random weights" in str(run.options) for run in runs if run.is_random)
     assert [run.key for run in runs if not run.is_random] == [
         ("features", "c", "thought of on"),
@@ -256,6 +300,8 @@ def test_each_study_is_asked_for_what_the_hypotheses_are_about():
         ("patch:drop", "c", "judged on"),
         ("roles", "c", "thought of on"),
         ("roles", "c", "judged on"),
+        ("budget", "c", "thought of on"),
+        ("budget", "c", "judged on"),
         ("counterparts:d", "c", "thought of on"),
         ("counterparts:d", "c", "judged on"),
     ]

@@ -64,8 +64,16 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
     gives = "shares of attention by category"
 
     def measure(self, options: BudgetOptions, checkpoint: Any) -> "BudgetMeasure":
-        """Create the object that accumulates the attention budgets of one checkpoint."""
-        return studies.attention.measures.BudgetMeasure(checkpoint, syntax=options.pipeline != WITHOUT)
+        """Create the object that accumulates the attention budgets of one checkpoint. A pipeline that cannot parse is
+        not used.
+        """
+        syntax = options.pipeline != WITHOUT
+        if syntax and options.pipeline is not None:
+            try:
+                studies.worker_cache.pipeline(options.pipeline)
+            except studies.tagging.NoParserError:
+                syntax = False
+        return studies.attention.measures.BudgetMeasure(checkpoint, syntax=syntax)
 
     def scores(self, options: BudgetOptions, sums: BudgetSums) -> list[BudgetScore]:
         """Return each head's share of attention to every category of tokens, in both budgets, then of tokens that
@@ -116,6 +124,8 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         all_scores = [score for score in BudgetScore.of_heads(rows) if score.statistic == BUDGET]
+        if not all_scores:
+            return Headline("No input has a text token that sees another token, so no attention budget was measured.")
         first = all_scores[0]
         scores = [score for score in all_scores if (score.checkpoint, score.task) == (first.checkpoint, first.task)]
         heads = {score.name for score in scores}
@@ -138,7 +148,9 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
     def warnings(self, rows: Sequence[Row]) -> list[str]:
         features = {row.get("feature") for row in rows}
         if features and not features & set(SYNTAX):
-            return ["Without a language pipeline, syntactic heads and dependents are counted as other words."]
+            return [
+                "Without a language pipeline that parses, syntactic heads and dependents are counted as other words."
+            ]
         return []
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -460,6 +460,8 @@ def _of_tasks(study: str, apart: str, hypotheses: Sequence[Hypothesis]) -> dict[
         return {"features": _named([h.parameter("feature") for h in hypotheses] + controls), "word_types": True}
     if study == "relations":
         return {"relations": _named([h.relation for h in hypotheses] + controls)}
+    if study == "budget":
+        return {}
     if study == "roles":
         return {"sequences": 2}  # the fewest: no predicate is about words that come twice
     return {"compare": apart, "random_inputs": 12} if study == "counterparts" else {"removal": 0, "single_heads": False}

@@ -9,6 +9,7 @@ import pydantic.dataclasses
 from ...attention import Head
 from ...codebook.registry import SHIPPED
 from ...errors import InputError
+from ...scoring.definitions import BUDGET_CATEGORIES
 from ...tasks.features import feature_of
 from ...tasks.perturbations import PERTURBATIONS
 from ...tasks.relations import SAME_WORD, relation_of
@@ -111,6 +112,12 @@ _ALL = (
          _LEAST, Parameter("control", "another of them", _among(OFFSETS), ""), _MARGIN, _COUNTERPART),
     ),
     Predicate(
+        "budget", "gives at least {least} of its attention to the category {category}", "budget",
+        (Parameter("category", ", ".join(BUDGET_CATEGORIES), _among(tuple(BUDGET_CATEGORIES))),
+         Parameter("least", "least share of its attention", _share, "0.5"),
+         Parameter("control", "another category", _among(tuple(BUDGET_CATEGORIES)), ""), _MARGIN, _COUNTERPART),
+    ),
+    Predicate(
         "relation", "looks along {relation}, {direction}", "relations",
         (Parameter("relation", "verb-object, dep:amod ...", relation_of),
          Parameter("direction", "forward: from dependent to governor; or backward", _among(DIRECTIONS)),
@@ -206,7 +213,7 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
                     f"{', '.join(CLASSES[parameters['set']])}; got {name}. Choose one of them, or "
                     "the other set."
                 )
-    named = ("feature", "offset", "relation", "component", "class")
+    named = ("feature", "offset", "category", "relation", "component", "class")
     if parameters.get("control") and parameters["control"] in (parameters.get(name) for name in named):
         raise InputError(
             f'The control of {key} must differ from what it controls; both are "{parameters["control"]}". Change '

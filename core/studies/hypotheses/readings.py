@@ -197,6 +197,38 @@ def _offset(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     )
 
 
+def _budget(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    (sums,) = partial.pieces
+    head.within(sums.layers, sums.heads)
+    layout, means, category = scoring.budget, sums.means, hypothesis.parameter("category")
+    number = layout.CATEGORIES.index(category)
+
+    def share(name: str, part: slice = layout.SHARES) -> Means:
+        return means.columns([part.start + layout.CATEGORIES.index(name)])
+
+    expected = number_of(share(category, layout.EXPECTED).result().value[head.layer, head.head, 0])
+    if not expected:
+        nothing = "no input has such a key"
+        return Evidence(nothing, nothing, nothing, nothing)
+    if number in layout.BEYOND:
+        excess = means.columns([layout.BEYOND_DISTANCE.start + layout.BEYOND.index(number)])
+        explained = reading("share less that of other words at the same distance", excess.result(), head)
+    else:
+        above_even = share(category).result(minus=share(category, layout.EXPECTED))
+        explained = reading("share less that under uniform attention", above_even, head)
+    specific: Reading | str = NO_CONTROL
+    if control := hypothesis.parameter("control"):
+        apart = share(category).result(minus=share(control))
+        specific = reading(f"share less that of {control}", apart, head)
+    measure, least = "share of its attention", hypothesis.least
+    return Evidence(
+        beyond(measure, share(category), least, head, baseline=expected),
+        explained,
+        specific,
+        halves_of(measure, means, layout.SHARES.start + number, head, least),
+    )
+
+
 def _above_times(means: Means, weight: int, head: Head) -> Reading | str:
     """Return the weight minus TIMES the baseline. The first token (the sink) is excluded unless it is the target."""
     both = means.columns([weight, weight + 1])
@@ -290,8 +322,8 @@ def _needed(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 MAP_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType({  # by predicate
-    "looks-at": _feature, "offset": _offset, "relation": _relation, "same-word": _relation, "decided-by": _component,
-    "needed-for": _needed,
+    "looks-at": _feature, "offset": _offset, "budget": _budget, "relation": _relation, "same-word": _relation,
+    "decided-by": _component, "needed-for": _needed,
 })  # fmt: skip
 
 
