@@ -3,6 +3,7 @@
 import inspect
 import json
 import logging
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from .config_files import classifies, read_config
 from .family import family_in
 from .head_sets import head_sets, stretched, windows_of
 from .hub import download
-from .memory import WHOLE, Stored, maps_bytes, refuse_too_large, stored_weights
+from .memory import WHOLE, maps_bytes, refuse_too_large, stored_weights
 from .present import HUB_ID, bundled_names
 from .pruned import cut_heads, restored
 from .tokenizing import distrust, is_panic, refuse_unbounded, refuse_wild_rules, split, tokenizer_of
@@ -89,6 +90,7 @@ def refuse_windows(config: Any, name: str) -> None:
         )
 
 
+Tensors = Mapping[str, tuple[str, tuple[int, ...]]]  # dtype and shape of each tensor in a file
 _PARTS = ("text_config", "vision_config", "audio_config", "encoder", "decoder", "text_encoder", "thinker_config")
 _NO_WEIGHTS = re.compile(r"(position_ids|inv_freq|masked_bias|_float_tensor|\bversion)$|(attn|attention)\.bias$")
 _CLASSIFIER_NAMES = ("classifier", "score", "pre_classifier", "logits_proj", "qa_outputs", "summary.summary")
@@ -144,24 +146,30 @@ def _no_text(name: str, why: str) -> str:
     )
 
 
-def refuse_other_sizes(build: Callable[[], Any], stored: Stored, name: str) -> None:
+def refuse_other_sizes(build: Callable[[], Any], settings: Any, tensors: Tensors, name: str) -> None:
     """Raise CheckpointError if config.json describes a much larger model than the file contains.
 
-    The model is first built without memory, on PyTorch's meta device.
+    Unless it has far more layers, the model is first built without memory, on PyTorch's meta device.
     """
+    layers = getattr(settings, "num_hidden_groups", settings.num_hidden_layers)  # the layers of an ALBERT share weights
+    layers *= getattr(settings, "inner_group_num", 1)
+    layers = max(
+        layers, *(getattr(settings, decoder, None) or 0 for decoder in ("decoder_layers", "num_decoder_layers"))
+    )
+    numbered = {tuple(re.findall(r"(?<=\.)\d+(?=\.)", f".{key}")) for key in tensors} - {()}
+    stored = sum(math.prod(shape) for _, shape in tensors.values())
+    begin = f"config.json must match the weights; that of {name} describes"
+    end = "Correct the sizes in config.json, or save the checkpoint again."
+    if layers > 2 * len(numbered) + 50:  # a thousand layers take seconds even without memory
+        raise CheckpointError(f"{begin} {layers:,} layers, but the file has at most {len(numbered):,}. {end}")
     with torch.device("meta"), initialization.no_init_weights():
         model = build()
     asked = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
-    if asked > 4 * stored.parameters + 50_000_000:
-        raise CheckpointError(
-            f"config.json must match the weights; that of {name} describes {asked:,} parameters, but the "
-            f"file has {stored.parameters:,}. Correct the sizes in config.json, or save the checkpoint again."
-        )
+    if asked > 4 * stored + 50_000_000:
+        raise CheckpointError(f"{begin} {asked:,} parameters, but the file has {stored:,}. {end}")
 
 
-def refuse_unread(
-    model: Any, unread: Collection[str], tensors: Mapping[str, tuple[str, tuple[int, ...]]], name: str
-) -> tuple[str, ...]:
+def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
     """Return a sentence about weights outside the embeddings and layers that the model does not use, or () if there
     are none.
 
@@ -200,7 +208,7 @@ def refuse_unread(
     return (f"{len(weights)} weights outside the embeddings and layers are not used, such as {weights[0][:80]}.",)
 
 
-def _is_buffer(key: str, tensors: Mapping[str, tuple[str, tuple[int, ...]]]) -> bool:
+def _is_buffer(key: str, tensors: Tensors) -> bool:
     """Whether a tensor contains positions or masks, which older versions of transformers saved with the weights."""
     kind, shape = next(
         (own for other, own in tensors.items() if other == key or other.endswith(f".{key}")), ("F32", ())
@@ -380,7 +388,7 @@ def open_checkpoint(
     )
     if on_progress is not None:
         on_progress(0.0, taken)
-    asked = _Asked(name, folder, settings, head, _DTYPES[dtype], weights, stored, adapter, name in bundled_names())
+    asked = _Asked(name, folder, settings, head, _DTYPES[dtype], weights, adapter, name in bundled_names())
     model, tokenizer, notes = _load(asked)
     if not asked.ours:
         distrust(tokenizer)
@@ -517,7 +525,6 @@ class _Asked:
     head: HeadKind
     dtype: torch.dtype
     weights: tuple[Path, ...]
-    stored: Stored
     adapter: Adapter | None
     ours: bool
 
@@ -553,7 +560,7 @@ def _as_sentences(name: str) -> Iterator[None]:
 
 def _load(asked: _Asked) -> tuple[Any, Any, tuple[str, ...]]:
     """Return the model, its tokenizer, and notes on what was left out or replaced."""
-    name, folder, settings = asked.name, asked.folder, asked.settings
+    name, folder, settings, tensors = asked.name, asked.folder, asked.settings, tensors_in(asked.weights)
     beside = asked.head == "classifier" and (folder / HEAD_FILE).is_file()  # a head of ours over the plain Transformer
     head: HeadKind = "none" if beside else asked.head
     adapter = None if asked.adapter is None else (asked.adapter, read_weights(asked.adapter, name))
@@ -568,7 +575,7 @@ def _load(asked: _Asked) -> tuple[Any, Any, tuple[str, ...]]:
         # None: SDPA where transformers has it for the family, else eager
         how = None if family_in(settings).interceptable else "eager"
         if not asked.ours:
-            refuse_other_sizes(lambda: kind.from_config(settings, attn_implementation=how), asked.stored, name)
+            refuse_other_sizes(lambda: kind.from_config(settings, attn_implementation=how), settings, tensors, name)
         source: dict[str, Any] = {"pretrained_model_name_or_path": folder, "variant": variant_of(asked.weights[0])}
         if cut := cut_heads(settings, name):
             kind = kind._model_mapping[type(settings)]  # an Auto class takes no weights without a folder
@@ -585,7 +592,7 @@ def _load(asked: _Asked) -> tuple[Any, Any, tuple[str, ...]]:
             attn_implementation=how,
         )
         whole = set() if adapter is None else merge(model, *adapter, name)
-        unread = refuse_unread(model, report["unexpected_keys"], tensors_in(asked.weights), name)
+        unread = refuse_unread(model, report["unexpected_keys"], tensors, name)
         notes += () if asked.ours else unread  # bundled checkpoints have a head that most uses leave out
         refuse_missing(model, report, name, head, given=whole)
         if not asked.ours:

@@ -15,7 +15,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,8 +41,7 @@ def begin(path: Path, config: Mapping[str, Any]) -> None:
     """Create a new, empty database file atomically, unless the file exists.
 
     DuckDB creates a file in four steps and cannot open a file left by a kill between them. If this fails, opening
-    `path`
-    reports why.
+    `path` reports why.
 
     Raises:
         StoreError: it cannot be determined whether the file exists.
@@ -59,7 +58,8 @@ def begin(path: Path, config: Mapping[str, Any]) -> None:
     except (OSError, duckdb.Error):
         return
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # a read-only file system says so even of a file that is not there
+            part.unlink(missing_ok=True)
 
 
 def _place(part: Path, path: Path) -> None:

@@ -13,6 +13,7 @@ from core.models.hub import StoppedError, said_of
 from core.models.opening import locate, open_checkpoint
 from tests.capture.conftest import tiny
 from tests.models.loopback_hub import serving_hub
+from tests.mounts import needs_mounts, with_read_only
 
 NAME, WEIGHTS = "someone/tiny-bert", "model.safetensors"
 
@@ -201,6 +202,30 @@ def test_a_disk_without_room_is_said_before_anything_arrives(hub, monkeypatch):
 )
 def test_what_the_disk_refuses_is_one_sentence(number, said):
     assert re.search(said, said_of(OSError(number, "no"), NAME, None))
+
+
+@needs_mounts
+def test_a_cache_that_is_mounted_read_only_opens_what_it_has_and_takes_nothing_new(hub, folders, tmp_path):
+    locate(NAME)
+    code = """
+import sys
+from core.errors import CheckpointError
+from core.models.hub import download
+print((download(sys.argv[1], None) / "model.safetensors").is_file())
+try:
+    download(sys.argv[2], None)
+except CheckpointError as error:
+    print(error)
+"""
+    hub.repositories["someone/new"] = folders
+    said = with_read_only(
+        tmp_path / "cache", code, NAME, "someone/new",
+        HF_ENDPOINT=hub.address, HF_HUB_CACHE=str(tmp_path / "cache"), HF_HUB_OFFLINE="0",
+    )  # fmt: skip
+    there, refused = said.splitlines()
+    assert there == "True"
+    assert refused.startswith(f'"someone/new" cannot be stored in {tmp_path / "cache"}, which this program may not')
+    assert hub.ranges(WEIGHTS) == [None]
 
 
 def test_a_hub_that_stalls_is_left_after_its_time(hub, folders, monkeypatch):

@@ -4,10 +4,11 @@ import json
 import tracemalloc
 
 import pytest
+from transformers.models.bert.modeling_bert import BertLayer
 
 from core import config
 from core.capture.running import capture
-from core.errors import AtlasError
+from core.errors import AtlasError, CheckpointError
 from core.models.opening import open_checkpoint, saved_head, weights_taken
 from core.models.parts import parts_of
 from core.report.data import facts_of
@@ -132,6 +133,20 @@ def test_sizes_are_checked_before_anything_is_allocated(folder, sizes):
     finally:
         tracemalloc.stop()
         (folder / "config.json").write_text(good)
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(900, 32), (1000, 8), (57, 4)])
+def test_no_layer_is_built_of_a_config_that_describes_far_more_than_the_file(folder, monkeypatch, layers, heads):
+    good, built = (folder / "config.json").read_text(), []
+    monkeypatch.setattr(BertLayer, "__init__", lambda *_: built.append(1))
+    changed = {"num_hidden_layers": layers, "num_attention_heads": heads}
+    (folder / "config.json").write_text(json.dumps(json.loads(good) | changed))
+    try:
+        with pytest.raises(CheckpointError, match=f"describes {layers:,} layers, but the file has at most 3"):
+            open_checkpoint(str(folder))
+    finally:
+        (folder / "config.json").write_text(good)
+    assert built == []
 
 
 def test_a_folder_that_may_not_be_named_answers_like_one_that_is_not_there(folder, monkeypatch, tmp_path):
