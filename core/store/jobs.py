@@ -268,12 +268,13 @@ def delete_job(db: Database, job: str) -> None:
             cursor.execute(f"DELETE FROM {quoted(table)} WHERE job = ?", [job])  # noqa: S608 - quoted
 
 
-def jobs_of(db: Database, study: str) -> list[Row]:
-    """Return the jobs of a study, newest first: job, state, options, run (None if the run was deleted)."""
+def jobs_of(db: Database, study: str, *, unfinished: bool = False) -> list[Row]:
+    """Return the jobs of a study, or only those that are not done, newest first: job, state, options, run (None if the
+    run was deleted)."""
     cursor = db.cursor().execute(
         """SELECT job.job, job.state, job.options, run.run FROM job LEFT JOIN run ON run.run = job.run
-           WHERE job.study = ? ORDER BY job.ordinal DESC""",
-        [current_name(study)],
+           WHERE job.study = ? AND (job.state <> 'done' OR NOT ?) ORDER BY job.ordinal DESC""",
+        [current_name(study), unfinished],
     )
     names = ("job", "state", "options", "run")
     rows = (dict(zip(names, row, strict=True)) for row in cursor.fetchall())

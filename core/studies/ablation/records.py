@@ -688,9 +688,10 @@ def ablation_headline(rows: Sequence[Row]) -> Headline:
             f"Without {largest.name} {metric} changes most, by {100 * change.value:+.1f} points. "
             f"{plural(significant, len(variants), 'changes')} are significant after correction."
         )
-    return Headline(
-        sentence, untouched.n, "examples", interval_of(change, largest.flipped, untouched.n), score_of(untouched)
-    )
+    interval = interval_of(change, largest.flipped, untouched.n)
+    if interval.startswith("95") and len(variants) > 1:
+        interval = f"{largest.name}: {interval}, not corrected for {len(variants)} ablations"
+    return Headline(sentence, untouched.n, "examples", interval, score_of(untouched))
 
 
 def interval_of(change: Estimate, flipped: int | None, n: int) -> str:

@@ -140,6 +140,7 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         heads two runs share.
         """
         spread, shared = SeedSpread.among(rows)[0], HeadOverlap.among(rows)[0]
+        interval = percent(shared.low, shared.high, "{:.1f}", shared.top)
         return Headline(
             (
                 f"On {task_of(spread.task).name}, {spread.metric} {spread.ends} over {spread.n} runs. "
@@ -148,7 +149,7 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
             ),
             spread.n,
             "runs",
-            percent(shared.low, shared.high, "{:.1f}", shared.top),
+            f"shared heads: {interval}" if interval else "",
             f"{shared.by_chance * shared.top:.1f} shared heads expected by chance",
         )
 
@@ -162,8 +163,8 @@ def _largest_source(sources: Sequence[SeedSource]) -> str:
     if not known:
         return "There is no spread to divide among the seeds."
     most = max(known, key=lambda source: defined(source.share))
-    sure = "significant" if defined(most.p) < SIGNIFICANT else "not significant"
-    return f"The seed of the {SEED_WORDS[most.name]} causes {most.share:.0%} of that spread ({sure})."
+    sure = "is significant" if defined(most.p) < SIGNIFICANT else "is not significant"
+    return f"The seed of the {SEED_WORDS[most.name]} accounts for {most.share:.0%} of the variance, which {sure}."
 
 
 def _sampled(options: SeedsOptions) -> int:

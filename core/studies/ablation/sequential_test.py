@@ -261,8 +261,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
             f"{summary.open} are undecided.",
             summary.n,
             "examples",
-            f"all verdicts hold jointly with {100 * (1 - summary.alpha):.0f} % confidence",
-            f"margin of {summary.margin:.4f} for the change of the task's loss",
+            f"margin: a change of the loss by {summary.margin:.4f}; all verdicts hold jointly with "
+            f"{100 * (1 - summary.alpha):.0f} % confidence",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

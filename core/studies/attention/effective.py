@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .measures import EffectiveMeasure
 
 ROWS_A_UNIT = 32
+EQUAL = 0.9995  # r from which two maps count as equal
 BIN = 8  # lengths of 1 to 8, 9 to 16 ... pieces are shown together
 
 
@@ -113,12 +114,13 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         )
         highest = None if least.high is None else min(1.0, least.high)
         interval = percent(least.low, highest, "{:.2f}", 1)
+        lowest = f"the lowest r of a head is {least.value:.2f} ({least.name}{on}{f'; {interval}' if interval else ''})"
         return Headline(
-            f"Raw and effective attention correlate with r = {mean:.2f} on average{over}. The lowest correlation is "
-            f"{least.name}{on}: r = {least.value:.2f}.",
+            by_length(LengthCorrelation.among(rows), over)
+            or f"Raw and effective attention correlate with r = {mean:.2f} on average{over}.",
             least.n,
             "inputs",
-            f"{least.name}: {interval}" if interval else "",
+            f"over all inputs, r = {mean:.2f} on average, and {lowest}",
             "r = 1 if effective attention equals raw attention",
         )
 
@@ -127,3 +129,18 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
 
 
 STUDY = Effective()
+
+
+def by_length(lengths: Sequence[LengthCorrelation], over: str = "") -> str:
+    """Return a sentence that compares raw and effective attention on short and on long inputs, "" without lengths."""
+    equal = max((length.length_to for length in lengths if length.mean > EQUAL), default=0)
+    longer = [length for length in lengths if length.length_from > equal]
+    if not longer:
+        return f"Raw and effective attention are equal: no input is longer than {equal} tokens." if equal else ""
+    inputs = sum(length.n for length in longer)
+    mean = sum(length.n * length.mean for length in longer) / inputs
+    found = f"r = {mean:.2f} on average{over}"
+    if not equal:
+        return f"Raw and effective attention differ on all {inputs} inputs: {found}."
+    on = "the longer input" if inputs == 1 else f"the {inputs} longer inputs"
+    return f"Raw and effective attention are equal on inputs of up to {equal} tokens. On {on}, they differ: {found}."

@@ -255,8 +255,8 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             f"{found} For {circuit.open} {undecided} the data do not decide.",
             circuit.n,
             "pairs",
-            f"all verdicts hold jointly with {1 - circuit.alpha:.0%} confidence",
-            f"a margin of {circuit.margin_share:.0%} of the difference between the two inputs of a pair",
+            f"margin: {circuit.margin_share:.0%} of the difference in logits between the two inputs of a pair; all "
+            f"verdicts hold jointly with {1 - circuit.alpha:.0%} confidence",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

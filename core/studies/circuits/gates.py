@@ -19,7 +19,7 @@ from ...attention import all_heads
 from ...errors import InputError
 from ...interval import RecordInterval
 from ...scoring import effects
-from ...scoring.circuits import class_shares, classes_of
+from ...scoring.circuits import CLAIMED, class_shares, classes_of
 from ...scoring.rank_agreement import rank_correlation
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of
@@ -194,7 +194,7 @@ class Gates(Study[GatesOptions, GatePartial]):
         ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        heads, checks = GatedHead.among(rows), {check.name: check for check in TogetherCheck.among(rows)}
+        heads = GatedHead.among(rows)
         counts = {
             name: sum(head.gate_class == name for head in heads)
             for name in ("facilitating", "interfering", "irrelevant", "undecided")
@@ -202,15 +202,14 @@ class Gates(Study[GatesOptions, GatePartial]):
         needed = [head.name for head in heads if head.gate_class == "facilitating"]
         named = f" ({', '.join(needed)})" if 0 < len(needed) <= NAMED else ""
         harmful = f" {_heads(counts['interfering'], 'interfere')} with the task." if counts["interfering"] else ""
-        together = checks["irrelevant"]
         return Headline(
             f"The task needs {len(needed)} of {len(heads)} heads{named}.{harmful} "
             f"{_heads(counts['irrelevant'], 'are')} irrelevant. For {_heads(counts['undecided'])} the data do not "
             "decide.",
             heads[0].n,
             "examples",
-            f"every class was assigned in at least 95 % of {heads[0].fits} fits",
-            f"margin of {together.margin:.4f} for the change of the task's loss",
+            f"a head is needed if its gate stays open in at least {CLAIMED:.0%} of {heads[0].fits} fits although every "
+            "open gate is penalised",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

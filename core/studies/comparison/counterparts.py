@@ -238,7 +238,8 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                     record.n,
                     "inputs",
                 )
-            where = f", {record.same_place} of them in the same position" if record.same_place else ""
+            count = "all" if record.same_place == record.matched else str(record.same_place)
+            where = f", {count} of them in the same position" if record.same_place else ""
             words = f", on {record.keys}" if record.keys != "tokens" else ""
             cells = ", over cells that both see" if record.visible != "all" else ""
             return Headline(

@@ -288,13 +288,17 @@ def _order_records(orders: "dict[str, RoleOrder]", labels: Sequence[str]) -> lis
     ]  # fmt: skip
 
 
+ROLE_NAMES = {"previous": "previous token", "next": "next token", "first": "first token", "separator": "separators"}
+
+
 def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
     """Return a sentence about the order in which roles appear during training, and a second one about pattern classes
     if they were measured.
     """
     classes = [order for order in orders if order.score.startswith(CLASS_SHARE)]
-    places = _order_of([order for order in orders if order not in classes], "attend mostly to one position")
-    of_classes = _order_of(classes, "have one class in most maps")
+    others = [order for order in orders if order not in classes]
+    places = _order_of(others, "Heads come to attend mostly to one position in this order")
+    of_classes = _order_of(classes, "Heads come to have one pattern class in most maps in this order")
     none = "No head attends mostly to the previous, next or first token or at separators in the last snapshot."
     return " ".join([places or none, *([of_classes] if of_classes else [])])
 
@@ -305,15 +309,15 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
     if not there:
         return ""
     listed = ", ".join(
-        f"{order.heads} {'' if order.score.startswith(CLASS_SHARE) else 'to '}{order.score.removeprefix(CLASS_SHARE)} "
-        f"(median {order.median}, first by {order.earliest})"
+        f"{ROLE_NAMES.get(order.score, order.score.removeprefix(CLASS_SHARE))} "
+        + (f"(1 head, by {order.median})" if order.heads == 1 else f"({order.heads} heads, half of them by "
+           f"{order.median})")
         for order in there
-    )
+    )  # fmt: skip
     first, *others = there
-    end = "; which comes first is not sure" if others else ""
-    if others and first.first >= 0.95 and all(order.first <= 0.05 for order in others):
-        end = f"; {first.score.removeprefix(CLASS_SHARE)} comes first in {first.first:.0%} of draws over heads"
-    return f"Heads that {what}, by when they begin: {listed}{end}."
+    sure = first.heads > 1 and first.first >= 0.95 and all(order.first <= 0.05 for order in others)
+    end = "" if sure or not others else " The data do not decide which comes first."
+    return f"{what}: {listed}.{end}"
 
 
 # ---------------------------------------------------------------- bundled curves

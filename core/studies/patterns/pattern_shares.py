@@ -208,8 +208,18 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         most = max(mine, key=lambda share: share.share)
         corrected = "corrected for the classifier's confusions" if most.part == "corrected" else "not corrected"
         interval = percent(most.low, most.high, "{:.0f}")
+        strange = [
+            note
+            for note in ClassNote.among(rows)
+            if note.outside is not None and patterns.classifier_registry.unfamiliar(note.unsure or 0.0, note.outside)
+        ]
+        warning = "".join(
+            f"Not reliable yet: {note.outside:.0%} of the maps of {Path(str(note.checkpoint)).name} are unlike the "
+            f"maps that the classifier was trained on. "
+            for note in strange[:1]
+        )
         return Headline(
-            f"{most.name.capitalize()} is the most frequent pattern on {task_of(most.task or '').name}: "
+            f"{warning}{most.name.capitalize()} is the most frequent pattern on {task_of(most.task or '').name}: "
             f"{most.share:.0%} of the maps.",
             most.inputs,
             "inputs",

@@ -210,13 +210,27 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = ParsedScore.defined(rows)
-        probe = max(picked(scores, kind="probe"), key=lambda score: defined(score.value))
+        probes = {score.name: score for score in picked(scores, kind="probe")}
+        probe = probes.get(ATTENTION) or max(probes.values(), key=lambda score: defined(score.value))
         simple = max(picked(scores, kind="baseline"), key=lambda score: defined(score.value))
+        compared = "about as many as"
+        if probe.low is not None and probe.low > defined(simple.value):
+            compared = "more than"
+        elif probe.high is not None and probe.high < defined(simple.value):
+            compared = "fewer than"
+        interval, more = percent(probe.low, probe.high, "{:.0f}"), ""
+        if (both := probes.get(WITH_WORDS)) is not None and both != probe:
+            more = f" A probe on {both.name} predicts {defined(both.value):.0%}."
+            with_words = percent(both.low, both.high, "{:.0f}")
+            interval = f"{probe.name}: {interval}; {both.name}: {with_words}" if interval and with_words else interval
         return Headline(
-            f"The probe on {probe.name} predicts the syntactic head of {defined(probe.value):.0%} of words. The best "
-            f"simple baseline ({simple.name}) predicts {defined(simple.value):.0%}.",
-            probe.n, "words", percent(probe.low, probe.high, "{:.0f}"),
-            f"{simple.name} is right for {100 * defined(simple.value):.0f} % of words",
+            f"A probe on {probe.name} alone predicts the syntactic head of {defined(probe.value):.0%} of words, "
+            f"{compared} the best simple baseline ({simple.name}: {defined(simple.value):.0%}).{more}",
+            probe.n, "words", interval,
+            "".join(
+                f"the same probe on random weights predicts {defined(probes[name].value):.0%}"
+                for name in (f"{probe.name}, random weights",) if name in probes
+            ),
         )  # fmt: skip
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

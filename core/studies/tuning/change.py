@@ -180,12 +180,13 @@ class Change(Study[ChangeOptions, ChangePartial]):
             said += f". The mean change is {fmean(changes[-2:]):z.2f} in the last two layers and "
             said += f"{fmean(changes[:-2]):z.2f} in the other layers"
         low, high = (None if end is None else 1 - end for end in (least.high, least.low))
+        interval = percent(low, high, "{:z.2f}", 1)
         return Headline(
             f"Fine-tuning on {task_of(least.task).name} changed {least.name} most: 1 − cosine = "
             f"{1 - defined(least.value):z.2f}. {said}.",
             least.n,
             "examples",
-            percent(low, high, "{:z.2f}", 1),
+            f"{least.name}: {interval}" if interval else "",
             "0, no change",
         )
 

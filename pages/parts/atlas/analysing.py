@@ -31,24 +31,22 @@ def _toggle() -> None:
 
 
 def show_analysis(checkpoint: str) -> None:
-    """The plan, if it is open, and the analysis of this checkpoint that runs or was stopped."""
+    """The analysis of this checkpoint that runs or was stopped; without one the plan, if it is open."""
     with clear_errors():
-        job = _job_of(checkpoint)
-        if job is not None:
-            from pages.parts.widgets import job_progress  # what runs jobs, which a first visit spares
-
-            job_progress.show_job(job, rows=False)
-        elif st.session_state.get(OPEN):
+        if not show_running(checkpoint) and st.session_state.get(OPEN):
             with st.container(border=True, key="analysis"):
                 _show_plan(checkpoint)
 
 
-def _job_of(checkpoint: str) -> str | None:
-    """The newest analysis of this checkpoint that is not done."""
-    for job in jobs_of(resources.database(), STUDY):
-        if job["state"] != "done" and job["options"].get("checkpoint") == checkpoint:
-            return str(job["job"])
-    return None
+def show_running(checkpoint: str) -> bool:
+    """The newest job of several studies of this checkpoint that is not done, if there is one. Whether there is."""
+    for job in jobs_of(resources.database(), STUDY, unfinished=True):
+        if job["options"].get("checkpoint") == checkpoint:
+            from pages.parts.widgets import job_progress  # what runs jobs, which a first visit spares
+
+            job_progress.show_job(str(job["job"]), rows=False)
+            return True
+    return False
 
 
 def _show_plan(checkpoint: str) -> None:

@@ -11,6 +11,7 @@ from core.jobs.duration_estimate import foreseen_together
 from core.studies.attention import budget, effective, features, norms, redundancy, relations, roles, statistics
 from core.studies.hypotheses import measure_heads
 from core.studies.hypotheses.measure_heads import gives, missing
+from pages.parts.atlas import analysing
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
@@ -68,11 +69,9 @@ def offer_missing(checkpoint: str, task: str | None, *, task_scores: pd.DataFram
         if st.button("Measure all of it", key="measure_missing", icon=":material/play_circle:"):
             with clear_errors():
                 options = measure_heads.MeasureHeadsOptions(checkpoint, tuple(unmeasured))
-                started = job_progress.begin(STUDY, options, measure_heads.STUDY.title(options))
-                st.session_state.setdefault("_atlas_jobs", []).append(started)
+                job_progress.begin(STUDY, options, measure_heads.STUDY.title(options))
                 st.rerun()
-    for job in st.session_state.get("_atlas_jobs", [])[-len(STUDIES) :]:
-        job_progress.show_job(job, rows=False)
+    analysing.show_running(checkpoint)
 
 
 def _time_of(checkpoint: str, unmeasured: Sequence[measure_heads.Asked]) -> str:

@@ -35,10 +35,12 @@ def line_with_band(
     title: str,
     domain: tuple[float, float] | None = None,
     rule: float | None = None,
+    log: bool = False,
 ) -> Layers:
-    """A line, its interval as a band, one colour a series; `domain`: ends of y; `rule` draws a baseline."""
+    """A line, its interval as a band, one colour a series; `domain`: ends of y; `rule` draws a baseline; `log`: x."""
     tick_axis = alt.Axis(format="d", tickMinStep=1) if pd.api.types.is_integer_dtype(frame[axes.x]) else alt.Axis()
-    shared: dict[str, Any] = {"x": alt.X(field(axes.x, "Q"), title=axes.x_says, axis=tick_axis)}
+    x_scale = alt.Scale(type="log") if log else alt.Undefined
+    shared: dict[str, Any] = {"x": alt.X(field(axes.x, "Q"), title=axes.x_says, axis=tick_axis, scale=x_scale)}
     if axes.colour:
         shared |= {"color": category(frame, axes.colour)}
     scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=False)

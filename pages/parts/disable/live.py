@@ -13,6 +13,7 @@ from core.capture.components import Component, parse_components
 from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.disable.stand_ins import constants_of, mean_by, pick_fitting_task
+from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
@@ -89,11 +90,17 @@ def _compared(live_change: LiveChange) -> None:
         source = constants_of(name, checkpoint, live_change.task, heads)
     changes = capture.sweeping.changes_of(components, operator, source)
     effects = capture.comparing.compare(checkpoint, encoding, changes)
+    answer = st.container()
     left, right = st.columns([3, 2])
     with left:
         _picture(effects.moved, heads)
+        st.caption("Heads in the same or an earlier layer cannot change; the ablated head changes by definition.")
     with right:
-        _show_prediction(checkpoint, encoding, effects, components)
+        outcome = _show_prediction(checkpoint, encoding, effects, components)
+    if outcome:
+        with answer:
+            about = f"{name} · ablation method: {SWEPT[operator]} · n = 1 input, so no test is possible"
+            show_own_answer(f"What changes without {live_change.typed}?", [about], outcome, "", key="live")
     if heads:
         show_links(name, heads[0], current_view="interventions", text=live_change.text, pair=pair or "")
         st.button("Ablate these on the examples of a task", icon=":material/playlist_play:", on_click=_on_rows)
@@ -101,7 +108,7 @@ def _compared(live_change: LiveChange) -> None:
     st.caption(
         plain(
             f"{name} · {len(encoding)} tokens{cut} · {checkpoint.dtype} · ablation method: {SWEPT[operator]} · "
-            "n = 1 input, so no test is possible"
+            "change of a map: 1 minus the cosine of its rows before and after"
         )
     )
 
@@ -124,7 +131,7 @@ def _picture(moved: Any, heads: list[Head]) -> None:
     chart = head_picture(
         pd.DataFrame(rows),
         Shade("moved", label="change of the map", domain=(0.0, max([0.01, *moved_elsewhere])), cell=LARGE),
-        title="Change of the map of each head (0: unchanged, 1: completely different). Click a head to ablate it.",
+        title="Change of the map of each head (click: ablate it)",
         highlight=heads,
         select=True,
     )
@@ -161,10 +168,11 @@ def _why_nothing(checkpoint: Any, encoding: Any) -> str:
     return f"{checkpoint.name} predicts no word here."
 
 
-def _show_prediction(checkpoint: Any, encoding: Any, effects: Any, heads: list[Component]) -> None:
+def _show_prediction(checkpoint: Any, encoding: Any, effects: Any, heads: list[Component]) -> str:
+    """The table of predictions; returns what became of the prediction, "" if there is none or nothing was ablated."""
     if not effects.choices:
         st.info(plain(_why_nothing(checkpoint, encoding)))
-        return
+        return ""
     if effects.place is not None:
         after = "the last piece" if checkpoint.causal else f"position {effects.place + 1}"
         st.markdown(f"**Word predicted {'after' if checkpoint.causal else 'at'} {after}**")
@@ -184,10 +192,15 @@ def _show_prediction(checkpoint: Any, encoding: Any, effects: Any, heads: list[C
     show_table(table, column_config=shares | logits)
     if not heads:
         st.caption("No head has been ablated yet, so both predictions are the same.")
-        return
-    best = [
-        max(effects.choices, key=lambda choice: getattr(choice, field)).name
+        return ""
+    first, then = (
+        max(effects.choices, key=lambda choice, field=field: getattr(choice, field))
         for field in ("logit_before", "logit_after")
-    ]
-    outcome = "stays" if best[0] == best[1] else f"changes to {best[1]}"
-    st.markdown(f"The prediction, **{plain(best[0])}**, {plain(outcome)} without {', '.join(map(str, heads))}.")
+    )
+    shares = [f" ({first.before:.0%})", f" ({then.after:.0%})"] if len(effects.choices) > 1 else ["", ""]
+    without = f"Without {', '.join(map(str, heads))}, the prediction"
+    if first.name == then.name:
+        return f"{without} stays {first.name}" + (
+            f" ({first.before:.0%} before, {then.after:.0%} after)." if shares[0] else "."
+        )
+    return f"{without} changes from {first.name}{shares[0]} to {then.name}{shares[1]}."

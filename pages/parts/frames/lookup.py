@@ -426,7 +426,9 @@ def _show_heads(lookup: LookedUp, marked: Marked, number: int, direction: str, m
     reading = lookup.readings[direction]
     if not reading.visible:
         return
-    answer.markdown(f"**{plain(headline(reading, *_ends(marked), by))}**")
+    with answer.container(gap=None):
+        st.markdown(f"**{plain(headline(reading, *_ends(marked), by))}**")
+        st.caption("This is one sentence, so the heads are ranked but not tested. Outlined: the first three heads.")
     rows = pd.DataFrame(reading.rows(by))
     head = _chosen(f"head_{number}", rows)
     _table(lookup.name, rows, reading, marked)

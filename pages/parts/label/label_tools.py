@@ -52,11 +52,14 @@ def show_pictures(pixels: Sequence[np.ndarray], captions: Sequence[str], *, widt
     st.html(f'<div style="display:flex;flex-wrap:wrap;gap:0.6rem">{figures}</div>')
 
 
-def show_disputed(db: Database, standing: pd.DataFrame, maps: list[str]) -> None:
-    """These maps, each with what everybody who labelled it says. standing: the labels that stand."""
+def show_disputed(db: Database, standing: pd.DataFrame, maps: list[str], *, named: bool = True) -> None:
+    """These maps, each with what everybody who labelled it says. standing: the labels that stand; named: with their
+    names, otherwise with the number of votes."""
     opinions = agreement.opinions(standing).loc[maps]
+    votes = [row.dropna() for _, row in opinions.iterrows()]
     captions = [
-        "; ".join(f"{who}: {class_name}" for who, class_name in row.dropna().items()) for _, row in opinions.iterrows()
+        "; ".join(f"{who}: {class_name}" for who, class_name in (row if named else row.value_counts()).items())
+        for row in votes
     ]
     pictures(db, maps, captions)
 

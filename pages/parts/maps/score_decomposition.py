@@ -32,8 +32,10 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
         scores = _scores(name, text, pair, head)
         query, key = _cell(scores, head)
         cell = scores.cell(head.head, query, key)
+        ends = f"“{scores.encoding.tokens[query]}” to “{scores.key_encoding.tokens[key]}”"
+        st.subheader(plain(f"Why does {head} attend from {ends}?"), anchor=False)
+        st.markdown(f"**{_sentence(scores, head, (query, key), cell)}**")
         group, side = _group(scores, cell)
-        st.markdown(_sentence(scores, head, (query, key), cell))
         maps_row = st.container(horizontal=True)  # one below the other where the window is narrow
         as_it_is, alone = maps_row.container(width="content"), maps_row.container(width="content")
         with as_it_is:
@@ -116,10 +118,11 @@ def _sentence(scores: "LayerScores", head: Head, query_key: tuple[int, int], cel
     query, key = query_key
     most = cell.terms[0]
     does = "raises" if most.value > 0 else "lowers"
+    where = {-1: ", the previous token,", 0: ", the same token,", 1: ", the next token,"}.get(key - query, "")
     return plain(
-        f"{head} attends from “{scores.encoding.tokens[query]}” to “{scores.key_encoding.tokens[key]}” with weight "
-        f"{cell.weight:.2f}. The largest term of its score ({most.value:+.2f} of {cell.score:+.2f}) {does} it: "
-        f"{most.query_part} in the query, {most.key_part} in the key."
+        f"{head} attends from “{scores.encoding.tokens[query]}” to “{scores.key_encoding.tokens[key]}”{where} with "
+        f"weight {cell.weight:.2f}. What {does} the score of this pair most is {most.query_part} in the query together "
+        f"with {most.key_part} in the key: {most.value:+.2f} of {cell.score:+.2f}."
     )
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 from core import capture, models, studies
 from core.attention import Head
 from core.tasks.perturbations import PERTURBATIONS, PerturbationChoice, Perturbed, Text, perturb
-from pages.parts.charts.encoding import Shade
+from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
@@ -114,9 +114,12 @@ def show_pair() -> None:
 
 def _shown(inputs: TwoInputs) -> None:
     comparison = studies.ablation.input_pairs.beside(inputs.checkpoint, inputs.first, inputs.second)
+    answer = st.empty()
     left, right = st.columns([3, 2])
     with right:
-        show_choices(capture.comparing.compare_inputs(inputs.checkpoint, inputs.first, inputs.second))
+        outcome = show_choices(capture.comparing.compare_inputs(inputs.checkpoint, inputs.first, inputs.second))
+    if outcome:
+        answer.markdown(f"**{outcome}** (n = 1 pair, so no test is possible)")
     with left:
         rows = head_rows(1 - comparison.change.cosine, "moved")
         rows["on words without an aligned word, first input"] = comparison.change.first_elsewhere.flatten()
@@ -124,8 +127,10 @@ def _shown(inputs: TwoInputs) -> None:
         moved = rows["moved"].max()
         chart = head_picture(
             rows,
-            Shade("moved", label="1 - cosine", domain=(0.0, float(max(0.01, moved if np.isfinite(moved) else 1)))),
-            title="Change of the map of each head, on words that both inputs have (0: unchanged, 1: no key in common)",
+            Shade(
+                "moved", "1 − cosine", domain=(0.0, float(max(0.01, moved if np.isfinite(moved) else 1))), cell=LARGE
+            ),
+            title="Change of the map of each head, on words of both inputs",
             tooltip=["on words without an aligned word, first input", "on words without an aligned word, second input"],
         )
         st.altair_chart(chart, width="content")
@@ -152,14 +157,14 @@ def head_rows(values: np.ndarray, name: str) -> pd.DataFrame:
     return pd.DataFrame(places).assign(**{name: np.asarray(values, dtype=float).flatten()})
 
 
-def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> None:
-    """Classes, or the likeliest words, of two runs."""
+def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> str:
+    """Classes, or the likeliest words, of two runs. Returns what became of the prediction, "" if there is none."""
     if not choices:
         st.info(
             "No prediction is possible. Use a fine-tuned classifier, or a language model and a sentence with its "
             "mask token."
         )
-        return
+        return ""
     table = pd.DataFrame(
         {
             "": [plain(choice.name) for choice in choices],
@@ -175,13 +180,12 @@ def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> 
     finite = [
         [choice for choice in choices if np.isfinite(getattr(choice, side))] for side in ("logit_before", "logit_after")
     ]
-    best = [
-        max(side, key=lambda choice: getattr(choice, end)).name if side else None
+    if len(choices) == 1 or not all(finite):
+        return ""
+    first, then = (
+        max(side, key=lambda choice, end=end: getattr(choice, end))
         for side, end in zip(finite, ("logit_before", "logit_after"), strict=True)
-    ]
-    if len(choices) > 1 and None not in best:
-        stays = best[0] == best[1]
-        st.markdown(
-            f"The prediction {'stays' if stays else 'changes'}: **{plain(best[0])}**"
-            + ("" if stays else f" becomes **{plain(best[1])}**")
-        )
+    )
+    if first.name == then.name:
+        return plain(f"The prediction stays {first.name} ({first.before:.0%} and {then.after:.0%}).")
+    return plain(f"The prediction changes from {first.name} ({first.before:.0%}) to {then.name} ({then.after:.0%}).")

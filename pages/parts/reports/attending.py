@@ -331,17 +331,20 @@ def heatmap(scores: Sequence[Score], value: str, label: str, *, title: str, dive
 
 
 def against_baseline(scores: Sequence[Score], *, value: str, baseline: str) -> Any:
-    """The strongest heads as dots, each joined to its baseline."""
+    """The strongest heads as dots, each joined to its baseline. Heads that were tested and are not significant say
+    so."""
+    sure, tested = above_null(scores), any(score.q is not None for score in scores)
     strongest = sorted(
         (score for score in scores if score.value is not None and score.baseline is not None),
         key=lambda score: -(score.effect if score.effect is not None else float(score.value or 0)),
     )[:STRONGEST]
     return dumbbells(
         pd.DataFrame([
-            {"head": score.name, "value": score.value, "baseline": score.baseline, "low": score.low, "high": score.high}
+            {"head": score.name if not tested or Head.parse(score.name) in sure else f"{score.name} n.s.",
+             "value": score.value, "baseline": score.baseline, "low": score.low, "high": score.high}
             for score in strongest
         ]),
-        title=f"The {len(strongest)} heads with the largest excess",
+        title=f"The {len(strongest)} heads with the largest excess{' (n.s.: not significant)' if tested else ''}",
         value=value,
         baseline=baseline,
     )  # fmt: skip

@@ -43,8 +43,9 @@ def bundled_examples(class_set: str) -> tuple[dict[str, str], int]:
     return dict(zip(some["map_id"], some["class"], strict=True)), len(agreed)
 
 
-def show_bundled_disputes(db: Database, class_set: str) -> None:
-    """Maps that two raters of the bundled labels see differently, while nobody has given a label here."""
+def show_bundled_disputes(db: Database, class_set: str, *, named: bool) -> None:
+    """Maps that two raters of the bundled labels see differently, while nobody has given a label here. named: with the
+    names of who voted."""
     labels, bundled = labels_to_read(db, class_set)
     if not bundled:
         return
@@ -52,7 +53,7 @@ def show_bundled_disputes(db: Database, class_set: str) -> None:
     maps = agreement.disputed(current)
     st.subheader("Maps to decide on")
     st.caption(f"The bundled labels differ on {counted(len(maps), 'maps')}. Here are {len(maps[:SHOWN])} of them:")
-    show_disputed(labels, current, maps[:SHOWN])
+    show_disputed(labels, current, maps[:SHOWN], named=named)
 
 
 def show_bundled_work(class_set: str = "bert") -> None:

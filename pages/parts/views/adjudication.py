@@ -38,7 +38,7 @@ def show(tools: DeltaGenerator) -> None:
     classes = known_class_set(db, class_set)
     if not annotator:
         st.info("Enter your name above; it is saved with each decision.", icon=":material/badge:")
-        show_bundled_disputes(db, class_set)
+        show_bundled_disputes(db, class_set, named=shows_names)
         return
     db.person.must("annotator", "decide on maps")
     if project is not None and projects.frozen_now(db, project) is not None:

@@ -37,7 +37,8 @@ from pages.parts.widgets.tables import show_table
 
 
 INPUTS = {"q": "query", "k": "key", "v": "value", "": "feed-forward or output"}
-COLOURS = ("#0072b2", "#009e73", "#d55e00", "#888888")
+VERDICTS = {"matters": "matters", "open": "undecided", "does not matter": "does not matter"}
+COLOURS, SEEN = ("#0072b2", "#8c8c8c", "#56b4e9"), {"matters": 1.0, "undecided": 0.6, "does not matter": 0.25}
 ROW, COLUMN = 54, 76  # pixels between two rows of components, and two of a row
 THICKEST = 9.0
 LEGEND = 60  # pixels of the legend below, beside which boxes would be pressed together
@@ -57,23 +58,24 @@ def place_of(name: str, layers: int, heads: int) -> tuple[float, float]:
 
 
 def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, title: str) -> Layers:
-    """Edges from below up: thickness is the effect's size, opacity the selection probability, colour the input."""
+    """Edges from below up: thickness is the effect's size, colour the verdict; edges that do not matter are faded."""
     names = dict.fromkeys(["embeddings", "output", *(name for edge in edges for name in (edge.sender, edge.receiver))])
     positions = {name: place_of(name, layers, heads) for name in names}
     nodes = pd.DataFrame([{"component": name, "x": x, "y": y} for name, (x, y) in positions.items()])
     largest = max((abs(edge.effect or 0.0) for edge in edges), default=1.0) or 1.0
     lines = pd.DataFrame(
         [_line(edge, positions, largest) for edge in edges],
-        columns=["x", "y", "x2", "y2", "edge", "into", "effect", "size", "selection", "seen", "verdict"],
+        columns=["x", "y", "x2", "y2", "edge", "into", "effect", "size", "selection", "verdict", "seen"],
     )
     scale_x = alt.Scale(domain=[-0.6, heads + 1.0], nice=False)
     scale_y = alt.Scale(domain=[-0.6, 2 * layers + 1.6], nice=False)
     axes: dict[str, Any] = {"x": alt.X("x:Q", axis=None, scale=scale_x), "y": alt.Y("y:Q", axis=None, scale=scale_y)}
     below = alt.Legend(orient="bottom")
-    colour = alt.Scale(domain=list(INPUTS.values()), range=list(COLOURS))
+    present = [verdict for verdict in SEEN if verdict in set(lines["verdict"])]
+    colour = alt.Scale(domain=present, range=[COLOURS[list(SEEN).index(verdict)] for verdict in present])
     drawn = alt.Chart(lines).mark_rule(strokeCap="round").encode(
         **axes, x2="x2:Q", y2="y2:Q",
-        color=alt.Color("into:N", scale=colour, title="input of the receiver", legend=below),
+        color=alt.Color("verdict:N", scale=colour, title="the edge", legend=below),
         strokeWidth=alt.StrokeWidth("size:Q", scale=None),
         opacity=alt.Opacity("seen:Q", scale=None),
         tooltip=["edge:N", "into:N", alt.Tooltip("effect:Q", format="+.3f"), "verdict:N",
@@ -96,7 +98,7 @@ def _line(edge: CircuitEdge, positions: dict[str, tuple[float, float]], largest:
     return {
         "x": x, "y": y, "x2": x2, "y2": y2, "edge": edge.name, "into": INPUTS[edge.input], "effect": edge.effect,
         "size": max(1.0, THICKEST * abs(edge.effect or 0.0) / largest), "selection": edge.selection,
-        "seen": 0.15 + 0.85 * edge.selection, "verdict": edge.verdict,
+        "verdict": VERDICTS[edge.verdict], "seen": SEEN[VERDICTS[edge.verdict]],
     }  # fmt: skip
 
 
@@ -105,6 +107,7 @@ USUAL, MOST = 40, 200  # edges that are drawn
 SHOWN = ("name", "effect", "low", "high", "n", "verdict", "selection", "attribution")
 MEANS = ("name", "pairs", "effect", "low", "high", "n")
 ORDERS = {"effect": "strongest edges", "random": "random edges"}
+WHOLE = 0.8  # of the logit difference, that a circuit should keep
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -138,25 +141,56 @@ def draw(stored: StoredRun) -> None:
     points = [
         {"edges": point.size, "kept": point.value, "low": point.low, "high": point.high, "circuit": ORDERS[point.order]}
         for point in curve
-        if point.order in ORDERS
+        if point.order in ORDERS and point.size
     ]
     axes = Axes(x="edges", y="kept", low="low", high="high", colour="circuit", x_title="edges in the circuit",
                 y_title="share of the logit difference")  # fmt: skip
-    faithfulness_chart = line_with_band(pd.DataFrame(points), axes, title="Faithfulness on held-out pairs", rule=1.0)
+    faithfulness_chart = line_with_band(
+        pd.DataFrame(points), axes, title="Faithfulness on held-out pairs", rule=1.0, log=True
+    )
     left.altair_chart(faithfulness_chart)
-    if summary.cpr is not None and summary.random_cpr is not None:
-        left.caption(f"Area under the curve: {summary.cpr:.2f} (random edges: {summary.random_cpr:.2f}).")
     with left:
+        st.caption(plain(_together(curve)))
         explain_difference(stored)
     most = min(MOST, len(ranked))
     with right:
-        size = st.slider("Edges", 1, most, min(USUAL, most), key="circuit_size", bind="query-params")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            telling = [edge for edge in ranked if edge.verdict != "does not matter"]
+            is_all = st.toggle("Draw the strongest edges", not telling, key="circuit_all", bind="query-params",
+                               help="Otherwise only edges that matter and undecided edges are drawn.")  # fmt: skip
+            if is_all:
+                size = st.slider("Edges", 1, most, min(USUAL, most), key="circuit_size", bind="query-params")
         layers = max(edge.receiver_layer for edge in ranked)
         heads = max((Head.parse(edge.receiver).head + 1 for edge in ranked if edge.input), default=1)
-        graph = circuit_picture(ranked[:size], layers, heads, title=f"The {size} strongest edges")
+        shown, title = telling[:MOST], _title_of(telling)
+        if is_all:
+            shown, title = ranked[:size], f"The {size} strongest edges"
+        graph = circuit_picture(shown, layers, heads, title=title)
         st.altair_chart(graph, width="stretch")
     with details():
         _details(stored, summary, ranked, curve, [graph, faithfulness_chart])
+
+
+def _title_of(telling: Sequence[CircuitEdge]) -> str:
+    """What the graph of edges that matter or are undecided shows."""
+    matter = sum(edge.verdict == "matters" for edge in telling)
+    edges = "edge that matters" if matter == 1 else "edges that matter"
+    return f"The {matter} {edges}, and the {len(telling) - matter} undecided edges"
+
+
+def _together(curve: Sequence[Faithfulness]) -> str:
+    """Why few edges matter alone although the prediction needs many: how many strong edges keep most of it."""
+    strongest = sorted((point for point in curve if point.order == "effect"), key=lambda point: point.size)
+    enough = next((point for point in strongest if point.value >= WHOLE), None)
+    random = {point.size: point.value for point in curve if point.order == "random"}
+    if enough is None:
+        return "No number of strong edges keeps most of the logit difference."
+    as_many = random.get(enough.size)
+    beside = "" if as_many is None else f"; as many random edges keep {abs(as_many):.0%}"
+    return (
+        f"Few edges matter alone, but many are needed together: the {enough.size:,} strongest edges keep "
+        f"{enough.value:.0%} of the logit difference{beside}."
+    )
 
 
 def _details(
@@ -168,6 +202,8 @@ def _details(
 ) -> None:
     """Stability, the tables of edges, layers and pairs."""
     rows = stored.result_rows
+    if summary.cpr is not None and summary.random_cpr is not None:
+        st.markdown(f"Area under the curve: {summary.cpr:.2f} (random edges: {summary.random_cpr:.2f}).")
     st.markdown(plain(said_of_stability(summary)[0].upper() + said_of_stability(summary)[1:]))
     estimator = ranked[0].estimator or "mean, with the interval of another mean; run the study again"
     st.markdown(

@@ -8,11 +8,20 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.scoring.definitions import CLASS_SHARE, bound_of
-from core.studies.comparison.development import OWN, bundled_curves, order_sentence, role_records, spread_sentence
+from core.studies.comparison.development import (
+    OWN,
+    ROLE_NAMES,
+    STUDY,
+    bundled_curves,
+    order_sentence,
+    role_records,
+    spread_sentence,
+)
 from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
 from core.studies.score_records import label_of
-from pages.parts.charts.encoding import Layers
+from pages.parts.charts.encoding import SYMBOLS, Layers, colours_of
 from pages.parts.charts.heads import cell_of
+from pages.parts.reports.result_card import show_own_answer
 from pages.parts.reports.study_view import shown_result
 from pages.parts.shell import context, url
 from pages.parts.shell.messages import clear_errors, plain
@@ -80,33 +89,59 @@ def start() -> None:
     job_progress.show_jobs("development")
 
 
-def show_curves(points: Sequence[CurvePoint], source: str) -> None:
-    """One score of every head over snapshots, in which order roles came about, and the rows as files."""
-    names = list(dict.fromkeys(point.score for point in points))
-    score = url.pick(st.selectbox, "Score", names, key="score", format_func=_label, width=260)
+def roles_picture(begun: Sequence[Beginning], snapshots: Sequence[str]) -> alt.Chart:
+    """How many heads have each role at each snapshot."""
+    frame = pd.DataFrame([
+        {"snapshot": snapshot, "role": role, "heads": sum(head.score == role and head.order <= k for head in begun)}
+        for role in dict.fromkeys(head.score for head in begun)
+        for k, snapshot in enumerate(snapshots)
+    ], columns=["snapshot", "role", "heads"])  # fmt: skip
+    labels = {role: ROLE_NAMES.get(role, role.removeprefix(CLASS_SHARE)) for role in frame["role"]}
+    colours = colours_of([role.removeprefix(CLASS_SHARE) for role in labels])
+    scale = alt.Scale(domain=list(labels.values()), range=colours)
+    chart = alt.Chart(frame.assign(role=frame["role"].map(labels))).mark_line(point=True).encode(
+        x=alt.X("snapshot:O", sort=list(snapshots), title="snapshot",
+                axis=alt.Axis(labelAngle=0, labelOverlap=True)),
+        y=alt.Y("heads:Q", title="heads with the role"),
+        color=alt.Color("role:N", scale=scale, title="mostly to", legend=alt.Legend(**SYMBOLS)),
+        tooltip=["role", "snapshot", "heads"],
+    )  # fmt: skip
+    return chart.properties(title="Number of heads that attend mostly to one position, over training", height=240)
+
+
+def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = False) -> None:
+    """How many heads have each role over snapshots, one score of every head, and the rows as files.
+
+    answered: whether the answer stands above already.
+    """
     records = role_records(points)
     orders = [record for record in records if isinstance(record, RoleBeginnings)]
-    st.markdown(plain(order_sentence(orders)))
+    begun_heads = [record for record in records if isinstance(record, Beginning)]
+    snapshots = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
+    counted = f"n = {points[0].n} inputs" if points[0].n else "no intervals are stored"
+    if not answered:
+        sure = f"{len(snapshots)} snapshots from {snapshots[0]} to {snapshots[-1]} of the training; {counted}."
+        show_own_answer(STUDY.question, [source], order_sentence(orders), sure, key="development")
+    positions = [head for head in begun_heads if not head.score.startswith(CLASS_SHARE)] or begun_heads
+    roles_chart = roles_picture(positions, snapshots)
+    st.altair_chart(roles_chart)
+    names = list(dict.fromkeys(point.score for point in points))
+    score = url.pick(st.selectbox, "Score", names, key="score", format_func=_label, width=260)
     frame = pd.DataFrame([vars(point) for point in points if point.score == score])
     frame[["value", "low", "high"]] = frame[["value", "low", "high"]].astype(float)
     label = _label(score)
-    chart = small_multiples(frame, label=label, title=f"{label} over training", bound=bound_of(score))
+    chart = small_multiples(frame, label=label, title=f"{label}: every head over training", bound=bound_of(score))
     st.altair_chart(chart, width="content")
-    snapshots = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
-    counted = f"n = {points[0].n} inputs, bands are 95 % intervals" if points[0].n else "no intervals are stored"
     st.caption(
-        plain(
-            f"{source} · {len(snapshots)} snapshots from {snapshots[0]} to {snapshots[-1]}, evenly spaced here · "
-            f"{counted} · dashed line: above this score, a head counts as having the role; changes between two "
-            f"snapshots are not visible"
-        )
+        "A head has the role while its score is above the dashed line. Snapshots are evenly spaced here; changes "
+        "between two snapshots are not visible." + (" Bands are 95 % CIs." if points[0].n else "")
     )
     st.subheader("When each role appears", anchor=False)
     show_table(_order_table(orders))
-    begun = pd.DataFrame([_named(record) for record in records if isinstance(record, Beginning)])
+    begun = pd.DataFrame([_named(record) for record in begun_heads])
     with st.expander(f"Snapshot at which each of the {len(begun)} heads got its role", icon=":material/table:"):
         show_table(begun)
-    show_files(frame, [chart], "development")
+    show_files(frame, [roles_chart, chart], "development")
 
 
 def _label(score: str) -> str:
@@ -186,4 +221,4 @@ def show(tools: DeltaGenerator) -> None:
         ) as stored:
             if stored is not None:
                 points = stored.among(CurvePoint)
-                show_curves(points, f"{stored.title}, {stored.date}")
+                show_curves(points, f"{stored.title}, {stored.date}", answered=True)

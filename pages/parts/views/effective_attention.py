@@ -13,8 +13,7 @@ from core.models.config_files import heads_in, read_config
 from core.scoring.definitions import TYPES
 from core.scoring.effective import correlation
 from core.studies.attention.records import LengthCorrelation, Score
-from pages.parts.charts.curves import line_with_band
-from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.encoding import Shade, category, tips
 from pages.parts.charts.heads import head_picture
 from pages.parts.maps import maps_grid, panes
 from pages.parts.reports import attending
@@ -51,6 +50,29 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
     )
 
 
+def lengths_picture(frame: pd.DataFrame, width: int | None) -> alt.LayerChart:
+    """Mean r by length, with intervals and numbers of inputs. The line has a gap at the width of a head, where r starts
+    to fall."""
+    frame = frame.assign(side=frame["length"] > (width or 0), n=[f"n = {inputs}" for inputs in frame["inputs"]])
+    task = category(frame, "task") if frame["task"].nunique() > 1 else alt.value("#0072B2")
+    base = alt.Chart(frame).encode(x=alt.X("length:Q", title="length of the input, tokens"), color=task)
+    r = alt.Y("r:Q", title="mean Pearson r over heads", scale=alt.Scale(domain=[0, 1.08]),
+              axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1]))  # fmt: skip
+    layers = [
+        base.mark_line().encode(y=r, detail=["task:N", "side:N"]),
+        base.mark_point(filled=True, size=70, opacity=1).encode(
+            y=r, tooltip=tips(frame, "task", "tokens", "r", "low", "high", "inputs")
+        ),
+        base.mark_text(dy=-12, fontSize=11).encode(y=r, text="n:N", color=alt.value("gray")),
+    ]
+    if frame["low"].notna().any():
+        layers.append(base.mark_rule(aria=False).encode(y="low:Q", y2="high:Q"))
+    if width:
+        edge = alt.Chart(pd.DataFrame({"length": [width]})).mark_rule(strokeDash=[5, 4], color="gray")
+        layers.append(edge.encode(x="length:Q"))
+    return alt.layer(*layers).properties(title="Pearson r of raw and effective attention, by length", height=300)
+
+
 def draw(stored: StoredRun) -> None:
     """Mean r by length, and raw and effective attention to token types on one scale."""
     rows = stored.result_rows
@@ -60,25 +82,18 @@ def draw(stored: StoredRun) -> None:
     if lengths:
         task = next((length.task for length in lengths if length.task == context.now().rows), None)
         lines = [
-            {"length": length.length_from, "r": length.mean, "low": length.low or length.mean,
-             "high": length.high or length.mean, "task": attending.task_said(length.task, bundled=stored.sampled)}
+            {"tokens": f"{length.length_from} to {length.length_to}", "inputs": length.n, "r": length.mean,
+             "length": (length.length_from + length.length_to) / 2, "low": length.low, "high": length.high,
+             "task": attending.task_said(length.task, bundled=stored.sampled)}
             for length in lengths if task is None or length.task == task
         ]  # fmt: skip
-        chart = line_with_band(
-            pd.DataFrame(lines),
-            Axes(x="length", y="r", low="low", high="high", colour="task", x_title="length of the input, tokens",
-                 y_title="mean r over heads"),
-            title="Pearson r of raw and effective attention, with 95 % CI",
-        )  # fmt: skip
-        if width:
-            edge = alt.Chart(pd.DataFrame({"length": [width]})).mark_rule(strokeDash=[5, 4], color="gray")
-            chart = chart + edge.encode(x="length:Q")
+        chart = lengths_picture(pd.DataFrame(lines), width)
         st.altair_chart(chart, key="by_length")
-        if width:
-            st.caption(
-                f"Dashed line: the number of dimensions of a head, {width}. For inputs with at most {width} "
-                f"tokens, raw and effective attention are equal."
-            )
+        st.caption(
+            "Each point is the mean over heads and inputs of 8 lengths; the number of inputs stands above it."
+            + (f" Dashed line: the number of dimensions of a head, {width}. Up to this length, raw and effective "
+               "attention are equal." if width else "")
+        )  # fmt: skip
         figures.append(chart)
     with details():
         st.markdown(

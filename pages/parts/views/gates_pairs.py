@@ -3,11 +3,12 @@
 from dataclasses import asdict
 from typing import Any
 
+import altair as alt
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.scoring.circuits import CLASSES
+from core.scoring.circuits import CLAIMED, CLASSES
 from core.studies.circuits.records import (
     GatedHead,
     HeadPair,
@@ -18,8 +19,8 @@ from core.studies.circuits.records import (
     ShapleySum,
     TogetherCheck,
 )
-from pages.parts.charts.curves import line_with_band, values_with_intervals
-from pages.parts.charts.encoding import LARGE, Axes, Shade
+from pages.parts.charts.curves import in_lines, line_with_band, values_with_intervals
+from pages.parts.charts.encoding import LARGE, Axes, Layers, Shade, baseline, colours_of, tips
 from pages.parts.charts.heads import head_picture
 from pages.parts.disable.sweeps import shared_options
 from pages.parts.reports.at_chance import warn_of_tuning
@@ -36,40 +37,65 @@ SHOWN_PAIRS = 12  # pairs in the figure
 
 
 def draw_gates(stored: StoredRun) -> None:
-    """The class of each head; what removing each class together does; agreement between rankings."""
+    """The class of each head, and how often it was needed; what ablating each class together does."""
     warn_of_tuning(stored)
     rows = stored.result_rows
     frame = pd.DataFrame(GatedHead.among(rows))
     left, right = st.columns(2)
+    present = [name for name in CLASSES if name in set(frame["gate_class"])]
     picture = head_picture(
         frame,
-        Shade("gate_class", label="class", categories=list(CLASSES), cell=LARGE),
+        Shade("gate_class", label="class", categories=present, cell=LARGE),
         title="Class of each head",
         tooltip=("up", "down", "effect"),
     )
     left.altair_chart(picture, width="content")
-    needed = frame[frame["gate_class"] == "facilitating"].sort_values("effect", ascending=False)
-    if len(needed):
-        axes = Axes(x="name", y="effect", low="low", high="high", x_title="", y_title="added loss")
-        right.altair_chart(
-            values_with_intervals(
-                needed, axes, rule=0.0, title="Increase of the loss if one facilitating head is ablated"
-            )
-        )
+    right.altair_chart(fits_picture(frame))
+    st.caption("Blue heads (facilitating) are the needed ones. Grey heads are undecided: the fits do not agree.")
     explain_difference(stored)
     with details():
+        needed = frame[frame["gate_class"] == "facilitating"].sort_values("effect", ascending=False)
+        if len(needed):
+            axes = Axes(x="name", y="effect", low="low", high="high", x_title="", y_title="added loss")
+            title = "Change of the loss if one needed head is ablated alone (95 % CI)"
+            st.altair_chart(values_with_intervals(needed, axes, rule=0.0, title=title))
+            st.caption(
+                "A needed head can have no effect, or lower the loss, if it alone is ablated, because the other heads "
+                "still work. Gates show which heads are needed while many other heads are closed."
+            )
         for check in TogetherCheck.among(rows):
             if check.effect is not None and check.random is not None:
+                verdict = "undecided" if check.verdict == "open" else check.verdict
                 st.markdown(
                     f"Ablating all {check.count} **{plain(check.name)}** heads together changes the loss by "
-                    f"{check.effect:+.3f} (95 % CI {_ends(check.low, check.high)}; {plain(check.verdict)}). Ablating "
-                    f"an equal number of random heads changes the loss by {check.random:+.3f}."
+                    f"{check.effect:+.3f} (95 % CI {_ends(check.low, check.high)}; margin {check.margin:.3f}: "
+                    f"{plain(verdict)}). Ablating an equal number of random heads changes the loss by "
+                    f"{check.random:+.3f}."
                 )
         _agreements(rows)
         columns = [
             "name", "gate_class", "facilitating", "interfering", "irrelevant", "effect", "low", "high", "gradient",
         ]  # fmt: skip
         show_table(frame[columns])
+
+
+def fits_picture(frame: pd.DataFrame) -> Layers:
+    """The share of fits in which each head's gate stays open against a penalty, and the share from which it is
+    needed."""
+    base = alt.Chart(frame).encode(
+        y=alt.Y("name:N", sort=alt.SortField("facilitating", order="descending"), title=None,
+                axis=alt.Axis(labelOverlap=False))
+    )  # fmt: skip
+    scale = alt.Scale(range=colours_of(CLASSES), domain=list(CLASSES))
+    drawn = base.mark_bar().encode(
+        x=alt.X("facilitating:Q", title=f"share of {frame['fits'].iloc[0]} fits (dashed: needed from here on)",
+                scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
+        color=alt.Color("gate_class:N", scale=scale, legend=None),
+        tooltip=tips(frame, "name", "gate_class", "facilitating", "interfering", "irrelevant", "up", "down"),
+    )  # fmt: skip
+    return alt.layer(drawn, *baseline(CLAIMED, "x")).properties(
+        title=in_lines("How often the gate of a head stays open against a penalty"), height=alt.Step(13)
+    )
 
 
 def draw_pairs(stored: StoredRun) -> None:

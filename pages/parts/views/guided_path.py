@@ -110,10 +110,14 @@ def show(tools: DeltaGenerator) -> None:
 
 
 def _newest(study: str) -> StoredRun | None:
-    """Your newest result, otherwise a bundled one; on the task of this path if possible. Of ablations, those of each
-    head in turn, which is what the step asks for."""
+    """Your newest result, otherwise a bundled one; of the path's task and model if possible. Of ablations, those of
+    each head in turn, which is what the step asks for."""
     stored = [run for run in present_runs(study) if study != "disable" or run.told.get("what", "heads") == "heads"]
-    return min(stored, key=lambda run: (run.source != "yours", ROWS not in str(run.task)), default=None)
+    return min(
+        stored,
+        key=lambda run: (run.source != "yours", ROWS not in str(run.task), ENCODER not in str(run.checkpoint)),
+        default=None,
+    )
 
 
 def _of_mine(stored: StoredRun | None) -> bool:
@@ -122,7 +126,7 @@ def _of_mine(stored: StoredRun | None) -> bool:
 
 def _box(number: int, title: str, *, is_done: bool) -> DeltaGenerator:
     box = st.container(border=True, key=f"step_{number}")
-    box.markdown(f"**{number}. {title}**" + (" :material/check_circle: done" if is_done else ""))
+    box.markdown(f"**Step {number}. {title}**" + (" :material/check_circle: done" if is_done else ""))
     return box
 
 
@@ -179,22 +183,17 @@ def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, targ
             links.link(target, f"Open {page_of(page).view(view).title}", checkpoint=ENCODER, rows=ROWS)
         if stored is not None:
             with result:
-                sentence = headlines.headline_of(stored.run).sentence
-                st.caption(
-                    plain(f"{'Your result' if is_done else 'Bundled result, until you have your own'}: {sentence}")
-                )
+                headline = headlines.headline_of(stored.run)
+                whose = "Your result" if is_done else "Bundled result, until you have your own"
+                about = f"{stored.checkpoint_said}, n = {headline.n:,} {headline.of}" if headline.n else ""
+                st.caption(plain(f"{whose}: {headline.sentence} ({about or stored.checkpoint_said})"))
                 open_link(stored, "Open this result")
 
 
 def _figure(stored: StoredRun | None, *, is_mine: bool) -> None:
     """The change by depth beside the paper's, to take away as a figure with its citation."""
-    with _box(
-        5,
-        "Your figure next to the figure in the paper"
-        if is_mine
-        else "A bundled figure next to the figure in the paper",
-        is_done=is_mine,
-    ):
+    with st.container(border=True, key="path_figure"):
+        st.markdown(f"**Result: {'your' if is_mine else 'a bundled'} figure next to the figure in the paper**")
         if stored is None:
             st.info("This figure shows the result of step 3.", icon=":material/insights:")
             return

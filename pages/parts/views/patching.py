@@ -189,7 +189,7 @@ def _shown(name: str, checkpoint: Any, encoding: Any, edges: Any, layers: frozen
     choices = capture.comparing.predictions(
         checkpoint, (encoding, ()), (encoding, (capture.interventions.Knockout(edges, layers, renormalised),))
     )
-    show_choices(choices, ("before", "cut"))
+    st.markdown(show_choices(choices, ("before", "cut")))
     share = cut / len(encoding) ** 2
     cut_layers = (
         "all layers" if len(layers) == checkpoint.layers else f"layers {', '.join(str(k + 1) for k in sorted(layers))}"

@@ -104,9 +104,7 @@ def trust(notes: Sequence[ClassNote], about: KnownClassifier) -> None:
         st.badge(plain(f"Shares can be trusted · {score}"), icon=":material/verified:", color="green")
         return
     st.badge(plain(f"Do not trust these shares yet · {score}"), icon=":material/help:", color="orange")
-    st.caption(
-        plain(f"{doubted[0]}. Label 50 maps of this checkpoint (about four minutes) on the Label page, then retrain.")
-    )
+    st.caption("Label 50 maps of this checkpoint under Annotate > Label (about four minutes), then retrain.")
 
 
 def doubts(notes: Sequence[ClassNote]) -> list[tuple[str, bool]]:
@@ -232,15 +230,18 @@ def _draw(stored: StoredRun, about: KnownClassifier, known_names: Sequence[str])
     shares, majority, notes = ClassShare.among(rows), HeadClass.among(rows), ClassNote.among(rows)
     names = list(dict.fromkeys([*known_names, *(share.name for share in shares), *(head.name for head in majority)]))
     trust(notes, about)
-    corrected = any(share.part == "corrected" for share in shares)
-    title = "Share of each pattern" + (", corrected" if corrected else "")
-    bars(shares, "corrected" if corrected else "share", title, names)
-    st.caption(plain(" ".join([*change_said(MovedShare.among(rows), corrected=corrected), *misfits(shares)])))
+    part = "corrected" if any(share.part == "corrected" for share in shares) else "share"
+    title = "Share of each pattern" + (", corrected" if part == "corrected" else "")
+    bars(shares, part, title, names)
+    if change := change_said(MovedShare.among(rows), corrected=part == "corrected"):
+        st.markdown(plain(" ".join(change)))
     with details():
         st.markdown("**The most frequent pattern of each head**")
         heads(majority, names)
-        if corrected:
+        if part == "corrected":
             bars(shares, "share", "Share of each pattern as classified, not corrected", names)
+        for sentence in misfits(shares):
+            st.caption(plain(sentence))
         table = pd.DataFrame(shares, columns=[*COLUMNS, "part"]).rename(columns={"name": "class"}).round(4)
         show_table(table)
         st.download_button("CSV", lambda: csv_text(table), "shares.csv", on_click="ignore", icon=":material/download:")

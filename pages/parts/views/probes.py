@@ -79,22 +79,29 @@ def _named(scores: Sequence[ParsedScore], name: str) -> ParsedScore:
 def show_syntax(result: StoredRun) -> None:
     """UAS of the probes beside baselines; single heads."""
     scores = result.among(ParsedScore)
-    attention_scores, offset = _named(scores, "attention"), _named(scores, "one fixed offset")
+    attention_scores = _named(scores, "attention")
     best, difference = result.among(BestHeadTree)[0], result.among(TreeDifference)[0]
+    frame = pd.DataFrame(scores).sort_values("value", ascending=False)
+    frame[["value", "low", "high"]] *= 100
     bars = values_with_intervals(
-        pd.DataFrame(scores),
-        Axes(x="name", y="value", low="low", high="high", x_title="", y_title="UAS"),
-        title="Words with the correct syntactic head, by probe and baseline",
-        tooltip=["note"],
+        frame,
+        Axes(x="name", y="value", low="low", high="high", x_title="", y_title="words with the correct head, % (UAS)"),
+        title="Words with the correct syntactic head",
+        rule=100 * max(score.value for score in scores if score.kind == "baseline"),
+        tooltip=["note", "kind"],
     )
     st.altair_chart(bars)
+    st.caption(
+        "Dashed line: the best simple baseline. “Fixed offset per relation” knows the gold relation of each word, and "
+        "predicts the position at which the head of this relation most often stands."
+    )
     interval = plain(percent(difference.low, difference.high, "{:.0f}"))
     less = "" if difference.value is None else f": {100 * difference.value:.0f} points less than all heads together"
     with details():
         st.markdown(
-            f"Attention alone predicts the syntactic head of {attention_scores.value:.0%} of words; one fixed offset "
-            f"predicts {offset.value:.0%}. The spanning tree of the best single head, {plain(best.name)}, joins "
-            f"{best.value:.0%} of words with their syntactic head{less}{f' ({interval})' if less and interval else ''}."
+            f"The spanning tree of the best single head, {plain(best.name)}, joins {best.value:.0%} of words with "
+            f"their syntactic head{less}{f' ({interval})' if less and interval else ''}. UAS is the unlabelled "
+            "attachment score, the share of words whose predicted syntactic head is correct."
         )
         picture = head_picture(
             pd.DataFrame(result.among(HeadTree)),

@@ -71,7 +71,11 @@ def _results() -> None:
 def _spread(spread: SeedSpread) -> None:
     """How far runs lie apart, beside what the dev rows alone leave open."""
     error = spread.dev_error
-    beside = "" if error is None else f"; {spread.dev_rows} dev rows alone leave {100 * error:.1f} in any one of them"
+    beside = (
+        ""
+        if error is None
+        else f"; the standard error of one score on {spread.dev_rows} dev examples is {100 * error:.1f} points"
+    )
     constant = f" {spread.constant} runs predict one label for all rows." if spread.constant else ""
     if spread.deviation is None:
         st.markdown(
@@ -135,10 +139,11 @@ def _overlaps(overlaps: list[HeadOverlap]) -> None:
         low="low",
         high="high",
         x_title="common seed of the two runs",
-        y_title=f"common heads among the {top} most important",
+        y_title="shared heads",
     )
     title = (
-        f"Important heads that two runs have in common (dashed: expected by chance, {top * overlaps[0].by_chance:.1f})"
+        f"Heads that two runs share among their {top} most important (dashed: chance, "
+        f"{top * overlaps[0].by_chance:.1f})"
     )
     rule = top * overlaps[0].by_chance
     st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=("pairs",)))

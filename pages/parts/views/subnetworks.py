@@ -24,15 +24,19 @@ from pages.parts.widgets.files import show_files
 LEARNS = {"pooling": "mean", "epochs": 6}  # settings with which the bundled encoder learns SST-2-like
 
 
-def offer_better_model(result: StoredRun) -> None:
-    """If the unpruned model is no better than a constant, offer a run with settings with which the model learns."""
+def is_at_chance(result: StoredRun) -> bool:
+    """Whether the unpruned model is no better than a constant prediction."""
     networks = [network for network in result.among(Subnetwork) if network.kind in ("subnetwork", "curve")]
     full = next((network for network in networks if network.name == "full" or network.share == 0), None)
-    if full is None or full.constant is None or (full.low is not None and full.low > full.constant):
-        return
+    return not (full is None or full.constant is None or (full.low is not None and full.low > full.constant))
+
+
+def offer_better_model(result: StoredRun) -> None:
+    """Offer a run with settings with which the model learns."""
     st.markdown(
-        "Pruning cannot lower a score at chance level. Run the study with settings with which the model "
-        "learns the task."
+        "Pruning cannot lower a score at chance level, so the curves of this run do not show how many weights the task "
+        "needs. Run the study with settings with which the model learns the task: mean pooling, six epochs, and all "
+        "train examples."
     )
     st.button("Run with better settings", icon=":material/play_arrow:", type="primary", key="run_learning",
               help="Fine-tunes with mean pooling, six epochs and all train examples before "
@@ -176,6 +180,10 @@ def show(tools: DeltaGenerator) -> None:
         mode = url.pick_mode(list(VIEWS))
     with clear_errors(), shown("subnetworks", key="pruned") as result:
         if result is not None:
-            offer_better_model(result)
-            VIEWS[mode](result)
+            if not is_at_chance(result):
+                VIEWS[mode](result)
+            else:
+                offer_better_model(result)
+                with st.expander("Figures of this run (not informative)", icon=":material/show_chart:"):
+                    VIEWS[mode](result)
     start_study("subnetworks", view="subnetworks")

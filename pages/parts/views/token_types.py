@@ -23,6 +23,7 @@ from pages.parts.shell import url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.files import show_files
 
+NAMED = 8  # significant heads that the answer names
 VALUES = {"effect": "excess", "value": "attention"}
 LABELS = {"effect": "excess over random tokens", "value": "attention"}
 
@@ -108,9 +109,10 @@ def sentence(scores: Sequence[Score], what: str) -> str:
             f"{most.name} attends most to {what}: {value}. This was not tested, because there are fewer than "
             f"{FEWEST} inputs or no random tokens to compare with."
         )
+    named = ", ".join(map(str, sure))
     return (
-        f"{len(sure) or 'None'} of {len(scores)} heads attend significantly more to {what} than to random tokens. The "
-        f"strongest is {most.name}: {value}."
+        f"{len(sure) or 'None'} of {len(scores)} heads attend significantly more to {what} than to random tokens"
+        f"{f' ({named})' if 0 < len(sure) <= NAMED else ''}. The strongest is {most.name}: {value}."
     )
 
 
