@@ -13,7 +13,7 @@ from ..codebook.registry import shipped_set
 from ..config import settings
 from ..errors import InputError
 from ..patterns.classifier_registry import bundled_labels, bundled_weights
-from ..patterns.snapshot import from_file, snapshot, write
+from ..patterns.snapshot import from_file, snapshot, with_bundled, write
 from ..patterns.training import Classifier
 from ..reading import read_bytes
 from ..store import label_files
@@ -84,15 +84,17 @@ def train_classifier(
     class_set: str = "bert",
     *,
     kind: str = "trees",
+    only_mine: bool = False,
     progress: bool = True,
     **options: Any,
 ) -> PatternClassifier:
-    """Train a pattern classifier as the app's page does, and evaluate it on checkpoints, heads and inputs that were
-    held out.
+    """Train a pattern classifier on the bundled labels and yours as the app's page does, and evaluate it on
+    checkpoints, heads and inputs that were held out, and on held-out maps of yours.
 
     Args:
         labels: of the function `labels`, or a file that `labels export` wrote.
         kind: trees, paper, replication, baseline or both.
+        only_mine: whether to leave out the bundled labels.
         options: of the training, such as folds=5 or seed=0.
 
     Raises:
@@ -108,6 +110,7 @@ def train_classifier(
                 kept = snapshot(db, class_set)
         else:
             kept = from_file(Path(labels).expanduser(), class_set)
+        kept = kept if only_mine else with_bundled(kept)
         log = Path(folder) / "log"
         log.mkdir()
         options |= {"snapshot": str(write(kept, Path(folder))), "log": str(log), "kind": kind}

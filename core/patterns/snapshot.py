@@ -8,15 +8,18 @@ import json
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from .. import config
 from ..codebook.classes import TOO_SMALL, ClassSet
-from ..codebook.registry import class_set
+from ..codebook.registry import class_set, labelled_folders
 from ..errors import InputError
 from ..reading import open_file
 from ..store import label_files, labels
@@ -26,6 +29,9 @@ from ..writing import replacing
 from .agreement import consensus, inputs_of, tied
 from .raster import from_float16
 from .truth import Method, truth
+
+OWN_COPIES = 4  # weight of one's own labels beside the bundled ones
+ENOUGH_ALONE = 500  # labels of one's own from which the bundled ones add little (tests/patterns/test_own_labels.py)
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,17 @@ class Snapshot:
         """Return a copy of the snapshot without maps whose labels are tied."""
         rows = [k for k, row in enumerate(self.facts) if not row.get("tied")]
         return replace(self, facts=[self.facts[k] for k in rows], maps=[self.maps[k] for k in rows])
+
+    @property
+    def own(self) -> list[int]:
+        """Return the indices of one's own maps among bundled ones; empty if all maps are of one kind."""
+        return [k for k, row in enumerate(self.facts) if row.get("own")]
+
+    def repeated(self, maps: Sequence[int]) -> list[int]:
+        """Return indices of training maps with one's own maps OWN_COPIES times, if there are bundled ones beside
+        them."""
+        own = set(self.own)
+        return [k for k in maps for _ in range(OWN_COPIES if k in own else 1)]
 
     @property
     def soft(self) -> np.ndarray | None:
@@ -163,6 +180,40 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     return Snapshot(name, known_class_set(db, name).names, facts, maps, newest)
 
 
+def with_bundled(own: Snapshot) -> Snapshot:
+    """Return one's own labelled maps together with the bundled ones of the class set, so that a few labels are enough.
+
+    The metadata field `own` marks one's own labels, and OWN_COPIES is their weight in training. Returned unchanged if
+    no labels are bundled for the class set, if its classes were changed, or if no bundled map is missing.
+    """
+    if own.class_set not in labelled_folders():
+        return own
+    bundled, known = _bundled(own.class_set), set(own.column("map_id"))
+    added = [k for k, name in enumerate(bundled.column("map_id")) if name not in known]
+    if bundled.classes != own.classes or not added:
+        return own
+    is_soft = own.soft is not None or bundled.soft is not None
+    facts = [
+        {**row, "own": is_own} | ({"soft": row.get("soft") or _one_hot(row["class"], own.classes)} if is_soft else {})
+        for rows, is_own in ((own.facts, True), ([bundled.facts[k] for k in added], False))
+        for row in rows
+    ]
+    return replace(own, facts=facts, maps=[*own.maps, *(bundled.maps[k] for k in added)])
+
+
+@lru_cache(maxsize=2)
+def _bundled(name: str) -> Snapshot:
+    """Return the bundled labelled maps of a class set."""
+    with tempfile.TemporaryDirectory() as folder, Database(Path(folder) / "labels.duckdb") as db:
+        for labelled in labelled_folders()[name]:
+            label_files.import_folder(db, config.ANNOTATIONS / labelled)
+        return snapshot(db, name)
+
+
+def _one_hot(name: str, classes: Sequence[str]) -> list[float]:
+    return [float(name == cls) for cls in classes]
+
+
 def _weighed(agreed: pd.DataFrame, given: pd.DataFrame, names: tuple[str, ...], method: Method) -> pd.DataFrame:
     """Replace the consensus by the most likely class of an aggregation, with soft labels; adjudicated maps keep their
     class.
@@ -170,7 +221,7 @@ def _weighed(agreed: pd.DataFrame, given: pd.DataFrame, names: tuple[str, ...], 
     judged = truth(given, names, method)
     settled = (agreed.queue_order == "adjudication") | ~agreed.map_id.isin(judged.probabilities.index)
     likeliest = agreed.map_id.map(judged.labels).where(~settled).fillna(agreed["class"])
-    sure = [[float(name == cls) for name in names] for cls in likeliest]
+    sure = [_one_hot(cls, names) for cls in likeliest]
     soft = [
         answered if alone else judged.probabilities.loc[map_id].tolist()
         for map_id, answered, alone in zip(agreed.map_id, sure, settled, strict=True)

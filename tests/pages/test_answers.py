@@ -1,20 +1,25 @@
 """What views answer: the finding first, of what the figure shows, and no verdict that seems to contradict another."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from core.scoring.circuits import CLAIMED
 from core.studies.ablation.records import ImportantHead
 from core.studies.attention import effective
-from core.studies.attention.records import EffectiveScore
+from core.studies.attention.records import EffectiveScore, LengthCorrelation
+from core.studies.circuits.records import CircuitEdge, GatedHead
 from core.studies.patterns.records import ClassShare
-from core.studies.probing import subnetworks
-from core.studies.probing.records import Subnetwork
+from core.studies.probing import subnetworks, syntax
+from core.studies.probing.records import ParsedScore, Subnetwork
 from pages.parts.frames.sets import CONTROLS, ranked_heads
 from pages.parts.reports import headlines
 from pages.parts.reports.provenance import known_runs
+from pages.parts.views.circuit import circuit_picture
+from pages.parts.views.gates_pairs import fits_picture
 from pages.parts.views.generation import attended
 from tests.pages.opening import opened
 
@@ -62,6 +67,24 @@ def test_the_drawn_tree_is_of_the_probe_that_the_answer_names(db):
     assert not any("attention and embeddings" in text for text in texts if text.startswith("**"))
 
 
+@pytest.mark.parametrize(
+    ("attention", "compared"), [(0.54, "fewer than"), (0.61, "about as many as"), (0.7, "more than")]
+)
+def test_a_probe_on_attention_is_compared_with_the_best_simple_baseline_before_words_are_added(attention, compared):
+    def score(kind, name, value):
+        ends = {"low": value - 0.02, "high": value + 0.02, "n": 100}
+        return ParsedScore(kind=kind, name=name, value=value, **ends).as_row()
+
+    rows = [score("baseline", "fixed offset per relation", 0.61), score("baseline", "right-branching", 0.4)]
+    rows += [score("probe", "attention", attention), score("probe", "attention and embeddings", 0.8)]
+    headline = syntax.STUDY.headline(rows)
+    assert headline.sentence == (
+        f"A probe on attention alone predicts the syntactic head of {attention:.0%} of words, {compared} the best "
+        "simple baseline (fixed offset per relation: 61%). A probe on attention and embeddings predicts 80%."
+    )
+    assert headline.interval.startswith(f"attention: 95 % CI {100 * attention - 2:.0f} to {100 * attention + 2:.0f}")
+
+
 @pytest.mark.parametrize(("low", "said_first"), [(0.4, "The result is not informative: "), (0.6, "After retraining, ")])
 def test_subnetworks_of_a_model_at_chance_are_not_informative(low, said_first):
     shared = {"metric": "accuracy", "n": 300}
@@ -90,6 +113,59 @@ def test_verdicts_that_seem_to_contradict_are_explained_where_they_meet(db, view
     assert told.count(". ") + told.count(".” ") == 1
 
 
+def test_the_figure_of_gates_draws_what_the_answer_says(db):
+    """Beside the classes, how often each head was needed. What one head does alone is another question, in Details."""
+    app = opened("interventions/together")
+    (run,) = known_runs("gates")
+    frame = pd.DataFrame(run.among(GatedHead)).set_index("name")
+    (answer,) = [text for text in said(app) if text.startswith("**The task needs")]
+    needed = answer.partition("(")[2].partition(")")[0].split(", ")
+    assert needed == list(frame.index[frame["facilitating"] >= CLAIMED])
+    assert "stays open" in json.dumps(charts(app)[1]["title"])
+    bars, rule = fits_picture(frame.reset_index()).to_dict()["layer"]
+    assert bars["encoding"]["x"]["field"] == "facilitating"
+    assert rule["encoding"]["x"]["field"] == "baseline"
+    (details,) = [one for one in app.expander if one.label == "Details"]
+    (alone,) = [json.loads(one.proto.spec) for one in details.get("vega_lite_chart")]
+    assert "ablated alone" in " ".join(alone["title"])
+
+
+def test_a_circuit_draws_the_edges_of_the_answer_and_fades_the_others(db):
+    app = opened("interventions/circuit")
+    (run,) = known_runs("circuit")
+    edges = run.among(CircuitEdge)
+    counts = Counter(edge.verdict for edge in edges)
+    titles = [json.dumps(chart.get("title", "")) for chart in charts(app)]
+    assert any(
+        f"The {counts['matters']} edge that matters, and the {counts['open']} undecided edges" in one for one in titles
+    )
+    drawn = circuit_picture(sorted(edges, key=lambda edge: edge.rank)[:40], 6, 6, title="t").to_dict()
+    rows = pd.DataFrame(next(rows for rows in drawn["datasets"].values() if "edge" in rows[0]))
+    seen = rows.groupby("verdict")["seen"].max()
+    assert seen["matters"] > seen["undecided"] > seen["does not matter"]
+    scale = drawn["layer"][0]["encoding"]["color"]["scale"]
+    assert dict(zip(scale["domain"], scale["range"], strict=True))["undecided"] == "#8c8c8c"
+    assert any(
+        text.startswith("Few edges matter alone, but many are needed together: the 219 strongest") for text in said(app)
+    )
+
+
+def test_bundled_results_of_the_path_are_of_its_model_and_the_figure_is_no_fifth_step(db):
+    texts = said(opened("start/path"))
+    results = [text for text in texts if text.startswith("Bundled result, until you have your own: ")]
+    assert len(results) == 3
+    assert all("atlas-encoder" in text for text in results)
+    assert [text[2:8] for text in texts if text.startswith("**Step ")] == ["Step 1", "Step 2", "Step 3", "Step 4"]
+    assert "**Result: a bundled figure next to the figure in the paper**" in texts
+
+
+def test_no_figure_stands_beside_the_answer_of_a_model_at_chance(db):
+    app = opened("interventions/subnetworks")
+    assert any(text.startswith("**The result is not informative") for text in said(app))
+    (folded,) = [one for one in app.expander if one.label == "Figures of this run (not informative)"]
+    assert len(folded.get("vega_lite_chart")) == len(charts(app)) > 0
+
+
 def test_headlines_count_what_they_are_about(db):
     """Links and not inputs; one checkpoint and not two; the interval of the head that the sentence names."""
     told = {run.study: headlines.headline_of(run.run, rows="sst2") for run in known_runs(None)
@@ -116,18 +192,21 @@ def test_the_correlation_of_several_tasks_names_them_and_the_view_is_of_the_chos
         for head, task, value in ((0, "mrpc", 0.5), (1, "mrpc", 0.7), (0, "rte", 0.3), (1, "rte", 0.9))
     ]
     told = effective.STUDY.headline([score.as_row() for score in scores]).sentence
-    assert told == (
-        "Raw and effective attention correlate with r = 0.60 on average over MRPC, RTE. "
-        "The lowest correlation is L1H1 on RTE: r = 0.30."
-    )
+    assert told == "Raw and effective attention correlate with r = 0.60 on average over MRPC, RTE."
+    assert "lowest r of a head is 0.30 (L1H1 on RTE)" in effective.STUDY.headline([s.as_row() for s in scores]).interval
     assert " over " not in effective.STUDY.headline([score.as_row() for score in scores[:2]]).sentence
     for task in ("sst2", "qnli"):
         app = opened("statistics/effective", rows=task)
         (run,) = [run for run in known_runs("effective") if run.checkpoint == "atlas-encoder"]
         rows = [row for row in run.among(EffectiveScore) if row.task == task and row.statistic == "correlation"]
         mean = np.mean([row.value for row in rows])
+        assert any(text.startswith(f"Over all inputs, r = {mean:.2f} on average") for text in said(app))
+        longer = [row for row in run.among(LengthCorrelation) if row.task == task and row.length_from > 32]
+        inputs, beyond = sum(row.n for row in longer), sum(row.n * row.mean for row in longer)
         assert any(
-            text.startswith(f"**Raw and effective attention correlate with r = {mean:.2f} ") for text in said(app)
+            text.startswith("**Raw and effective attention are equal on inputs of up to 32 tokens.")
+            and text.endswith(f"On the {inputs} longer inputs, they differ: r = {beyond / inputs:.2f} on average.**")
+            for text in said(app)
         )
         name = {"sst2": "SST-2-like", "qnli": "QNLI-like"}[task]
         assert any(f" · {name} · n = 20 inputs" in text for text in said(app))
@@ -143,7 +222,9 @@ def test_the_share_in_the_answer_is_the_corrected_one_that_the_figure_draws(db):
     shares = [share for share in run.among(ClassShare) if share.checkpoint == "atlas-encoder"]
     corrected, counted = (max(one.share for one in shares if one.part == part) for part in ("corrected", "share"))
     assert f"{corrected:.0%}" != f"{counted:.0%}"
-    assert f"**Vertical is the most frequent pattern on SST-2-like: {corrected:.0%} of the maps.**" in said(app)
+    (answer,) = [text for text in said(app) if text.startswith("**")][:1]
+    assert answer.startswith("**Not reliable yet: 17% of the maps of atlas-encoder are unlike the maps that"), "first"
+    assert answer.endswith(f" Vertical is the most frequent pattern on SST-2-like: {corrected:.0%} of the maps.**")
     assert any(f" · {run.date} · bundled" in text for text in said(app))
     assert charts(app)[0]["title"] == "Share of each pattern, corrected"
 

@@ -3,13 +3,16 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from core.models.present import present_weights
 from core.store.database import Database
 from core.store.runs import Provenance, record_run, store_rows
-from core.studies.comparison.records import Counterpart, CounterpartsSummary
+from core.studies.comparison.development import OWN, bundled_curves, role_records
+from core.studies.comparison.records import Beginning, Counterpart, CounterpartsSummary
 from pages.parts.shell import resources
+from pages.parts.views.development import roles_picture
 from tests.pages.opening import opened
 
 NAME = "atlas-encoder"
@@ -128,10 +131,21 @@ def test_one_head_stands_beside_its_counterpart_where_another_checkpoint_is_chos
 def test_development_opens_on_the_curves_that_ship(database):
     app = opened("heads/development")
     assert not app.exception
-    said = plain_text(app.markdown)
-    assert "Heads that attend mostly to one position, by when they begin" in said
+    assert app.subheader[0].value == "When in training do heads take on their roles?"
+    said = app.markdown[0].value.replace("\\", "")
+    start = "**During training, heads come to attend mostly to one position: next token (1 head, by 3 %)"
+    assert said.startswith(start)
     assert "pre-training of atlas-encoder" in plain_text(app.caption)
-    assert len(charts(app)) == 1
+    roles, curves = charts(app)
+    assert "over training" in json.dumps(roles["title"])
+    points = bundled_curves("atlas-encoder")[OWN]
+    begun = [record for record in role_records(points) if isinstance(record, Beginning)]
+    picture = roles_picture(begun, list(dict.fromkeys(point.snapshot for point in points))).to_dict()
+    drawn = pd.DataFrame(next(iter(picture["datasets"].values())))
+    last = drawn[drawn["snapshot"] == "100 %"].set_index("role")["heads"]
+    assert (last["next token"], last["previous token"], last["separators"], last["first token"]) == (1, 2, 19, 6)
+    assert drawn.groupby("role")["heads"].apply(lambda heads: heads.is_monotonic_increasing).all()
+    assert "facet" in curves
     app = opened("heads/development", run_of="seed 1", score="class diagonal")
     assert not app.exception
     assert "In 2 runs from other seeds" in plain_text(app.markdown)

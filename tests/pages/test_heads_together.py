@@ -29,9 +29,12 @@ def test_a_circuit_is_drawn_with_its_curve_and_an_edge_opens_its_pairs(db, optio
     edges = next(table.value for table in page.dataframe if "attribution" in table.value)
     assert f"{CARRIER} to output" in set(edges["name"].head(4))
     charts = [one.proto.spec for one in page.get("vega_lite_chart")]
-    assert any("strongest edges" in chart for chart in charts)
     assert any("Faithfulness on held-out pairs" in chart for chart in charts)
     assert "pairs for verdicts" in said(page)
+    telling = edges[edges["verdict"] != "does not matter"]
+    matter = int((telling["verdict"] == "matters").sum())
+    assert any(f"The {matter} edge" in chart and f"the {len(telling) - matter} undecided" in chart for chart in charts)
+    page.toggle(key="circuit_all").set_value(True).run()
     page.slider(key="circuit_size").set_value(3).run()
     assert any("The 3 strongest edges" in one.proto.spec for one in fine(page).get("vega_lite_chart"))
     page = fine(opened(CIRCUIT, circuit_edge=f"embeddings to {CARRIER} k", circuit_pair="1"))

@@ -105,4 +105,4 @@ def test_the_finding_names_the_layer_that_changed_most_with_its_interval():
         "Fine-tuning on SST-2 changed L3H2 most: 1 − cosine = 0.45. Among layers, layer 3 changed most: mean 0.31 "
         "(95 % CI 0.30 to 0.33). The mean change is 0.16 in the last two layers and 0.11 in the other layers."
     )
-    assert headline.interval == "95 % CI 0.37 to 0.53"
+    assert headline.interval == "L3H2: 95 % CI 0.37 to 0.53"

@@ -110,8 +110,10 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
         f"The task needs 1 of 4 heads ({needed}). 1 head interferes with the task. 1 head is irrelevant. For 1 head "
         "the data do not decide."
     )
-    assert (said.n, said.of, said.interval) == (8, "examples", "every class was assigned in at least 95 % of 20 fits")
-    assert said.baseline == "margin of 0.2000 for the change of the task's loss"
+    assert (said.n, said.of, said.baseline) == (8, "examples", "")
+    assert said.interval == (
+        "a head is needed if its gate stays open in at least 95% of 20 fits although every open gate is penalised"
+    )
 
 
 def test_where_every_price_costs_too_much_the_smallest_is_taken():
@@ -457,8 +459,11 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
     )
     assert f"For {open_edges} edge{'' if open_edges == 1 else 's'} the data do not decide." in headline.sentence
     assert (headline.n, headline.of) == (200, "pairs")
-    assert headline.interval == "all verdicts hold jointly with 95% confidence"
-    assert headline.baseline == "a margin of 30% of the difference between the two inputs of a pair"
+    assert headline.interval == (
+        "margin: 30% of the difference in logits between the two inputs of a pair; all verdicts hold jointly with 95% "
+        "confidence"
+    )
+    assert headline.baseline == ""
     assert said_of_stability(whole).startswith("2 are stable (different from 0 in 90% of half-samples)")
     assert said_of_stability(replace(whole, stable=0)) == (
         "no edge is stable: none differs from 0 in 90 % of half-samples."

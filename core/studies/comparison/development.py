@@ -297,8 +297,8 @@ def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
     """
     classes = [order for order in orders if order.score.startswith(CLASS_SHARE)]
     others = [order for order in orders if order not in classes]
-    places = _order_of(others, "Heads come to attend mostly to one position in this order")
-    of_classes = _order_of(classes, "Heads come to have one pattern class in most maps in this order")
+    places = _order_of(others, "During training, heads come to attend mostly to one position")
+    of_classes = _order_of(classes, "Heads come to have one pattern class in most maps")
     none = "No head attends mostly to the previous, next or first token or at separators in the last snapshot."
     return " ".join([places or none, *([of_classes] if of_classes else [])])
 
@@ -316,7 +316,9 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
     )  # fmt: skip
     first, *others = there
     sure = first.heads > 1 and first.first >= 0.95 and all(order.first <= 0.05 for order in others)
-    end = "" if sure or not others else " The data do not decide which comes first."
+    name = ROLE_NAMES.get(first.score, first.score.removeprefix(CLASS_SHARE))
+    end = f" The {name} comes first (significant)." if sure else " The data do not decide which comes first."
+    end = end if others else ""
     return f"{what}: {listed}.{end}"
 
 

@@ -7,7 +7,7 @@ labelled without a suggestion are scored; all are used for training.
 
 import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -35,7 +35,7 @@ from .records import (
     HeldOutScore,
     LearningPoint,
 )
-from .trained_classifier import ON, RECIPE, keep_classifier
+from .trained_classifier import ON, ON_OWN, RECIPE, keep_classifier
 
 if TYPE_CHECKING:
     from ...patterns.evaluation import Scores
@@ -70,9 +70,16 @@ class Predictions:
 
     def of_checkpoint(self, name: str) -> "Predictions":
         """Return the predictions for the maps of one checkpoint only."""
-        places = [k for k, checkpoint in enumerate(self.checkpoints) if checkpoint == name]
+        return self.at([k for k, checkpoint in enumerate(self.checkpoints) if checkpoint == name])
+
+    def among(self, map_ids: Container[str]) -> "Predictions":
+        """Return the predictions for these maps only."""
+        return self.at([k for k, name in enumerate(self.map_ids) if name in map_ids])
+
+    def at(self, places: Sequence[int]) -> "Predictions":
+        """Return the predictions at these indices only."""
         texts = ("map_ids", "groups", "checkpoints")
-        numbers = ("truth", "probabilities", "identity", "outside")
+        numbers, places = ("truth", "probabilities", "identity", "outside"), list(places)
         kept: dict[str, Any] = {name: tuple(getattr(self, name)[k] for k in places) for name in texts}
         return replace(self, **kept | {name: getattr(self, name)[places] for name in numbers})
 
@@ -226,16 +233,17 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         labels, checkpoints, heads = kept.column("class"), kept.column("checkpoint"), kept.heads
         measured = _measured(options.snapshot) if options.kind == QUICK else None
         log, state = _files(options, unit)
+        fitted = kept.repeated(train)
         classifier = patterns.training.fit(
-            [kept.maps[k] for k in train],
-            [labels[k] for k in train],
+            [kept.maps[k] for k in fitted],
+            [labels[k] for k in fitted],
             kept.classes,
             patterns.training.ClassifierRecipe(**options.recipe()),
             known=patterns.training.Known(
-                None if kept.soft is None else kept.soft[train],
-                [checkpoints[k] for k in train],
-                [heads[k] for k in train],
-                None if measured is None else measured[train],
+                None if kept.soft is None else kept.soft[fitted],
+                [checkpoints[k] for k in fitted],
+                [heads[k] for k in fitted],
+                None if measured is None else measured[fitted],
             ),
             course=patterns.training.Course(_told(log, unit.key), state),
         )
@@ -257,6 +265,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         measured = [part for part in ON if parts[part]]
         for part in measured:
             results.append(scored(part, parts[part], kept, kind=options.kind, seed=options.seed))
+        results += of_own(parts["fold"], kept, kind=options.kind, seed=options.seed)
         results += of_checkpoints([fold for fold in folds if fold.of.kind == "checkpoints"], kept)
         results += details(parts[measured[0]], kept, seed=options.seed) if measured else []
         results += [answers_of({ON[part]: parts[part] for part in measured})] if measured else []
@@ -412,6 +421,14 @@ def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
         "unsure": float(np.mean(likely.max(1) < patterns.suggestions.UNSURE)),
         "outside": float(np.mean(np.concatenate([fold.outside for fold in folds]))),
     }
+
+
+def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> list[HeldOutScore]:
+    """Return the score on one's own maps of unseen inputs, if the classifier was trained on bundled labels too."""
+    own = {snapshot.facts[k]["map_id"] for k in snapshot.own}
+    chosen = [fold.among(own) for fold in folds]
+    chosen = [fold for fold in chosen if fold.map_ids]
+    return [replace(scored("fold", chosen, snapshot, kind=kind, seed=seed), on=ON_OWN)] if chosen else []
 
 
 def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[HeldOutScore]:

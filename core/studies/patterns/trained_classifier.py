@@ -15,6 +15,7 @@ from .records import FinalClassifier, HeldOutAnswers, HeldOutMap, HeldOutScore
 
 RECIPE = ("kind", "epochs", "batch", "rate", "class_weights", "falling", "size", "folds", "seed")
 ON = {"checkpoints": "unseen checkpoints", "heads": "unseen heads", "fold": "unseen inputs"}  # the headline first
+ON_OWN = "unseen inputs, your maps"  # beside bundled ones
 SCORES = ("scores", "checkpoint", "class", "confusion", "calibration", "curve")
 
 

@@ -20,7 +20,13 @@ def stacked_bars(
         .mark_bar()
         .encode(
             y=alt.Y(field(axes.y, "N"), title=None, sort=None, axis=alt.Axis(labelLimit=320)),
-            x=alt.X(field(axes.x, "Q"), title=axes.x_says, stack="zero", scale=alt.Scale(nice=False)),
+            x=alt.X(
+                field(axes.x, "Q"),
+                title=axes.x_says,
+                stack="zero",
+                scale=alt.Scale(nice=False, zero=True),
+                axis=alt.Axis(tickCount=10),
+            ),
             color=category(frame, str(axes.colour), order).legend(legend),
             tooltip=tips(frame, axes.y, axes.colour, axes.x, *tooltip),
         )
@@ -78,7 +84,7 @@ def values_with_intervals(
             field(axes.x, "N"),
             title=axes.x_says,
             sort=None,
-            axis=alt.Axis(labelAngle=0 if level else -25, labelOverlap=False, labelLimit=260),
+            axis=alt.Axis(labelAngle=0 if level else -25, labelOverlap=False, labelLimit=260, labelFlush=False),
         )
     }
     if axes.colour:
@@ -88,7 +94,7 @@ def values_with_intervals(
     across = alt.X if sideways else alt.Y
     mark = base.mark_point(filled=True, size=55, opacity=1) if has_ends else base.mark_bar()
     drawn = mark.encode(
-        **{numbers: across(field(axes.y, "Q"), title=axes.y_says)},
+        **{numbers: across(field(axes.y, "Q"), title=axes.y_says, axis=alt.Axis(tickCount=10))},
         tooltip=tips(frame, axes.x, axes.colour, axes.y, axes.low, axes.high, *tooltip),
     )
     lines = interval(

@@ -1,11 +1,14 @@
 """Retraining from where one labels: how many labels are new, a training in place, and what it changed."""
 
+from typing import Any
+
 import streamlit as st
 
+from core.codebook.registry import labelled_folders
 from core.jobs import api
 from core.patterns.classifier_registry import can_suggest, keep_best_known, training_options
 from core.patterns.retraining import compared
-from core.patterns.snapshot import snapshot
+from core.patterns.snapshot import ENOUGH_ALONE, OWN_COPIES, snapshot, with_bundled
 from core.store import classifiers
 from core.store.database import Database
 from pages.parts.label.label_sheet import hints_of
@@ -26,6 +29,17 @@ def offer_retraining(db: Database, class_set: str) -> None:
     st.fragment(_watch, run_every=OFTEN if st.session_state.get("_label_training") else SELDOM)(db, class_set)
 
 
+def offer_only_mine(class_set: str, container: Any = st) -> bool:
+    """Whether to train without the bundled labels; nothing is asked if none are bundled for the class set."""
+    return class_set not in labelled_folders() or container.toggle(
+        "Train on my labels only",
+        key="only_mine",
+        help=f"Otherwise the bundled labels are added, each of yours counts {OWN_COPIES} times, and the classifier is "
+        f"also evaluated on maps of yours that were held out. Your labels alone are worth it from about "
+        f"{ENOUGH_ALONE} labels on.",
+    )
+
+
 def _watch(db: Database, class_set: str) -> None:
     with clear_errors():
         job = st.session_state.get("_label_training")
@@ -38,17 +52,18 @@ def _watch(db: Database, class_set: str) -> None:
             offer(db, report)
         elif st.session_state.get("_label_trained"):
             st.caption(st.session_state["_label_trained"])
+        only_mine = offer_only_mine(class_set)
         if st.button(
             f"{new} new label{'' if new == 1 else 's'}: retrain",
             icon=":material/model_training:",
             key="retrain",
             disabled=not new,
-            help="Trains a new pattern classifier on all labels. It then makes the suggestions, unless one of its "
-            "scores is significantly worse than before.",
+            help="Trains a new pattern classifier on your labels and the bundled ones. It then makes the suggestions, "
+            "unless one of its scores is significantly worse than before.",
         ):
-            options = training_options(
-                db, snapshot(db, class_set), beside=False, curve=False, annotator=people.person().name
-            )
+            mine = snapshot(db, class_set)
+            labelled = mine if only_mine else with_bundled(mine)
+            options = training_options(db, labelled, beside=False, curve=False, annotator=people.person().name)
             st.session_state.pop("_label_report", None)
             st.session_state["_label_before"] = keep_best_known(db, class_set) if can_suggest(db, class_set) else None
             st.session_state["_label_training"] = api.start(

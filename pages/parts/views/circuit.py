@@ -166,7 +166,7 @@ def draw(stored: StoredRun) -> None:
         if is_all:
             shown, title = ranked[:size], f"The {size} strongest edges"
         graph = circuit_picture(shown, layers, heads, title=title)
-        st.altair_chart(graph, width="stretch")
+        st.altair_chart(graph, width="stretch", key="circuit_picture")
     with details():
         _details(stored, summary, ranked, curve, [graph, faithfulness_chart])
 

@@ -15,7 +15,7 @@ from core.labelling.crowd import METHODS
 from core.patterns.agreement import consensus, inputs_of
 from core.patterns.classifier_registry import bundled_about, bundled_classifier, bundled_labels, training_options
 from core.patterns.retraining import compared
-from core.patterns.snapshot import current_labels, snapshot
+from core.patterns.snapshot import current_labels, snapshot, with_bundled
 from core.reading import lines_of, read_text
 from core.store import classifiers
 from core.store.database import Database
@@ -24,6 +24,7 @@ from core.studies.records import record_of
 from pages.parts.charts.curves import calibration, line_with_band
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
+from pages.parts.label.label_retrain import offer_only_mine
 from pages.parts.label.label_tools import pick_class_set, pictures
 from pages.parts.label.retraining_report import show_figures
 from pages.parts.patterns.classifiers import HeldOut, KnownClassifier
@@ -261,6 +262,7 @@ def start(db, class_set: str) -> None:
         key="curve",
         bind="query-params",
     )
+    only_mine = offer_only_mine(class_set, left)
     seed = middle.number_input("Seed", 0, 10**6, 0, key="seed", bind="query-params")
     method = url.pick(
         left.selectbox,
@@ -277,9 +279,10 @@ def start(db, class_set: str) -> None:
     job_progress.say_time(STUDY, {"class_set": class_set, "kind": kind, "folds": folds})
     if right.button("Train", type="primary", width="stretch"):
         with clear_errors():
+            mine = snapshot(db, class_set, method=chosen)
             options = training_options(
                 db,
-                snapshot(db, class_set, method=chosen),
+                mine if only_mine else with_bundled(mine),
                 kind=kind,
                 epochs=epochs,
                 folds=folds,

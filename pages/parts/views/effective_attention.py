@@ -55,9 +55,10 @@ def lengths_picture(frame: pd.DataFrame, width: int | None) -> alt.LayerChart:
     to fall."""
     frame = frame.assign(side=frame["length"] > (width or 0), n=[f"n = {inputs}" for inputs in frame["inputs"]])
     task = category(frame, "task") if frame["task"].nunique() > 1 else alt.value("#0072B2")
-    base = alt.Chart(frame).encode(x=alt.X("length:Q", title="length of the input, tokens"), color=task)
+    x = alt.X("length:Q", title="length of the input, tokens", scale=alt.Scale(zero=True, padding=20))
+    base = alt.Chart(frame).encode(x=x, color=task)
     r = alt.Y("r:Q", title="mean Pearson r over heads", scale=alt.Scale(domain=[0, 1.08]),
-              axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1]))  # fmt: skip
+              axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2f"))  # fmt: skip
     layers = [
         base.mark_line().encode(y=r, detail=["task:N", "side:N"]),
         base.mark_point(filled=True, size=70, opacity=1).encode(

@@ -51,7 +51,10 @@ def draw_gates(stored: StoredRun) -> None:
     )
     left.altair_chart(picture, width="content")
     right.altair_chart(fits_picture(frame))
-    st.caption("Blue heads (facilitating) are the needed ones. Grey heads are undecided: the fits do not agree.")
+    st.caption(
+        "Facilitating heads (dark blue) are the needed ones. Undecided heads (grey) are open in some fits and closed in "
+        "others."
+    )
     explain_difference(stored)
     with details():
         needed = frame[frame["gate_class"] == "facilitating"].sort_values("effect", ascending=False)
@@ -84,7 +87,7 @@ def fits_picture(frame: pd.DataFrame) -> Layers:
     needed."""
     base = alt.Chart(frame).encode(
         y=alt.Y("name:N", sort=alt.SortField("facilitating", order="descending"), title=None,
-                axis=alt.Axis(labelOverlap=False))
+                axis=alt.Axis(labelOverlap=False, labelFlush=False))
     )  # fmt: skip
     scale = alt.Scale(range=colours_of(CLASSES), domain=list(CLASSES))
     drawn = base.mark_bar().encode(

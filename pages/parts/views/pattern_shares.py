@@ -103,8 +103,12 @@ def trust(notes: Sequence[ClassNote], about: KnownClassifier) -> None:
     if not doubted:
         st.badge(plain(f"Shares can be trusted · {score}"), icon=":material/verified:", color="green")
         return
-    st.badge(plain(f"Do not trust these shares yet · {score}"), icon=":material/help:", color="orange")
-    st.caption("Label 50 maps of this checkpoint under Annotate > Label (about four minutes), then retrain.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge(plain(f"Do not trust these shares yet · {score}"), icon=":material/help:", color="orange")
+        st.caption(
+            "Label 50 maps of this checkpoint under Annotate > Label (about four minutes), then retrain.",
+            width="content",
+        )
 
 
 def doubts(notes: Sequence[ClassNote]) -> list[tuple[str, bool]]:

@@ -93,7 +93,7 @@ def show_syntax(result: StoredRun) -> None:
     st.altair_chart(bars)
     st.caption(
         "Dashed line: the best simple baseline. “Fixed offset per relation” knows the gold relation of each word, and "
-        "predicts the position at which the head of this relation most often stands."
+        "predicts that its head is at the most frequent distance of this relation."
     )
     interval = plain(percent(difference.low, difference.high, "{:.0f}"))
     less = "" if difference.value is None else f": {100 * difference.value:.0f} points less than all heads together"
@@ -269,8 +269,8 @@ def show(tools: DeltaGenerator) -> None:
         if result is not None:
             draw(result)
             st.caption(
-                "A probe is a small classifier that predicts one property from the outputs of a layer. A high "
-                "accuracy shows that the outputs encode the property, not that the model uses it."
+                "A probe is a small classifier that predicts one property from what a model computes. A high accuracy "
+                "shows that the property is encoded, not that the model uses it."
             )
     start_study(study, view=study)
 
