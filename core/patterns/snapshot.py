@@ -183,19 +183,20 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
 def with_bundled(own: Snapshot) -> Snapshot:
     """Return one's own labelled maps together with the bundled ones of the class set, so that a few labels are enough.
 
-    The metadata field `own` marks one's own labels, and OWN_COPIES is their weight in training. Returned unchanged if
-    no labels are bundled for the class set, if its classes were changed, or if no bundled map is missing.
+    The metadata field `own` marks maps whose class is one's own label, and OWN_COPIES is their weight in training.
+    Returned unchanged if no labels are bundled for the class set, or if its classes were changed.
     """
     if own.class_set not in labelled_folders():
         return own
     bundled, known = _bundled(own.class_set), set(own.column("map_id"))
-    added = [k for k, name in enumerate(bundled.column("map_id")) if name not in known]
-    if bundled.classes != own.classes or not added:
+    if bundled.classes != own.classes:
         return own
+    added = [k for k, name in enumerate(bundled.column("map_id")) if name not in known]
+    rows, is_bundled = [*own.facts, *(bundled.facts[k] for k in added)], set(bundled.column("event"))
     is_soft = own.soft is not None or bundled.soft is not None
     facts = [
-        {**row, "own": is_own} | ({"soft": row.get("soft") or _one_hot(row["class"], own.classes)} if is_soft else {})
-        for rows, is_own in ((own.facts, True), ([bundled.facts[k] for k in added], False))
+        {**row, "own": row["event"] not in is_bundled}
+        | ({"soft": row.get("soft") or _one_hot(row["class"], own.classes)} if is_soft else {})
         for row in rows
     ]
     return replace(own, facts=facts, maps=[*own.maps, *(bundled.maps[k] for k in added)])

@@ -150,6 +150,9 @@ def test_new_labels_are_counted_trained_on_in_place_and_then_suggest(filled, mon
     next(button for button in page.button if button.label == "3 new labels: retrain").click().run()
     assert not page.exception
     assert started[0][1] == "train-patterns"
+    kept = label_snapshot.read(started[0][2]["snapshot"])
+    assert {kept.facts[k]["map_id"] for k in kept.own} == {row["map_id"] for row in kept.facts[: len(kept.own)]}
+    assert len(kept.maps) - len(kept.own) > 2000, "the bundled labels train too"
     assert classifiers.suggesting(db, "bert") == "first"
     assert any("The new classifier now makes the suggestions" in caption.value for caption in page.caption)
 
@@ -224,6 +227,7 @@ def test_a_retraining_on_labels_of_one_class_is_refused_in_a_sentence_and_nothin
     page = opened("annotate")
     page.selectbox(key="class_set").set_value("gpt2").run()
     page.text_input(key="annotator").input("cyd").run()
+    page.toggle(key="only_mine").set_value(True).run()
     next(button for button in page.button if button.label == "11 new labels: retrain").click().run()
     assert not page.exception
     said = (
