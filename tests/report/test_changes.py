@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.report.claims import changes, heads_and_layers, maps
+from core.report.claims import changes, maps
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED
 from core.report.claims.registry import claim
+from core.report.claims.seeds import decided_over_seeds
 from core.report.rendering.words import numbers_of
 from core.report.report import outcomes
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, layer_rows
@@ -145,13 +146,17 @@ def test_heads_that_gain_in_one_seed_and_lose_in_the_next_are_luck(turned, word)
 
 
 def test_a_gain_has_rows_and_seeds_in_its_interval():
+    def decision_of(*gains):
+        one = looked_at(*gains, features=("negation",), task="qnli")
+        return decided_over_seeds(changes.gains_by_seed(one, one.results[0], "negation"))
+
     gains = (0.10, 0.12, 0.14)
-    (one,) = heads_and_layers.more_to_negation(looked_at(*gains, features=("negation",), task="qnli"))
+    decision = decision_of(*gains)
     _, high = stats.t.interval(0.95, 2, np.mean(gains), stats.sem(gains))
-    assert one.outcome == HOLDS
-    assert one.statistic.high - 0.12 == pytest.approx(np.hypot(high - 0.12, 0.001))
-    (open_one,) = heads_and_layers.more_to_negation(looked_at(0.02, 0.12, 0.2, features=("negation",), task="qnli"))
-    assert (open_one.outcome, open_one.needed, open_one.needed_seeds) == (UNDECIDED, None, 5)
+    assert decision.word == HOLDS
+    assert decision.statistic.high - 0.12 == pytest.approx(np.hypot(high - 0.12, 0.001))
+    undecided = decision_of(0.02, 0.12, 0.2)
+    assert (undecided.word, undecided.times, undecided.seeds) == (UNDECIDED, None, 5)
 
 
 def test_the_last_layers_row_of_cls_is_that_of_every_seed():

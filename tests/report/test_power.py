@@ -46,6 +46,7 @@ RETIRED = {
     "constant-cells": "known error",
     "separator-gradients": "cannot be tested",
 }  # by name, with what they say now
+NOT_CLAIMED = {("random-learns", "stsb")}  # the source's exception
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,8 @@ def test_the_first_count_had_so_many_by_task():
 
 def test_those_retired_are_no_tests_and_all_others_with_rows_are(claims):
     now = {(one.claim, one.task): one.outcome for one in claims}
-    for name, tasks in COUNTED.items():
+    for name, counted in COUNTED.items():
+        tasks = [task for task in counted if (name, task) not in NOT_CLAIMED]
         words = {now[name, task] for task in tasks if (name, task) in now}
         if name in RETIRED:
             assert words == {RETIRED[name]}
@@ -75,10 +77,11 @@ def test_those_retired_are_no_tests_and_all_others_with_rows_are(claims):
 
 def test_how_many_of_the_first_count_are_decided(claims):
     mine = [one for one in claims if one.claim not in RETIRED and one.task in COUNTED.get(one.claim, ())]
+    # some-head is undecided: a gain of a tenth of a point, the paper's smallest, is open on all 4 tasks
     done = sum(one.outcome in DECIDED for one in mine)
     # few-meaningful, shares-stay and more-vertical are undecided on all 4 tasks: where maps misfit the classifier's
     # confusions, heads, shares and their changes have no interval
-    assert (done, len(mine)) == (51, 85 - 7)
+    assert (done, len(mine)) == (46, 85 - 7 - len(NOT_CLAIMED))
 
 
 def test_what_is_counted_is_what_had_rows(claims):

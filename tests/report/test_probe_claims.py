@@ -17,18 +17,18 @@ def only(outcomes):
     return one.outcome
 
 
-def syntax_rows(more=0.2, own=0.6, fixed=0.4):
-    names = ("right-branching", "left-branching", "one fixed offset")
+def syntax_rows(more=0.05, own=0.6, fixed=0.4):
+    rooted = {"rooted": fixed + more, "rooted_low": fixed + more - 0.02, "rooted_high": fixed + more + 0.02}
     return [
-        valued("probe", "attention", own),
-        valued("probe", "attention, random weights", 0.2),
-        *(valued("baseline", name, fixed) for name in names),
-        valued("best head", "L1H2", own - more, whole_trees=0.01),
-        valued("difference", "all heads less L1H2", more),
+        valued("probe", "attention and embeddings", own),
+        valued("probe", "attention and embeddings, random weights", 0.2),
+        valued("baseline", "right-branching", fixed),
+        valued("baseline", "left-branching", 0.1),
+        valued("best head", "L1H2", 0.7, whole_trees=0.01) | rooted,
     ]
 
 
-@pytest.mark.parametrize(("more", "word"), [(0.2, HOLDS), (0.01, UNDECIDED), (-0.2, FAILS)])
+@pytest.mark.parametrize(("more", "word"), [(0.05, HOLDS), (0.09, UNDECIDED), (0.2, FAILS)])
 def test_no_head_has_the_whole_tree(more, word):
     assert only(probes.no_whole_tree(evidence(found("syntax", syntax_rows(more))))) == word
 
@@ -79,9 +79,13 @@ def test_a_third_of_the_weights(change, word):
     assert only(probes.a_third_can_go(evidence(found("subnetworks", [other, row], "sst2")))) == word
 
 
-@pytest.mark.parametrize(("more", "word"), [(0.1, HOLDS), (0.0, UNDECIDED), (-0.1, FAILS)])
-def test_good_and_bad_subnetworks(more, word):
-    rows = [valued("subnetwork", name, 0.8) for name in ("full", "good", "bad", "random")]
+@pytest.mark.parametrize(
+    ("more", "bad", "word"),
+    [(0.1, 0.8, HOLDS), (0.0, 0.8, UNDECIDED), (-0.1, 0.8, FAILS), (0.1, 0.51, UNDECIDED), (0.1, 0.4, FAILS)],
+)
+def test_good_and_bad_subnetworks(more, bad, word):
+    rows = [valued("subnetwork", name, 0.8) for name in ("full", "good", "random")]
+    rows.append(valued("subnetwork", "bad", bad, constant=0.5))
     rows.append(valued("difference", "good less bad", more))
     outcome = probes.good_and_bad(evidence(found("subnetworks", rows, "sst2")))
     assert only(outcome) == word

@@ -12,20 +12,21 @@ def only(outcomes):
     return one.outcome
 
 
-def tuning(untuned, random, spread=None, seeds=1):
-    about = {"metric": "accuracy", "task": "rte", "note": "", "constant": 0}
+def tuning(untuned, random, spread=None, seeds=1, task="qnli"):
+    about = {"metric": "accuracy", "task": task, "note": "", "constant": 0}
     scores = {"pretrained": 0.9, "untrained": untuned, "random": random}
     means = [
         about | {"kind": "mean", "initialisation": name, "accuracy": value, "n": seeds, "accuracy_sd": spread}
         for name, value in scores.items()
     ]
-    return evidence(found("tuning", [about | {"kind": "run", "dev_rows": 2000}, *means], "rte"))
+    return evidence(found("tuning", [about | {"kind": "run", "dev_rows": 2000}, *means], task))
 
 
 @pytest.mark.parametrize(("untuned", "random", "word"), [(0.6, 0.5, HOLDS), (0.5, 0.6, FAILS), (0.5, 0.51, UNDECIDED)])
 def test_random_weights_tuned_against_pretrained_ones_that_were_not(untuned, random, word):
     (one,) = scores.tuned_random_below_untuned(tuning(untuned, random))
     assert (one.outcome, one.seeds, one.margin) == (word, 1, 0.0)
+    assert only(scores.tuned_random_below_untuned(tuning(untuned, random, task="rte"))) == UNTESTED  # of two tasks
 
 
 def test_seeds_that_part_widen_the_interval():
@@ -73,7 +74,7 @@ def striped(table):
     return [
         row | {"effect": row["value"], "effect_low": row["low"], "effect_high": row["high"]}
         for name, effects in table.items()
-        for row in head_rows(effects, statistic="max", feature=name, checkpoint=CHECKPOINT)
+        for row in head_rows(effects, statistic="max", feature=name, checkpoint="tuned")
     ]
 
 
@@ -91,5 +92,8 @@ def test_stripes_of_the_last_layers_are_at_separators_and_punctuation(separator,
     """Of heads of the last third alone, whatever the first layers do."""
     early = [[0.5, 0.5], [0.5, 0.5]]
     rows = striped({"separator": [*early, separator], "noun": [*early, noun], "punctuation": [[0.0, 0.0]] * 3})
-    assert only(maps.late_stripes(evidence(found("features", rows, "rte")))) == word
-    assert only(maps.late_stripes(evidence(found("features", rows, "rte"), causal=True))) == UNTESTED
+    assert only(maps.late_stripes(evidence(found("features", rows, "sst2")))) == word
+    assert only(maps.late_stripes(evidence(found("features", rows, "rte")))) == UNTESTED  # the source's task alone
+    assert only(maps.late_stripes(evidence(found("features", rows, "sst2"), causal=True))) == UNTESTED
+    untuned = [row | {"checkpoint": CHECKPOINT} for row in rows]
+    assert only(maps.late_stripes(evidence(found("features", untuned, "sst2")))) == UNTESTED

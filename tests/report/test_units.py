@@ -85,10 +85,8 @@ UNITS = {  # of the statistic and of what it is held against, read in each test'
     "frames-help": NONE,
 }
 FURTHER = {  # margins that a test holds its statistic against beside its claim's own, in the same unit
-    "random-head": {0.01},  # a gain that is surely smaller than a point is none
     "frame-heads": {0.1},  # a weight that can just be seen
     "no-stripes": {-0.1},  # the same, negated
-    "layer-costs": {-0.002},  # the largest drop that the paper saw
     "hierarchical": {0.5},  # as many words of one rule as of the other
 }
 

@@ -173,10 +173,6 @@ def rise_and_fall(effect: float, rng: np.random.Generator) -> Evidence:
     return evidence(*in_seeds("features", lambda: before + changing(dict.fromkeys(late, effect), rng), "sst2"))
 
 
-def negation(effect: float, rng: np.random.Generator) -> Evidence:
-    return evidence(*in_seeds("features", lambda: changing({"negation": -effect}, rng, n=100), "qnli"))
-
-
 def changing(lost: dict[str, float], rng: np.random.Generator, **more: object) -> list[dict]:
     """All heads lose so much weight on these features in a seed, whose luck they share."""
     luck = {name: [value + rng.normal(0, LUCK)] * HEADS[0] for name, value in lost.items()}
@@ -283,7 +279,7 @@ def moved(*names: str) -> Planted:
 def meaningful(effect: float, rng: np.random.Generator) -> Evidence:
     """Every head has so large a share of maps that could carry meaning; a classifier counts them."""
     n, classes = ROWS["rte"], ("vertical", "heterogeneous", "block")
-    about = {"part": "head", "checkpoint": CHECKPOINT, "inputs": n, "class": "vertical", "share": 0.5}
+    about = {"part": "head", "checkpoint": "tuned", "inputs": n, "class": "vertical", "share": 0.5}
     seen = np.array([1 - effect, effect * 0.6, effect * 0.4]) @ CHANCE
     rows = [
         about | {"layer": k // 4, "head": k % 4, "counts": dict(zip(classes, map(int, some), strict=True))}
@@ -295,23 +291,24 @@ def meaningful(effect: float, rng: np.random.Generator) -> Evidence:
 # ---------------------------------------------------------------- scores
 
 
-def tuned(better: str, other: str) -> Planted:
-    """Three seeds of two initialisations, whose luck is a point; dev rows are the same for all seeds of one."""
+def tuned(better: str, other: str, task: str = "sst2") -> Planted:
+    """Three seeds of two initialisations, whose luck is a point; dev rows, as many as SST-2's, are the same for all
+    seeds of one."""
 
     def plant(effect: float, rng: np.random.Generator) -> Evidence:
         n, rows = ROWS["sst2"], []
         for name, true in ((better, 0.7 + effect), (other, 0.7)):
             of_rows = rng.binomial(n, true) / n
             seeds = of_rows + rng.normal(0, 0.01, 3)
-            about = {"metric": "accuracy", "task": "sst2", "note": "", "constant": 0, "initialisation": name}
+            about = {"metric": "accuracy", "task": task, "note": "", "constant": 0, "initialisation": name}
             rows += [
                 about | {"kind": "run", "dev_rows": n, "accuracy": of_seed, "seed": seed}
                 for seed, of_seed in enumerate(seeds)
             ]
             mean = {"accuracy": seeds.mean(), "accuracy_sd": seeds.std(ddof=1), "n": 3}
             rows.append(about | {"kind": "mean"} | mean)
-        rows.append({"kind": "baseline", "metric": "accuracy", "task": "sst2", "accuracy": 0.3, "n": n})
-        return evidence(found("tuning", rows, "sst2"))
+        rows.append({"kind": "baseline", "metric": "accuracy", "task": task, "accuracy": 0.3, "n": n})
+        return evidence(found("tuning", rows, task))
 
     return plant
 
@@ -356,16 +353,16 @@ def named(kind: str, name: str, true: float, rng: np.random.Generator, n: int = 
 
 
 def trees(effect: float, rng: np.random.Generator) -> Evidence:
-    rows = [named("best head", "L1H1", 0.4, rng, whole_trees=0.0), named("difference", "all", effect, rng)]
-    return evidence(found("syntax", rows))
+    """A branching baseline, and the best head above it by the effect."""
+    head = named("best head", "L1H1", 0.3 + effect, rng, whole_trees=0.0)
+    ends = {"rooted": head["value"], "rooted_low": head["low"], "rooted_high": head["high"]}
+    return evidence(found("syntax", [head | ends, named("baseline", "right-branching", 0.3, rng)]))
 
 
 def syntax(effect: float, rng: np.random.Generator) -> Evidence:
-    rows = [named("probe", "attention", 0.5 + effect, rng, 2000)]
-    rows.append(named("probe", "attention, random weights", 0.5, rng, 2000))
-    rows += [
-        named("baseline", name, 0.5, rng, 2000) for name in ("right-branching", "left-branching", "one fixed offset")
-    ]
+    rows = [named("probe", "attention and embeddings", 0.5 + effect, rng, 2000)]
+    rows.append(named("probe", "attention and embeddings, random weights", 0.5, rng, 2000))
+    rows.append(named("baseline", "right-branching", 0.5, rng, 2000))
     return evidence(found("syntax", rows))
 
 
@@ -391,7 +388,7 @@ def without_a_third(effect: float, rng: np.random.Generator) -> Evidence:
 
 
 def subnetworks(effect: float, rng: np.random.Generator) -> Evidence:
-    rows = [named("subnetwork", name, 0.8, rng) for name in ("full", "good", "bad", "random")]
+    rows = [named("subnetwork", name, 0.8, rng, constant=0.5) for name in ("full", "good", "bad", "random")]
     rows.append(valued(effect, rng, ROWS["sst2"], 0.3, kind="difference", name="good less bad"))
     return evidence(found("subnetworks", rows, "sst2"))
 
@@ -415,8 +412,12 @@ def late_stripes(effect: float, rng: np.random.Generator) -> Evidence:
     at_separator = np.zeros(HEADS, dtype=bool)
     at_separator[-late:].flat[: round(effect * late * HEADS[1])] = True
     tables = {"separator": np.where(at_separator, 0.4, 0.05), "noun": np.where(at_separator, 0.05, 0.4)}
-    rows = [row for name, table in tables.items() for row in heads_of(table, rng, feature=name, **LOOKING)]
-    return evidence(found("features", beyond(rows), "sst2"))
+    about = LOOKING | {"checkpoint": "tuned"}
+
+    def rows() -> list[dict]:
+        return beyond([row for name, table in tables.items() for row in heads_of(table, rng, feature=name, **about)])
+
+    return evidence(*in_seeds("features", rows, "sst2"))
 
 
 def fifth_layer(effect: float, rng: np.random.Generator) -> Evidence:

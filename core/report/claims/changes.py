@@ -122,23 +122,19 @@ def said_of_seeds(gains: Sequence[Estimate]) -> str:
     return said(with_luck(*mean_of_seeds(gains)), 2)
 
 
-def gained(evidence: Evidence, result: StepResult, features: Sequence[str]) -> Outcome | None:
-    """Test the claim that fine-tuning increases attention to every one of the given features."""
-    gains = {name: seed_gains for name in features if (seed_gains := gains_by_seed(evidence, result, name))}
-    if not gains:
-        return None
-    sentence = "; ".join(f"{name} {said_of_seeds(seed_gains)}" for name, seed_gains in gains.items())
-    decision = all_of([decided_over_seeds(seed_gains, len(gains)) for seed_gains in gains.values()])
-    seeds = min(map(len, gains.values()))
-    return found_by(result, decision, f"after less before, mean over heads: {sentence}", result.n, seeds=seeds)
-
-
 @for_each(Part.FEATURES, "mrpc", "rte", "qqp")
 def more_to_nouns(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Fine-tuning increases the attention of some heads to nouns, and of some heads to objects, corrected over heads.
     With several seeds: in every seed, and more heads increase in all seeds than by chance (p at most .025), or heads
     increase on average, with examples and seeds in the interval."""
-    gains_by_result = [gains for seed_result in evidence.each_seed(result) if (gains := _gains_of_heads(seed_result))]
+    return some_heads_gain(evidence, result, ("noun", "object"))
+
+
+def some_heads_gain(evidence: Evidence, result: StepResult, features: Sequence[str]) -> Outcome | None:
+    """Test the claim that fine-tuning increases the attention of some heads to each of the given features."""
+    gains_by_result = [
+        gains for seed_result in evidence.each_seed(result) if (gains := _gains_of_heads(seed_result, features))
+    ]
     seeds = [gains for gains in gains_by_result if gains.keys() == gains_by_result[0].keys()]
     if not seeds:
         return None
@@ -150,9 +146,9 @@ def more_to_nouns(evidence: Evidence, result: StepResult) -> Outcome | None:
     return found_by(result, decision, sentence, result.n, margin=0.0, seeds=len(seeds))
 
 
-def _gains_of_heads(result: StepResult) -> dict[str, list[Estimate]]:
+def _gains_of_heads(result: StepResult, features: Sequence[str]) -> dict[str, list[Estimate]]:
     gains: dict[str, list[Estimate]] = {}
-    for feature in ("noun", "object"):
+    for feature in features:
         scores = picked(result.scores, statistic="max", feature=feature, checkpoint="difference")
         head_gains = [-score.estimate for score in scores if score.value is not None and score.low is not None]
         if head_gains:  # the study's difference is before less after

@@ -26,7 +26,7 @@ from .outcomes import (
     within,
 )
 
-SHARE_MARGIN = 0.05
+SHARE_MARGIN = 0.1  # above 7.3 points, the largest change in the notebook of Prasanna et al.
 MEANINGFUL = ("heterogeneous", "block")
 CONFUSED = "the classifier's errors in the interval"
 UNCORRECTED = "the classifier's errors not in the interval"
@@ -37,7 +37,7 @@ NO_COUNTS = "the heads were stored without how many of their maps are of which c
 
 @for_each(Part.SHARES)
 def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Fine-tuning changes no pattern share by more than five points, corrected for the classifier's confusions if
+    """Fine-tuning changes no pattern share by more than ten points, corrected for the classifier's confusions if
     known."""
     moved = readings.moved_shares(result.rows)
     if not moved:
@@ -131,13 +131,13 @@ def _both_added(result: StepResult, name: str, counted: Estimate) -> Estimate:
 
 @for_each(Part.SHARES)
 def few_meaningful(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Fewer than half of the heads have maps that could carry meaning, Heterogeneous or Block, in more than half of the
-    inputs. Each head has an interval over inputs, corrected for the classifier's confusions if known. A head whose maps
-    are inconsistent with the confusions is undecided."""
+    """Fewer than half of the heads of the fine-tuned checkpoint have maps that could carry meaning, Heterogeneous or
+    Block, in more than half of the inputs. Each head has an interval over inputs, corrected for the classifier's
+    confusions if known. A head whose maps are inconsistent with the confusions is undecided."""
     rows = [row for row in result.rows if row.get("part") != "head" or "counts" in row]
     if len(rows) < len(result.rows):
         return Outcome(UNTESTED, NO_COUNTS, result.task)
-    heads = [head for head in HeadClass.among(rows) if head.checkpoint == evidence.checkpoint]
+    heads = [head for head in HeadClass.among(rows) if head.checkpoint != evidence.checkpoint]
     counted_heads = [head for head in heads if sum(head.counts.values())]
     meaningless, corrected = _meaningless(result, counted_heads)
     if not meaningless:

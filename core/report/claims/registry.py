@@ -101,7 +101,7 @@ TESTS: dict[str, Test] = {
     "no-stripes": heads_and_layers.no_stripes_at_borders,
     "rise-and-fall": heads_and_layers.rise_and_fall,
     "negation-qnli": heads_and_layers.more_to_negation,
-    "layer-costs": heads_and_layers.some_layer_costs,
+    "layer-costs": heads_and_layers.no_layer_costs_more,
     "tuned-beats-untuned": heads_and_layers.tuning_beats_untuned,
     "keeps-its-role": heads_and_layers.keeps_its_role,
     "no-whole-tree": probes.no_whole_tree,

@@ -85,7 +85,7 @@ def _compared(evidence: Evidence, result: StepResult) -> Outcome | None:
 PRINTED_GAIN = 35.9
 
 
-@for_each(Part.TUNING, starts=("random", "untrained"))
+@for_each(Part.TUNING, "stsb", "qnli", starts=("random", "untrained"))
 def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Fine-tuned random weights score below pre-trained weights without fine-tuning (with an untrained head), with
     examples and seeds in the interval of the difference."""
@@ -158,8 +158,10 @@ def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None
 
 @for_each(Part.TUNING, starts=("random",))
 def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """A fine-tuned randomly initialised model is better than the best constant prediction. Fails if the interval ends
-    below a gain of one point."""
+    """A fine-tuned randomly initialised model is better than the best constant prediction (not claimed for STS-B).
+    Fails if the interval ends below a gain of one point."""
+    if result.task == "stsb":
+        return None
     tuning = finetuned_task(result.rows)
     mean, floor = tuning.mean("random"), constant_score(tuning, result.task)
     metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
