@@ -154,7 +154,7 @@ STUDIES = {
     "importance": ROWS,
     "operators": ROWS | {"operators": ["zero", "disable"]},
     "patch": ROWS,
-    "gates": ROWS,
+    "gates": ROWS | {"fit_rows": 8, "samples": 2, "starts": 1, "steps": 2},  # the default is 200,000 passes
 }
 QUICK = {"statistics", "disable"}  # of the others each takes seconds
 
