@@ -199,13 +199,12 @@ def _show_form(checkpoint: str, head: Head) -> None:
     if st.button("Register and test", key="hypothesis_register", type="primary"):
         with clear_errors():
             proposal = Proposal(head, key, {name: value for name, value in values.items() if value.strip()})
-            _begin(checkpoint, proposal, *(RowChoice.parse(rows, data=_data(rows)) for rows in (thought, judged)))
+            choices = [
+                RowChoice.parse(rows, data=pickers.data_folder() if rows.partition(":")[0] in TASKS else None)
+                for rows in (thought, judged)
+            ]
+            _begin(checkpoint, proposal, *choices)
             st.rerun()
-
-
-def _data(rows: str) -> str | None:
-    """The folder of a task's rows; frames have none."""
-    return pickers.data_folder() if rows.partition(":")[0] in TASKS else None
 
 
 def _register(checkpoint: str, proposal: Proposal, thought: RowChoice, judged: RowChoice) -> None:

@@ -239,7 +239,9 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool
             f"Dashed line: the 99th percentile of the {len(heads)} heads ({summary.line_99:.3f}). It is not a test: "
             f"a fixed share of all heads is always above it (here {summary.above_99} of {len(heads)})."
         )
-        _table(heads)
+        names = [name for name in TOLD if name in heads]
+        config = {name: settings for name, settings in TOLD.items() if settings is not None}
+        show_table(heads[names], height=240, column_config=config)
     cell = event["selection"].get("cell") if event else None
     head = Head(int(cell[0]["layer"]), int(cell[0]["head"])) if cell else Head.parse(heads["name"].iloc[0])
     _sentences_of(run, FrameSentence.among(rows), summary, head)
@@ -301,15 +303,6 @@ def _weaker(summary: FrameSummary, count: int) -> str:
     return (
         f"{len(names)} of {count} heads attend to the frame element more than position and distance predict{listed}. "
         "Only for the heads above all four baselines is the effect specific to the target word."
-    )
-
-
-def _table(heads: pd.DataFrame) -> None:
-    names = [name for name in TOLD if name in heads]
-    show_table(
-        heads[names],
-        height=240,
-        column_config={name: column_settings for name, column_settings in TOLD.items() if column_settings is not None},
     )
 
 

@@ -159,8 +159,4 @@ def send_maps(payload: bytes) -> None:
 
 def show_sheet(queue: str) -> None:
     """Mount the sheet; where it asks for more maps, the page makes its queue anew."""
-    _sheet(key="label_sheet", data={"queue": queue}, on_more_change=_make_anew)
-
-
-def _make_anew() -> None:
-    st.session_state.pop("queue", None)
+    _sheet(key="label_sheet", data={"queue": queue}, on_more_change=lambda: st.session_state.pop("queue", None))

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import capture, models, studies
 from core.attention import Head
-from core.tasks.perturbations import PERTURBATIONS, PerturbationChoice, Perturbed, Text, perturb
+from core.tasks.perturbations import PERTURBATIONS, PerturbationChoice, Text, perturb
 from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.shell import context, resources, url
@@ -64,7 +64,8 @@ def pick_two() -> TwoInputs | None:
         checkpoint.encode(input_text.text, input_text.pair, max_length=resources.PIECES_SHOWN)
         for input_text in (first, second)
     ]
-    _say(perturbed)
+    also = f" · {perturbed.made.pair}" if perturbed.made.pair else ""
+    st.markdown(f"**Second input:** {plain(perturbed.made.text)}{plain(also)}  \n{plain(perturbed.note)}")
     return TwoInputs(name, checkpoint, encodings[0], encodings[1], (first, second))
 
 
@@ -87,11 +88,6 @@ def _told(kind: str) -> tuple[str, int, Text | None]:
         help="Another seed chooses another name, word or order at random. Other kinds of change do not use it.",
     )
     return word, int(seed), None
-
-
-def _say(perturbed: Perturbed) -> None:
-    pair = f" · {perturbed.made.pair}" if perturbed.made.pair else ""
-    st.markdown(f"**Second input:** {plain(perturbed.made.text)}{plain(pair)}  \n{plain(perturbed.note)}")
 
 
 def opened(name: str) -> Any:

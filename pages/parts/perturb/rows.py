@@ -43,7 +43,8 @@ def show_rows() -> None:
     """Start a study; see what is running; look at results."""
     study = url.pick(st.selectbox, "Question", STUDIES, key="study")
     with drawer("Measure another checkpoint or task", study):
-        _start(study)
+        shared, told = shared_options(), _told(study)
+        job_progress.offer_start(study, asdict(shared) | told if shared else None, "Measure")
     job_progress.show_jobs(study)
     with (
         clear_errors(),
@@ -56,13 +57,6 @@ def show_rows() -> None:
                 warn_at_chance(stored, accuracy.value if accuracy else None, untouched.n)
             n = RESULTS[study](rows)
             st.caption(plain(f"{stored.checkpoint} · {stored.task} · n up to {n} · {stored.date}"))
-
-
-def _start(study: str) -> None:
-    shared = shared_options()
-    told = _told(study)
-    options = asdict(shared) | told if shared else None
-    job_progress.offer_start(study, options, "Measure")
 
 
 def _told(study: str) -> dict[str, Any]:

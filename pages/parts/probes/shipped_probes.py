@@ -1,8 +1,5 @@
 """The stored result that the views Probes and Subnetworks show."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
@@ -19,23 +16,19 @@ def shown(study: str, *, key: str, answered: bool = True):
 
 
 def caption_of(result: StoredRun) -> str:
-    """Of what it is, and when it was made."""
-    return f"{_about(result.told)} · {result.date}"
+    """The checkpoint, what it was asked about, and when the result was made."""
+    options = result.told
+    words = [str(options.get("checkpoint", ""))]
+    if "treebank" in options:
+        words.append(str(options.get("treebank") or "the bundled treebank, parsed by machine"))
+    tasks = [str(task) for task in options.get("tasks") or [options.get("task")] if task]
+    return " · ".join([*words, *([", ".join(tasks)] if tasks else []), result.date])
 
 
 def table_of(result: StoredRun, *kinds: str) -> pd.DataFrame:
     """The rows of some kinds (of all without any) for a file, without columns that none of them has."""
     rows = [row for row in result.result_rows if not kinds or row.get("kind") in kinds]
     return pd.DataFrame(rows).dropna(axis=1, how="all")
-
-
-def _about(options: Mapping[str, Any]) -> str:
-    """The checkpoint, and what it was asked about."""
-    words = [str(options.get("checkpoint", ""))]
-    if "treebank" in options:
-        words.append(str(options.get("treebank") or "the bundled treebank, parsed by machine"))
-    tasks = [str(task) for task in options.get("tasks") or [options.get("task")] if task]
-    return " · ".join([*words, *([", ".join(tasks)] if tasks else [])])
 
 
 def say(text: str) -> None:

@@ -184,16 +184,11 @@ def _files(run: str, key: str) -> None:
     if headlines.has_picture(run):
         study = stored_run(run).study
         downloads += [(kind, lambda kind=kind: exported(picture(study, rows()), kind)) for kind in ("svg", "png")]
-    downloads.append(("html", lambda: _page(run)))
+    downloads.append(("html", lambda: findings.export.result_page(resources.database(), run)))
     with st.container(horizontal=True):
         for kind, make in downloads:
             st.download_button(kind.upper(), make, f"{key}-{run[:8]}.{kind}", on_click="ignore", key=f"{kind}_{key}",
                                icon=":material/download:")  # fmt: skip
-
-
-def _page(run: str) -> str:
-    """The result as a page in one file, with its command, the checkpoint's hash and its heads."""
-    return findings.export.result_page(resources.database(), run)
 
 
 def picture(study: str, rows: Sequence[Row]) -> Any:

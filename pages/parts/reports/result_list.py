@@ -144,11 +144,8 @@ def _compared(chosen: Sequence[StoredRun]) -> None:
             column.caption(plain(" · ".join(facts(headline, stored))))
             with column:
                 open_link(stored)
-        show_table(numbers_beside(*(_numbers(stored.run) for stored in chosen)))
-
-
-def _numbers(run: str) -> tuple[Number, ...]:
-    return finding_of_run(resources.database(), run).numbers
+        db = resources.database()
+        show_table(numbers_beside(*(finding_of_run(db, stored.run).numbers for stored in chosen)))
 
 
 def numbers_beside(first: tuple[Number, ...], second: tuple[Number, ...]) -> pd.DataFrame:

@@ -37,10 +37,6 @@ from pages.parts.widgets.tables import show_table
 
 
 MOST_PICTURES = 12
-CHECKPOINT = [
-    "checkpoint", "maps", "accuracy", "macro_f1", "low", "high", "macro_f1_all", "ece", "ece_low", "ece_high",
-    "sure_errors", "unsure", "outside",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,16 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
     checkpoints = [score for score in scores if score.part == "checkpoint"]
     if checkpoints:
         st.markdown(plain("Each checkpoint, classified by a classifier that was trained without its maps"))
-        show_table(pd.DataFrame(checkpoints, columns=CHECKPOINT).round(3))
+        show_table(pd.DataFrame([
+            {"checkpoint": score.checkpoint, "maps": score.maps, "accuracy": score.accuracy,
+             "macro F1": score.macro_f1, "95 % from": score.low, "to": score.high, "calibration error": score.ece,
+             "wrong with p > 0.8": score.sure_errors, "unsure": score.unsure, "outside": score.outside}
+            for score in checkpoints
+        ]).dropna(axis=1, how="all").round(3))  # fmt: skip
+        st.caption(
+            "Unsure: no class has a probability of one half. Outside: unlike the training maps. Macro F1 is over classes "
+            "with at least ten maps."
+        )
     left, right = st.columns([1, 1])
     with left:
         _per_class(ClassScore.among(held_out.rows))

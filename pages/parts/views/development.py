@@ -137,7 +137,10 @@ def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = F
         "between two snapshots are not visible." + (" Bands are 95 % CIs." if points[0].n else "")
     )
     st.subheader("When each role appears", anchor=False)
-    show_table(_order_table(orders))
+    column_titles = {"score": "role: attends mostly to", "heads": "heads at the end", "earliest": "first one by",
+                     "median": "median", "low": "95 % from", "high": "to",
+                     "first": "comes first (share of draws)"}  # fmt: skip
+    show_table(pd.DataFrame(orders, columns=list(column_titles)).round({"first": 2}).rename(columns=column_titles))
     begun = pd.DataFrame([_named(record) for record in begun_heads])
     with st.expander(f"Snapshot at which each of the {len(begun)} heads got its role", icon=":material/table:"):
         show_table(begun)
@@ -174,13 +177,6 @@ def _orders(name: str) -> dict[str, list[RoleBeginnings]]:
         for seed, points in _curves(name).items()
         if seed != OWN
     }
-
-
-def _order_table(orders: Sequence[RoleBeginnings]) -> pd.DataFrame:
-    column_titles = {"score": "role: attends mostly to", "heads": "heads at the end", "earliest": "first one by",
-                     "median": "median", "low": "95 % from", "high": "to",
-                     "first": "comes first (share of draws)"}  # fmt: skip
-    return pd.DataFrame(orders, columns=list(column_titles)).round({"first": 2}).rename(columns=column_titles)
 
 
 def _named(record: Beginning) -> dict[str, object]:

@@ -97,7 +97,9 @@ def _generations() -> "SizedCache[Generated]":
 def show_steps(name: str, prompt: Prompt) -> None:
     """Written text, a slider over its tokens, the maps so far, and the newest row. Raises AtlasErrors."""
     generation = generated(name, prompt)
-    _show_text(generation)
+    written = "".join(step.token for step in generation.steps if not step.ends).replace("·", " ")
+    ended = " (end of text)" if generation.steps and generation.steps[-1].ends else ""
+    st.markdown(f"**Generated:** {plain(written)}{ended}")
     last = len(generation.steps)
     least = 0 if generation.maps is not None else 1
     step_number = st.slider("After token", least, last, last, key="step", bind="query-params",
@@ -114,12 +116,6 @@ def show_steps(name: str, prompt: Prompt) -> None:
         f"{plain(name)} · {maps.layers} layers of {maps.heads} heads · {len(generation.prompt)} prompt tokens and "
         f"{step_number} generated tokens · {maps.sees} · n = 1 input, so no test is possible"
     )
-
-
-def _show_text(generation: "Generated") -> None:
-    written = "".join(step.token for step in generation.steps if not step.ends).replace("·", " ")
-    ended = " (end of text)" if generation.steps and generation.steps[-1].ends else ""
-    st.markdown(f"**Generated:** {plain(written)}{ended}")
 
 
 def _show_step(step: "GenerationStep", keys: tuple[str, ...], query: int) -> None:

@@ -175,9 +175,10 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
     most = max(scores, key=lambda score: score.effect or 0)
     n = attending.most_inputs(scores)
     interval = "" if most.low is None else f"{most.name}: 95 % CI {most.low:.2f} to {most.high:.2f}, {n:,} links. "
+    linked = f"{ends.source} and {ends.target}" if ends else "linked words"
     tested = f"Significant: q < {attending.SURE}, corrected for all heads. Faded heads are not significant."
     attending.answered(
-        measured, scores, top, f"In which heads {_question(ends)}?", sentence(scores, way_labels[way]),
+        measured, scores, top, f"In which heads do {linked} attend to each other?", sentence(scores, way_labels[way]),
         interval + (tested if any(score.q is not None for score in scores) else ""), "relations", what="links",
     )  # fmt: skip
     figures = [
@@ -204,9 +205,3 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
         for note in measured.notes:
             st.caption(plain(note))
         show_files(measured.frame, figures, "relations")
-
-
-def _question(ends: Any) -> str:
-    return (
-        f"do {ends.source} and {ends.target} attend to each other" if ends else "do linked words attend to each other"
-    )
