@@ -99,8 +99,8 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
             for score in checkpoints
         ]).dropna(axis=1, how="all").round(3))  # fmt: skip
         st.caption(
-            "Unsure: no class has a probability of one half. Outside: unlike the training maps. Macro F1 is over classes "
-            "with at least ten maps."
+            "Unsure: no class has a probability of one half. Outside: unlike the training maps. Macro F1 is over "
+            "classes with at least ten maps."
         )
     left, right = st.columns([1, 1])
     with left:
