@@ -94,7 +94,10 @@ def _compared(live_change: LiveChange) -> None:
     left, right = st.columns([3, 2])
     with left:
         _picture(effects.moved, heads)
-        st.caption("Heads in the same or an earlier layer cannot change; the ablated head changes by definition.")
+        st.caption(
+            "Click a head to ablate it. Other heads up to the layer of the first ablated head cannot change; an ablated "
+            "head changes by definition."
+        )
     with right:
         outcome = _show_prediction(checkpoint, encoding, effects, components)
     if outcome:
@@ -108,7 +111,7 @@ def _compared(live_change: LiveChange) -> None:
     st.caption(
         plain(
             f"{name} · {len(encoding)} tokens{cut} · {checkpoint.dtype} · ablation method: {SWEPT[operator]} · "
-            "change of a map: 1 minus the cosine of its rows before and after"
+            "change of a map: the share of attention weight that moves to other keys"
         )
     )
 
@@ -131,7 +134,7 @@ def _picture(moved: Any, heads: list[Head]) -> None:
     chart = head_picture(
         pd.DataFrame(rows),
         Shade("moved", label="change of the map", domain=(0.0, max([0.01, *moved_elsewhere])), cell=LARGE),
-        title="Change of the map of each head (click: ablate it)",
+        title="Change of each head's map",
         highlight=heads,
         select=True,
     )
