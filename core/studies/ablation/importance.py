@@ -180,6 +180,7 @@ class Importance(Study[ImportanceOptions, Weighed]):
             ),
             first.n,
             "examples",
+            "the gradient is an estimate without an interval; it is compared with measured effects of ablation",
         )
 
 

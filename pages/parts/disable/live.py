@@ -95,8 +95,8 @@ def _compared(live_change: LiveChange) -> None:
     with left:
         _picture(effects.moved, heads)
         st.caption(
-            "Click a head to ablate it. Other heads up to the layer of the first ablated head cannot change; an ablated "
-            "head changes by definition."
+            "Click a head to ablate it. Other heads up to the layer of the first ablated head cannot change; an "
+            "ablated head changes by definition."
         )
     with right:
         outcome = _show_prediction(checkpoint, encoding, effects, components)

@@ -41,7 +41,10 @@ def show_importance() -> None:
             width="content",
         )
         agreements = [
-            {"zeroing each head": agreement.name, "rank correlation": agreement.spearman}
+            {
+                "effect of zeroing a head": agreement.name,
+                "rank correlation": None if agreement.spearman is None else round(agreement.spearman, 2),
+            }
             for agreement in RankCorrelation.among(rows)
         ]
         with right:
@@ -49,8 +52,8 @@ def show_importance() -> None:
                 st.markdown("**Does the gradient predict the effect of ablating a head?**")
                 show_table(agreements)
                 st.caption(
-                    "Spearman correlation between the gradient and the measured effect of zeroing each head (1: the "
-                    "same order, 0: no relation)."
+                    f"Spearman correlation over {len(heads)} heads between the gradient and the measured effect of "
+                    "zeroing each head (1: the same order, 0: no relation)."
                 )
         with details():
             st.markdown(
