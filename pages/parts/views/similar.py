@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
+import altair as alt
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -151,6 +152,10 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
             continuous=colour == "layer",
             tooltip=("kind", "value"),
         )
+        pair = [line for line in lines if line["name"] in closest(task_scores)]
+        if pair:
+            ring = alt.Chart(pd.DataFrame(pair)).mark_point(size=200, strokeWidth=2, color="gray", aria=False)
+            chart += ring.encode(x="x:Q", y="y:Q")
         shown = st.container() if number == 0 else details(f"The figure on {plain(measured.title((checkpoint, task)))}")
         with shown, st.container(width=640):
             st.altair_chart(chart, width="stretch", key=f"heads_{checkpoint}_{task}")
@@ -190,16 +195,21 @@ def show(tools: DeltaGenerator) -> None:
                     st.info("This checkpoint has only one head, so heads cannot be compared.")
 
 
-def _answer(measured: attending.ShownScores[PlaceScore], scores: Sequence[PlaceScore], top: DeltaGenerator) -> None:
-    """The pair of heads that lie closest together in the figure."""
-    first = next(iter(attending.chosen_first(attending.by_place(scores)).values()))
-    placed = [(score.name, score.x, score.y) for score in first if score.x is not None and score.y is not None]
+def closest(scores: Sequence[PlaceScore]) -> list[str]:
+    """The two heads that lie closest together; none of fewer than two."""
+    placed = [(score.name, score.x, score.y) for score in scores if score.x is not None and score.y is not None]
     pairs = [
-        (math.hypot(x - other_x, y - other_y), name, other)
+        (math.hypot(x - other_x, y - other_y), [other, name])
         for number, (name, x, y) in enumerate(placed)
         for other, other_x, other_y in placed[:number]
     ]
-    _, one, other = min(pairs, default=(0.0, "", ""))
-    said = f"{other} and {one} have the most similar attention patterns in the figure." if one else ""
-    sure = "Distance in the figure approximates the Jensen-Shannon distance between attention maps."
+    return min(pairs, default=(0.0, []))[1]
+
+
+def _answer(measured: attending.ShownScores[PlaceScore], scores: Sequence[PlaceScore], top: DeltaGenerator) -> None:
+    """The pair of heads that lie closest together in the figure."""
+    first = next(iter(attending.chosen_first(attending.by_place(scores)).values()))
+    pair = closest(first)
+    said = f"{' and '.join(pair)} have the most similar attention patterns in the figure." if pair else ""
+    sure = "Distance in the figure approximates the Jensen-Shannon distance between attention maps. Circled: this pair."
     attending.answered(measured, first, top, "Which heads have similar attention patterns?", said, sure, "statistics")
