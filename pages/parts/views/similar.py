@@ -155,7 +155,7 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
         pair = [line for line in lines if line["name"] in closest(task_scores)]
         if pair:
             ring = alt.Chart(pd.DataFrame(pair)).mark_point(size=200, strokeWidth=2, color="gray", aria=False)
-            chart += ring.encode(x="x:Q", y="y:Q")
+            chart += ring.encode(x=alt.X("x:Q", title="first direction"), y=alt.Y("y:Q", title="second direction"))
         shown = st.container() if number == 0 else details(f"The figure on {plain(measured.title((checkpoint, task)))}")
         with shown, st.container(width=640):
             st.altair_chart(chart, width="stretch", key=f"heads_{checkpoint}_{task}")
