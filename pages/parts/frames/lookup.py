@@ -428,7 +428,11 @@ def _show_heads(lookup: LookedUp, marked: Marked, number: int, direction: str, m
         return
     with answer.container(gap=None):
         st.markdown(f"**{plain(headline(reading, *_ends(marked), by))}**")
-        st.caption("This is one sentence, so the heads are ranked but not tested. Outlined: the first three heads.")
+        ranked = "weight" if by == "score" else "weight minus the mean weight at the same distance"
+        st.caption(
+            f"This is one sentence, so the heads are ranked but not tested. Outlined: the three heads with the largest "
+            f"{ranked}."
+        )
     rows = pd.DataFrame(reading.rows(by))
     head = _chosen(f"head_{number}", rows)
     _table(lookup.name, rows, reading, marked)
