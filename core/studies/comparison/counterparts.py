@@ -246,8 +246,8 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                 f"{matched}{where}{words}{cells}.",
                 record.n,
                 "inputs",
-                "a counterpart is a significant match that is the same in both halves of the inputs; heads that are like "
-                "several others have none",
+                "a counterpart is a significant match that is the same in both halves of the inputs; a head that is "
+                "like several others has none",
                 f"{record.draws} draws of random weights of the same entropy",
             )
         return None
