@@ -71,6 +71,6 @@ def test_an_analysis_that_was_stopped_is_shown_where_it_can_be_resumed(db):
 
     job = store.add_job(db, "measure-heads", "Analysis of atlas-encoder", {"checkpoint": "atlas-encoder"})
     store.set_state(db, job, "cancelled")
-    app = opened("start")
-    assert "Resume" in [one.label for one in app.button]
+    for view in ("start", "heads/overview", "heads/one"):
+        assert [one.label for one in opened(view).button].count("Resume") == 1, f"{view} shows it in one place"
     assert "Resume" not in [one.label for one in opened("start", checkpoint="atlas-decoder").button]

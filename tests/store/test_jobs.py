@@ -101,6 +101,10 @@ def test_jobs_of_a_study_say_what_they_were_asked(db, job):
         (job, "queued", {"task": "sst2", "limit": None}, None)
     ]
     assert jobs.jobs_of(db, "others") == []
+    assert len(jobs.jobs_of(db, "heads", unfinished=True)) == 1
+    jobs.set_state(db, job, "done")
+    assert jobs.jobs_of(db, "heads", unfinished=True) == []
+    assert len(jobs.jobs_of(db, "heads")) == 1
 
 
 def test_units_with_one_key_are_refused(db, job):
