@@ -690,7 +690,7 @@ def ablation_headline(rows: Sequence[Row]) -> Headline:
         )
     interval = interval_of(change, largest.flipped, untouched.n)
     if interval.startswith("95") and len(variants) > 1:
-        interval = f"{largest.name}: {interval}, not corrected for {len(variants)} ablations"
+        interval = f"{interval} for {largest.name} alone, uncorrected"
     return Headline(sentence, untouched.n, "examples", interval, score_of(untouched))
 
 

@@ -114,13 +114,12 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         )
         highest = None if least.high is None else min(1.0, least.high)
         interval = percent(least.low, highest, "{:.2f}", 1)
-        lowest = f"the lowest r of a head is {least.value:.2f} ({least.name}{on}{f'; {interval}' if interval else ''})"
         return Headline(
             by_length(LengthCorrelation.among(rows), over)
             or f"Raw and effective attention correlate with r = {mean:.2f} on average{over}.",
             least.n,
             "inputs",
-            f"over all inputs, r = {mean:.2f} on average, and {lowest}",
+            f"lowest head {least.name}{on}: r = {least.value:.2f}{f', {interval}' if interval else ''}",
             "r = 1 if effective attention equals raw attention",
         )
 

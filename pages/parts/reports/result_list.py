@@ -1,5 +1,6 @@
 """Every stored result in one table: search, open, compare, cite, pin and delete."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from pages.parts.widgets.undoing import offer_undo, take_away
 A_PART, COMPARED = 50, 12  # results of a part of the list; rows of two compared
 TALLEST = 860  # pixels of the table
 EVERY = "all studies"
+INTERVAL = re.compile(r"95 % CI \S+ to [^\s,;)]+|± [^;]+")  # what a cell shows of how sure a finding is
 
 
 def every_run() -> list[StoredRun]:
@@ -79,7 +81,7 @@ def _table(results: Sequence[StoredRun], *, key: str) -> list[int]:
         headline = headlines.headline_of(stored.run)
         lines.append(
             {"run": stored.run, "finding": headline.sentence, "model": stored.checkpoint_said, "task": stored.task_said,
-             "interval": headline.interval, "n": headline.n, "baseline": headline.baseline, "study": stored.study,
+             "interval": found[0] if (found := INTERVAL.search(headline.interval)) else "", "n": headline.n, "baseline": headline.baseline, "study": stored.study,
              "date": stored.created.date(), "origin": stored.source}
         )  # fmt: skip
     columns = ["run", "finding", "date", "model", "task", "interval", "n", "baseline", "study", "origin"]
