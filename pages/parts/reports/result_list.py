@@ -81,7 +81,8 @@ def _table(results: Sequence[StoredRun], *, key: str) -> list[int]:
         headline = headlines.headline_of(stored.run)
         lines.append(
             {"run": stored.run, "finding": headline.sentence, "model": stored.checkpoint_said, "task": stored.task_said,
-             "interval": found[0] if (found := INTERVAL.search(headline.interval)) else "", "n": headline.n, "baseline": headline.baseline, "study": stored.study,
+             "interval": found[0] if (found := INTERVAL.search(headline.interval)) else "", "n": headline.n,
+             "baseline": headline.baseline, "study": stored.study,
              "date": stored.created.date(), "origin": stored.source}
         )  # fmt: skip
     columns = ["run", "finding", "date", "model", "task", "interval", "n", "baseline", "study", "origin"]
