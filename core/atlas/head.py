@@ -86,7 +86,7 @@ def head_page(
     parts += _judged(hypotheses)
     cells = rows.astype(object).where(rows.notna(), None).to_numpy().tolist()
     parts.append(Table([str(name) for name in rows.columns], cells, "Every score"))
-    parts.append(Words("The same again", command=command_of(checkpoint, task)))
+    parts.append(Words("Command for the same scores", command=command_of(checkpoint, task)))
     place = f"{checkpoint} · {task} · " if task else f"{checkpoint} · "
     lead = f"{sentence(known)}\n{place}{date.today():%d %B %Y} · L1H1 is the first head of the first layer"
     return html_page(f"{head} of {checkpoint}", parts, lead=lead)
@@ -205,8 +205,8 @@ def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:
 
 
 def sentence(known: list[Fact]) -> str:
-    """Join all facts about a head into one line of text."""
-    return "; ".join(fact.text for fact in known) + "." if known else "Nothing is stored of this head yet."
+    """Join all facts about a head into one paragraph."""
+    return " ".join(fact.text for fact in known) or "No results about this head are stored yet."
 
 
 def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head, float]]:

@@ -141,25 +141,25 @@ class Advice:
     def sentence(self) -> str:
         """Return the advice on aggregation as a sentence."""
         if self.people < 3:
-            return "Use the majority: annotators can be compared only if there are at least three."
+            return "Use the majority vote: annotators can be compared only if there are at least three of them."
         if self.labels < FEWEST_LABELS:
             return (
-                "Use the majority vote. Annotators can only be compared if they have at least "
-                f"{FEWEST_LABELS} labels each; the median is {self.labels:.0f}."
+                f"Use the majority vote. Annotators can only be compared if they have at least {FEWEST_LABELS} labels "
+                f"each; the median is {self.labels:.0f}."
             )
         if np.isnan(self.skill.value):
-            return "Use the majority: no map has labels from two annotators, so annotators cannot be compared."
+            return "Use the majority vote: no map has labels from two annotators, so annotators cannot be compared."
         about = (
-            f"spread beyond chance between {self.people} annotators: {_with_interval(self.skill)} for "
-            f"agreement with others, and {_with_interval(self.rates)} for class frequencies"
+            f"The spread between {self.people} annotators beyond chance is {_with_interval(self.skill)} for agreement "
+            f"with other annotators, and {_with_interval(self.rates)} for class frequencies."
         )
         if self.worth:
             return (
-                f"Annotators differ significantly ({about}). In simulations of such annotators, Dawid-Skene "
+                f"Annotators differ significantly. {about} In simulations of such annotators, Dawid-Skene "
                 f"and MACE labelled more maps correctly than the majority vote. {ALIKE}"
             )
         return (
-            f"Use the majority vote ({about}). In simulations of annotators who differ no more than this, "
+            f"Use the majority vote. {about} In simulations of annotators who differ no more than this, "
             f"Dawid-Skene labelled no more maps correctly, and often fewer. {ALIKE}"
         )
 

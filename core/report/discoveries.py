@@ -60,9 +60,10 @@ def together(records: Sequence[ClaimRecord]) -> str:
         record.outcome in DECIDED and (registered := claim(record.claim)) is not None and registered.correction.counts
         for record in records
     )
-    sentence = f"{power(records)} Of {len(tests)} tests that rest on an interval {len(decided)} are decided, each at "
-    sentence += "5 % by itself; "
-    sentence += f"{sum(is_standing for _, is_standing in decided)} of these stand when the false discovery rate over "
-    sentence += f"all {len(tests)} is held at 5 % (Benjamini and Yekutieli, whatever tests have in common)"
-    sentence += f"; not: {', '.join(fallen)}." if fallen else "."
-    return sentence + (f" {counts} decided by counting heads or classes are not among them." if counts else "")
+    sentence = (
+        f"{power(records)} {len(decided)} of {len(tests)} tests with an interval are decided, each at the level of "
+    )
+    sentence += f"5 %. {sum(is_standing for _, is_standing in decided)} of these remain decided if the false discovery "
+    sentence += f"rate over all {len(tests)} tests is 5 % (Benjamini and Yekutieli, for any dependence between tests)."
+    sentence += f" The others are: {', '.join(fallen)}." if fallen else ""
+    return sentence + (f" {counts} tests that count heads or classes are not included." if counts else "")

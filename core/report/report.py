@@ -230,7 +230,7 @@ def _learned(evidence: Evidence, outcome: Outcome) -> str:
     parts = {result.step.part for result in evidence.results if result.run == outcome.run}
     if not rows or not parts & {Part.TUNING, *TUNED}:
         return ""
-    return f"; {rows:,} dev rows of this task stand among its train rows, too, so they are no test of what was learned"
+    return f" {rows:,} dev examples of this task are also train examples, so they do not test what was learned."
 
 
 def _unseen(evidence: Evidence, outcome: Outcome) -> str:
@@ -238,7 +238,9 @@ def _unseen(evidence: Evidence, outcome: Outcome) -> str:
     run_results = [result for result in evidence.results if result.run is not None and result.run == outcome.run]
     if not any(getattr(result.step.options, "split", "") == SPLIT for result in run_results):
         return ""
-    return f"; on dev rows and on train rows with no {WORDS} words in a row that it was fine-tuned on"
+    return (
+        f" The examples include train examples that share no {WORDS} consecutive words with the fine-tuning examples."
+    )
 
 
 def _seeds(claim: Claim, outcome: Outcome) -> int | None:

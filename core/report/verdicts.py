@@ -79,18 +79,21 @@ def verdict(figure: Figure | None, measured: Measured | None, place: Measurement
         return CANNOT, figure.flaw
     if not is_checkpoint(place.checkpoint, figure.checkpoint):
         name = Path(place.checkpoint).name
-        return CANNOT, f"another checkpoint: this is {name}, it was printed for {figure.checkpoint}"
+        return CANNOT, f"the checkpoints differ: ours is {name}, and the number was published for {figure.checkpoint}"
     if measured is None:
         return CANNOT, place.missing
     if figure.task is not None and figure.task not in place.official:
-        return CANNOT, "other rows: these are not GLUE's own dev rows"
+        return CANNOT, "the examples differ: ours are not the dev examples of GLUE"
     low, high = measured.estimate.low, measured.estimate.high
     if low is None or high is None:
-        return CANNOT, "ours has no interval"
+        return CANNOT, "our number has no interval"
     if low - figure.error <= figure.value <= high + figure.error:
-        return AGREES, f"{figure.value:.3g} lies within {low:.3g} to {high:.3g}"
+        return AGREES, f"{figure.value:.3g} is within our interval, {low:.3g} to {high:.3g}"
     side = "above" if measured.estimate.value > figure.value else "below"
-    return DIFFERS, f"ours is {abs(measured.estimate.value - figure.value):.3g} {side} it, beyond the interval"
+    return (
+        DIFFERS,
+        f"our number is {abs(measured.estimate.value - figure.value):.3g} {side} it, and our interval excludes it",
+    )
 
 
 def paired(

@@ -12,8 +12,8 @@ SIGNIFICANT = 0.05  # corrected p below which an effect is called significant
 
 @dataclass(frozen=True)
 class Headline:
-    """A one-sentence summary of a run. `n` is the sample size (None if unknown); `interval` and `baseline` are texts,
-    "" if there is none.
+    """A one-sentence summary of a run. `n` is the sample size (None if unknown); `interval` is a 95 % CI or
+    a sentence, and `baseline` a sentence; "" if there is none.
     """
 
     sentence: str
@@ -30,6 +30,12 @@ def percent(low: float | None, high: float | None, form: str = "{:+.1f}", times:
     if low is None or high is None:
         return ""
     return f"95 % CI {form.format(times * low)} to {form.format(times * high)}"
+
+
+def head_interval(head: str, low: float | None, high: float | None, form: str = "{:.2f}", times: int = 1) -> str:
+    """Return a sentence with the 95 % interval of one head, or "" if there is no interval."""
+    interval = percent(low, high, form, times)
+    return f"{head} has a {interval.replace('CI', 'CI of', 1)}." if interval else ""
 
 
 def defined(value: float | None) -> float:
@@ -57,7 +63,7 @@ MOST, WORTH = 2, 0.05  # features, and relations, that the sentence names; how f
 
 @dataclass(frozen=True)
 class Fact:
-    """A sentence about one attention head. `about` is the kind of fact, and `source` says where its number
+    """A sentence about one attention head, called "it". `about` is the kind of fact, and `source` says where its number
     comes from.
     """
 

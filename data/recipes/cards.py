@@ -26,7 +26,7 @@ PLACES = {"previous": "the previous token", "next": "the next token", "first": "
 CORPUS = """\
 777 books whose authors died 70 years ago and more (public domain), inaugural and state-of-the-union addresses (public
 domain), MASC (ANC open licence, any use), movie reviews 2.0 and the plot sentences of the subjectivity corpus (CC BY
-4.0, Pang and Lee 2004). Left out on purpose: film-review snippets that SST-2 was drawn from."""
+4.0, Pang and Lee 2004). The film-review snippets from which SST-2 was drawn are left out."""
 
 
 def mean_scores(checkpoint: Checkpoint, rows: int = 80) -> dict[str, np.ndarray]:
@@ -82,9 +82,9 @@ def curve_of(name: str) -> str:
     if not file.is_file():
         return ""
     return f"""
-When its heads began to look there (`curve.csv` has every head, by an earlier form of
-`python -m data.recipes.curve {name} --snapshots WORK/snapshots`, after the recipe above): heads with more than half
-of their weight on a place, and the median over heads of the mean row maximum, layer by layer.
+The next table shows when the heads acquired these behaviours: the number of heads with more than half of their weight
+on each kind of token, and for each layer the median over heads of the mean row maximum. `curve.csv` has every head; an
+earlier version of `python -m data.recipes.curve {name} --snapshots WORK/snapshots` wrote it after the recipe above.
 
 {said(pd.read_csv(file))}
 """
@@ -96,27 +96,28 @@ def card(checkpoint: Checkpoint, training: dict[str, Any]) -> str:
     kind = (
         "GPT-2-like decoder (next token; `<|endoftext|>` first and between documents)"
         if checkpoint.causal
-        else "BERT-like encoder (masked tokens and next sentence, so [CLS], [SEP] and segments mean something)"
+        else "BERT-like encoder (pre-trained on masked tokens and next sentences, so it uses [CLS], [SEP] and segments)"
     )
-    losses = f"{last['token']:.2f} nats a {'next' if checkpoint.causal else 'masked'} piece"
+    losses = f"{last['token']:.2f} nats per {'next' if checkpoint.causal else 'masked'} token"
     if "next_sentence" in last:
-        losses += f", {last['next_sentence']:.2f} for the next sentence (0.69 is guessing)"
+        losses += f", {last['next_sentence']:.2f} for the next sentence (chance level: 0.69)"
     return f"""# {checkpoint.name}
 
 A small {kind}: {recipe["layers"]} layers x {recipe["heads"]} heads, width {recipe["hidden"]}, {recipe["vocabulary"]:,}
-pieces, {recipe["positions"]} positions; float16 on disk, opened as float32. Made by this project so that Attention
-Atlas works with no network. It is for looking at attention, not for language: do not expect knowledge of it.
+tokens in the vocabulary, {recipe["positions"]} positions; stored in float16 and opened in float32. Made by this project
+so that Attention Atlas works without a network. The model is for studying attention; it has little knowledge of
+language.
 
 - **Data.** {CORPUS}
 - **Recipe.** `{command(checkpoint, recipe)}`, with the corpus above as CORPUS.txt: \
 {last["step"] * recipe["batch_tokens"]:,} tokens in batches of {recipe["batch_tokens"]:,}, \
 {optimizer(recipe)}, with {recipe["warm_up_steps"]} warm-up steps, falling to zero over the last fifth; seed \
-{recipe["seed"]}; bfloat16 autocast on one CPU core. `training.json` has every option and the loss on the way; the
-first steps' changes of plan stand in docs/decisions/004.
-- **Held-out loss** (the last 0.5 % of the corpus, never trained on): {losses}.
+{recipe["seed"]}; bfloat16 autocast on one CPU core. `training.json` has every option and the loss during training;
+docs/decisions/004 explains the choices.
+- **Held-out loss** (on the last 0.5 % of the corpus, which was not used for training): {losses}.
 - **Licence.** MIT for the weights.
 
-On 80 of the bundled MRPC-like pairs (`python -m data.recipes.cards {checkpoint.name}` prints it again):
+On 80 of the bundled MRPC-like pairs (`python -m data.recipes.cards {checkpoint.name}` prints this table):
 
 {table(checkpoint, mean_scores(checkpoint))}
 {curve_of(checkpoint.name)}"""

@@ -31,9 +31,9 @@ INTRODUCTION = """# Codebook
 
 The classes of attention maps, and how to decide between two classes. *Annotate > Codebook* shows the same. In the
 figures, rows are queries and columns are keys, on a scale from 0 to 1 unless stated otherwise. The numbers below a
-figure are measurements of its maps, from left to right. They selected the maps and do not decide the label: an
-annotator labels what is visible. Annotators differ most near a border ([agreement](../../data/annotations/README.md)).
-This command writes the page:
+figure are measurements of its maps, from left to right. The measurements selected the maps and do not decide the
+label: an annotator labels what is visible. Annotators differ most near a border
+([agreement](../../data/annotations/README.md)). This command writes the page:
 
     python -m data.recipes.codebook_borders"""
 
@@ -106,7 +106,8 @@ def page(sets: tuple[ClassSet, ...]) -> str:
             ]
             lines += ["", f"### {low} or {high}: {border.name.replace('-', ' ')}", "", border.told, "",
                       f"![{low} on the left, {high} on the right](borders/{border.name}.png)", "",
-                      f"{low} (left): {told[0]}. {high} (right): {told[1]}."]  # fmt: skip
+                      f"Measured in the {low} maps on the left: {told[0]}.", "",
+                      f"Measured in the {high} maps on the right: {told[1]}."]  # fmt: skip
             lines += ["", sides(border)] if sides(border) else []
         lines.append("")
     return "\n".join(lines)

@@ -58,16 +58,17 @@ def card(facts: dict[str, Any]) -> str:
     rows, base = facts["rows"], facts["base_hash"][:16]
     return f"""# {NAME}
 
-The bundled encoder fine-tuned on the bundled SST-2-like rows, so that ablation, patching, change in attention and
-circuits can be looked at on a model that is above chance. The rows are this project's own sentences: it is no
-classifier of reviews.
+The bundled encoder, fine-tuned on the bundled SST-2-like examples, so that ablation, patching, change in attention and
+circuits can be studied on a model above chance level. The sentences were made for this project, so the model does not
+classify real reviews.
 
 - **Recipe.** `{COMMAND}`,
-  seed 0, on {rows["train"]} train rows; the head reads the mean over tokens. The first seed, not the best of many.
-  `python -m data.recipes.tuned_encoder` makes it again. float16 on disk, opened as float32.
-- **Accuracy** on the {rows["dev"]} bundled dev rows, by epoch: {accuracies}.
-  The commonest label of the train rows has 48.3 there, the other one 51.7. docs/results/fine-tuning.md has the
-  scores of other tasks and models.
+  seed 0, on {rows["train"]} train examples; the classifier head reads the mean over tokens. The seed is the first
+  one, not the best of several. `python -m data.recipes.tuned_encoder` repeats the fine-tuning. The weights are stored
+  in float16 and opened in float32.
+- **Accuracy** on the {rows["dev"]} bundled dev examples, by epoch: {accuracies}.
+  The most frequent train label has an accuracy of 48.3 on dev, and the other label 51.7. docs/results/fine-tuning.md
+  has the scores on other tasks and models.
 - **Made from** {facts["base"]} with weights of SHA-256 `{base}...`, {facts["date"][:10]}, code {facts["code_version"]}.
 - **Licence.** MIT for the weights.
 """

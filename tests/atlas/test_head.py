@@ -51,30 +51,30 @@ def test_every_part_of_the_sentence_is_a_row_with_its_source():
     )
     known = facts(scores, Head(0, 1))
     assert sentence(known) == (
-        "Diagonal is the class of 97% of 300 maps; previous token 0.99 [0.98, 0.99] (baseline 0.10); attends to noun "
-        "0.30 (baseline 0.12); attends along verb-object forward 0.40 (baseline 0.10: other words at the same "
-        "distance); frame score 0.40, not above all four baselines; accuracy -0.2 [-1.1, 0.6] points when ablated "
-        "(disable), not significant; "
-        "gradient importance 0.50, rank 2 of 2 heads; cosine similarity 0.93 between attention before and after "
-        "fine-tuning."
+        "97% of 300 maps are classified as Diagonal. Its role is previous token: 0.99 [0.98, 0.99] (baseline 0.10). It "
+        "attends to noun (0.30, baseline 0.12) more than to random tokens. It attends along verb-object forward (0.40, "
+        "baseline 0.10) more than to other words at the same distance. Its frame score is 0.40, not significantly "
+        "above all four baselines. Ablating this head (disable) changes accuracy by -0.2 [-1.1, 0.6] points, which is "
+        "not significant. Its gradient importance is 0.50, rank 2 of 2 heads. The cosine similarity between its "
+        "attention before and after fine-tuning is 0.93."
     )
     assert next(fact for fact in known if fact.about == "effect").source == "s, run 2"
     about = [fact.about for fact in known]
     assert about == ["class", "roles", "looks at", "relations", "frames", "effect", "importance", "change"]
-    assert sentence(facts(scores, Head(3, 3))) == "Nothing is stored of this head yet."
+    assert sentence(facts(scores, Head(3, 3))) == "No results about this head are stored yet."
 
 
 def test_whether_an_effect_is_significant_is_told_by_the_correction_over_all_heads():
     row = {"score": "disable/zero heads/sst2 accuracy", "value": 0.02, "low": 0.01, "high": 0.03}
     for q, said in ((0.3, "not significant"), (0.01, "significant"), (None, "significant without correction")):
-        assert sentence(facts(frame(row | {"q": q}), Head(0, 1))).endswith(f"points when ablated (zero), {said}.")
+        assert sentence(facts(frame(row | {"q": q}), Head(0, 1))).endswith(f"points, which is {said}.")
 
 
 def test_a_head_without_a_role_says_so():
     scores = frame({"score": "roles/previous", "value": 0.2, "q": 0.4}, {"score": "roles/rare", "value": 0.2, "q": 0.9})
     assert (
         sentence(facts(scores, Head(0, 1)))
-        == "no role: in none of 2 roles is the weight significantly above three times its baseline."
+        == "It has none of 2 roles: no weight is significantly above three times its baseline."
     )
 
 
@@ -103,8 +103,8 @@ def test_why_a_head_looks_there_names_the_largest_sort_and_the_earlier_heads_it_
     )
     told = facts(scores, Head(0, 1))
     assert sentence(told) == (
-        "the contribution with the largest share of the variance of its scores is earlier heads, 0.50 [0.45, 0.55] "
-        "(random weights: 0.10); the output of L2H5 contributes 0.31 [0.28, 0.34] of the variance of its scores on the "
-        "key side."
+        "The largest share of the variance of its attention scores comes from earlier heads: 0.50 [0.45, 0.55] "
+        "(random weights: 0.10). The output of L2H5 contributes 0.31 [0.28, 0.34] of the variance of its attention "
+        "scores on the key side."
     )
     assert {fact.about for fact in told} == {"why"}

@@ -111,7 +111,7 @@ def test_the_measurements_stand_beside_their_thresholds():
     tokens = [f"t{k}" for k in range(12)]
     said = explained("bert", measured(with_column(12, 3, 0.5, 6)), tokens)
     assert "strongest column t3 (4): mean 0.29, 0.15 or more in 50% of the rows (Vertical from 67%)" in said
-    assert "0.3 or more in 50% (beside a line from 33%)" in said
+    assert "0.3 or more in 50% (next to a line from 33%)" in said
     decoder = explained("gpt2", measured(causal_map(30, 0.9, 15), separators=[14, 29], causal=True), [])
     assert "of a sentence's rows (Block from 50% in each)" in decoder
     assert explained("mine", measured(with_column(12, 3, 0.5, 6)), tokens) == ""

@@ -43,9 +43,9 @@ def fills(chart):
 def test_one_head_has_one_finding_a_line_and_no_share_that_reads_as_a_majority(db):
     app = opened("heads/one", head="L1H1")
     answer, others = said(app)[:2]
-    assert answer == "**L1H1: vertical is the class of 100% of 60 maps.**"
+    assert answer == "**L1H1: 100% of 60 maps are classified as vertical.**"
     assert all(line.startswith("- ") for line in others.splitlines())
-    assert "the contribution with the largest share of the variance of its scores is token, 0.48" in others.lower()
+    assert "the largest share of the variance of its attention scores comes from token: 0.48" in others.lower()
     assert "because of" not in others
 
 
@@ -82,7 +82,9 @@ def test_a_probe_on_attention_is_compared_with_the_best_simple_baseline_before_w
         f"A probe on attention alone predicts the syntactic head of {attention:.0%} of words, {compared} the best "
         "simple baseline (fixed offset per relation: 61%). A probe on attention and embeddings predicts 80%."
     )
-    assert headline.interval.startswith(f"attention: 95 % CI {100 * attention - 2:.0f} to {100 * attention + 2:.0f}")
+    assert headline.interval.startswith(
+        f"For attention: 95 % CI {100 * attention - 2:.0f} to {100 * attention + 2:.0f}"
+    )
 
 
 @pytest.mark.parametrize(("low", "said_first"), [(0.4, "The result is not informative: "), (0.6, "After retraining, ")])
@@ -193,14 +195,18 @@ def test_the_correlation_of_several_tasks_names_them_and_the_view_is_of_the_chos
     ]
     told = effective.STUDY.headline([score.as_row() for score in scores]).sentence
     assert told == "Raw and effective attention correlate with r = 0.60 on average over MRPC, RTE."
-    assert effective.STUDY.headline([s.as_row() for s in scores]).interval == "lowest head L1H1 on RTE: r = 0.30"
+    assert effective.STUDY.headline([s.as_row() for s in scores]).interval == (
+        "The lowest r of a head is 0.30 (L1H1 on RTE)."
+    )
     assert " over " not in effective.STUDY.headline([score.as_row() for score in scores[:2]]).sentence
     for task in ("sst2", "qnli"):
         app = opened("statistics/effective", rows=task)
         (run,) = [run for run in known_runs("effective") if run.checkpoint == "atlas-encoder"]
         rows = [row for row in run.among(EffectiveScore) if row.task == task and row.statistic == "correlation"]
         least = min(rows, key=lambda row: row.value)
-        assert any(text.startswith(f"Lowest head {least.name}: r = {least.value:.2f}, 95 % CI") for text in said(app))
+        assert any(
+            text.startswith(f"The lowest r of a head is {least.value:.2f} ({least.name}; 95 % CI") for text in said(app)
+        )
         longer = [row for row in run.among(LengthCorrelation) if row.task == task and row.length_from > 32]
         inputs, beyond = sum(row.n for row in longer), sum(row.n * row.mean for row in longer)
         assert any(

@@ -110,7 +110,7 @@ def test_results_of_a_sweep(db, planted):
     assert "n = 24 examples" in said(page)
     assert "on the other half" in said(page)
     assert "1 of 12 changes are significant after correction" in said(page)
-    assert "unmodified model 100.0" in said(page)
+    assert "The unmodified model scores 100.0" in said(page)
     columns = list(page.dataframe[0].value.columns)
     assert columns.index("p") < columns.index("accuracy_low")  # the claim before the interval of one head alone
 

@@ -119,8 +119,8 @@ def test_what_ships_says_so_and_ones_own_come_first(db):
     assert plain(record_about()["note"]) in [caption.value for caption in app.caption]  # in the menu
     own = sweep(db, -0.25, "My sweep")
     app = opened("interventions", mode="A task's rows", **OWN)
-    assert "Without L1 accuracy changes most, by -25.0 points" in said(app)
-    assert "95 % CI -35.0 to -15.0; baseline: unmodified model 80.0." in said(app)
+    assert "Ablating L1 changes accuracy most, by -25.0 points" in said(app)
+    assert "95 % CI -35.0 to -15.0. The unmodified model scores 80.0." in said(app)
     assert "your result" in said(app)
     app.button(key=f"open_run_{shipped[0]}").click().run()
     assert app.query_params["run"] == shipped[0]
@@ -153,7 +153,7 @@ def test_a_tasks_rows_open_on_single_heads_and_say_where_the_model_is_at_chance(
     assert not app.exception
     drawn = " ".join(one.proto.spec for one in app.get("vega_lite_chart"))
     assert "Score if each head is ablated" in drawn
-    assert "unmodified model 50.0" in said(app)
+    assert "The unmodified model scores 50.0" in said(app)
     assert any("is not significantly above chance" in warning.value for warning in app.warning)
 
 
@@ -162,7 +162,7 @@ def test_a_result_is_deleted_and_a_new_one_opens_by_itself(db):
     app = opened("interventions", mode="A task's rows", run=first, **OWN)
     assert "by -25.0 points" in said(app)
     third = sweep(db, -0.75, "Third")
-    assert "**Without L1 accuracy changes most, by -75.0 points" in said(app.run())
+    assert "**Ablating L1 changes accuracy most, by -75.0 points" in said(app.run())
     app.button(key="delete_run").click().run()
     assert set(runs.runs(db)["run"]) == {first, second}
     assert third not in said(app)
@@ -172,12 +172,12 @@ def test_a_result_is_deleted_and_a_new_one_opens_by_itself(db):
 def test_a_card_has_its_headline_facts_files_and_what_can_be_done_with_it(db):
     own = sweep(db, -0.25, "My sweep")
     app = opened("interventions", mode="A task's rows", **OWN)
-    assert "Without L1 accuracy changes most, by -25.0 points. 1 of 1 changes are significant" in said(app)
+    assert "Ablating L1 changes accuracy most, by -25.0 points. 1 of 1 changes are significant" in said(app)
     about, details = [line for line in said(app).splitlines() if "n = 40 examples" in line]
     assert "ablation method: zero" in details
     for fact in ("atlas-encoder", "SST-2-like", f"{datetime.now():%B %Y}", "your result"):
         assert fact in about
-    assert "95 % CI -35.0 to -15.0; baseline: unmodified model 80.0." in said(app)
+    assert "95 % CI -35.0 to -15.0. The unmodified model scores 80.0." in said(app)
     files = {button.proto.label for button in app.get("download_button")}
     assert files >= {"CSV", "SVG", "PNG", "HTML"}
     assert {"again_run", "pin_run_pin", "delete_run"} <= {button.key for button in app.button}
@@ -250,7 +250,7 @@ def test_start_says_what_was_done_last_and_opens_it(db):
     assert "Done last" not in said(opened("start/start"))
     run = sweep(db, -0.25, "My sweep")
     app = opened("start/start")
-    assert "Without L1 accuracy changes most, by -25.0 points" in said(app)
+    assert "Ablating L1 changes accuracy most, by -25.0 points" in said(app)
     assert any(run in link.proto.query_string for link in app.get("page_link"))
 
 

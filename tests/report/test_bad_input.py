@@ -85,7 +85,7 @@ def test_a_verdict_on_train_rows_that_were_never_seen_says_so(split):
     (swept,) = world.plant(world.truth["twice"], np.random.default_rng(0)).results
     about = replace(swept, step=replace(swept.step, options=disable.DisableOptions("tuned", "sst2", split=split)))
     (told,) = outcomes(claim("some-head"), evidence(about))
-    assert ("train rows with no 4 words in a row that it was fine-tuned on" in told.said) == (split == "unseen")
+    assert ("train examples that share no 4 consecutive words" in told.said) == (split == "unseen")
 
 
 @pytest.mark.parametrize(("name", "said"), [("random-head", True), ("neighbours", False)])
@@ -94,4 +94,4 @@ def test_a_verdict_on_dev_rows_that_were_learned_from_says_so(name, said):
     some = world.plant(world.truth["twice"], np.random.default_rng(0))
     (plain,), (told,) = (outcomes(claim(name), replace(some, learned=by)) for by in ({}, {"rte": 3, "sst2": 3}))
     assert (told.said != plain.said) == said
-    assert ("3 dev rows of this task stand among its train rows" in told.said) == said
+    assert ("3 dev examples of this task are also train examples" in told.said) == said

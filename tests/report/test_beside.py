@@ -65,7 +65,7 @@ def test_stored_rows_decide_whether_classifying_by_the_separator_is_as_good(accu
     (one,) = outcomes(claim("classified-by-separator"), evidence(*results))
     assert (one.outcome, one.task, one.run, one.seeds, one.margin) == (word, "rte", "s", 3, -0.01)
     assert (one.needed is not None) == (word == UNDECIDED)
-    assert "beside 0.800 as ever" in one.said
+    assert "compared with 0.800 for full fine-tuning by [CLS]" in one.said
     (other,) = scores.fresh_last_layers(evidence(*results))
     assert (other.outcome, "--set reset_last=2 --set train_last=2" in other.said) == (UNTESTED, True)
 
@@ -80,4 +80,4 @@ def test_luck_of_seeds_asks_for_seeds():
 def test_where_nothing_can_be_lost_no_setting_loses():
     usual = found("tuning", scored(0.5, n=100), "rte", options=PLANNED)
     (one,) = scores.by_separator(evidence(usual, found("by-separator", scored(0.8, n=100), "rte")))
-    assert (one.outcome, "nothing can be lost" in one.said) == (UNTESTED, True)
+    assert (one.outcome, "Nothing can be lost" in one.said) == (UNTESTED, True)

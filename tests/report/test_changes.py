@@ -74,7 +74,10 @@ def test_another_recipe_or_other_rows_are_no_seed(other):
 def test_little_change_is_asked_of_every_seed():
     little, much = (0.99,) * 6, (0.5,) * 6
     (both,) = changes.most_change_little(cosines_of(little, little, kind="head"))
-    assert (both.outcome, both.said.split(";")[0]) == (HOLDS, "6/6 of 6 heads have a cosine above 0.9, 0/0 may")
+    assert (both.outcome, both.said.split(". ")[0]) == (
+        HOLDS,
+        "6/6 of 6 heads have a cosine significantly above 0.9, and 0/0 are undecided",
+    )
     lucky = [(0.99,) * 6, (0.91,) * 6]  # so far apart that another seed may lie below
     assert changes.most_change_little(cosines_of(*lucky, kind="head"))[0].outcome == UNDECIDED
     (apart,) = changes.most_change_little(cosines_of(little, much, kind="head"))
@@ -113,7 +116,7 @@ def looked_at(*gains, half=0.001, features=("noun", "object"), heads=2, **more):
 def test_some_heads_gain_in_every_seed(gains, word):
     (one,) = changes.more_to_nouns(looked_at(*gains))
     assert (one.outcome, one.seeds) == (word, 3)
-    assert f"noun: {'/'.join('2' if gain > 0 else '0' for gain in gains)} of 2 heads more" in one.said
+    assert f"noun: {'/'.join('2' if gain > 0 else '0' for gain in gains)} of 2 heads gain" in one.said
 
 
 @pytest.mark.parametrize(("turned", "word"), [(0, HOLDS), (1, UNDECIDED)])
@@ -142,7 +145,7 @@ def test_heads_that_gain_in_one_seed_and_lose_in_the_next_are_luck(turned, word)
         for seed in range(3)
     ]
     (one,) = changes.more_to_nouns(evidence(*some))
-    assert (one.outcome, f"noun: 5/5/5 of 24 heads more ({0 if turned else 5} in all" in one.said) == (word, True)
+    assert (one.outcome, f"noun: 5/5/5 of 24 heads gain ({0 if turned else 5} in all seeds" in one.said) == (word, True)
 
 
 def test_a_gain_has_rows_and_seeds_in_its_interval():
@@ -189,4 +192,4 @@ def test_the_verdict_says_the_seeds():
     (several,) = outcomes(claim("more-to-nouns"), looked_at(0.1, 0.2, 0.3))
     assert (several.seeds, "3 seeds of fine-tuning" in numbers_of(several)) == (3, True)
     (one,) = outcomes(claim("more-to-nouns"), looked_at(0.1))
-    assert "one seed of fine-tuning, whose luck is not in the interval" in numbers_of(one)
+    assert "the interval does not include the variation between seeds" in numbers_of(one)

@@ -100,7 +100,7 @@ def test_how_many_heads_reach_the_99th_percentile_is_known_before_looking(layers
     table = [[(k * heads + j) / 1000 for j in range(heads)] for k in range(layers)]
     (one,) = maps.percentile(evidence(found("frames", frames_rows(table))))
     assert f"{above} of {layers * heads} heads" in one.said
-    assert f"has {above} at or above it" in one.said
+    assert f"have {above} at or above it" in one.said
     assert one.outcome == KNOWN_ERROR  # arithmetic decides it, no checkpoint
 
 
@@ -138,12 +138,12 @@ def test_frame_heads_are_harmless_only_where_the_rows_can_say_so():
         one = evidence(found("frames", rows), found("heads", sweep_rows(losses, half), "rte"))
         assert only(maps.harmless_frame_heads(one)) == outcome
     (told,) = maps.harmless_frame_heads(one)
-    assert "neither of L1H2 and L2H1 beyond the nulls" in told.said
+    assert "Among L1H2 and L2H1, no head exceeds the nulls" in told.said
     one = evidence(
         found("frames", frames_rows([[0.1, 0.4], [0.3, 0.1]], kept=("L1H2",))),
         found("heads", sweep_rows(losses), "rte"),
     )
-    assert "L1H2 of L1H2 and L2H1 beyond the nulls" in maps.harmless_frame_heads(one)[0].said
+    assert "Among L1H2 and L2H1, L1H2 exceeds the nulls" in maps.harmless_frame_heads(one)[0].said
 
 
 def feature_rows(layers, feature, *, statistic="max", checkpoint=CHECKPOINT, half=0.01):
@@ -180,7 +180,7 @@ def test_some_heads_look_more_at_nouns_though_the_mean_head_looks_less():
     rows = feature_rows((-0.1, 0.3), "noun", checkpoint="difference")
     (one,) = changes.more_to_nouns(evidence(found("features", rows, "mrpc")))
     assert one.outcome == HOLDS
-    assert " heads more, " in one.said
+    assert " heads gain, " in one.said
     open_rows = feature_rows((-0.005, 0.0), "noun", checkpoint="difference")
     assert only(changes.more_to_nouns(evidence(found("features", open_rows, "mrpc")))) == UNDECIDED
 
@@ -245,7 +245,9 @@ def test_a_head_with_no_more_than_its_distance_explains_is_no_noun_pronoun_head(
         on_dev, on_train = found("relations", few), found("relations-train", links)
         (one,) = maps.diagonal_heads(evidence(on_dev, on_train, found("statistics", places)))
         assert one.outcome == outcome
-        assert one.said.startswith("on train rows: best L1H2" if outcome != UNDECIDED else "on train rows: ")
+        assert one.said.startswith(
+            "On train examples, the best head is L1H2" if outcome != UNDECIDED else "On train examples, "
+        )
 
 
 def averaged(changes, half=0.01):
@@ -258,7 +260,7 @@ def averaged(changes, half=0.01):
 def test_a_random_head_without_an_interval_of_the_mean_is_not_tested():
     (one,) = disabling.random_head_helps(evidence(found("heads", sweep_rows({"L1H1": 0.05}), "rte")))
     assert one.outcome == UNTESTED
-    assert "run that step anew" in one.said
+    assert "Rerun this step" in one.said
 
 
 def test_a_random_head_helps_on_average():
@@ -297,7 +299,7 @@ def test_the_best_of_many_counts_by_its_p_corrected_over_heads():
         rows = [row | {"p": p} for row in sweep_rows({"L1H1": change, "L1H2": 0.0}, half / 2)]
         (one,) = disabling.some_head_helps(evidence(found("heads", [*rows, held], "rte")))
         assert one.outcome == outcome
-        assert "on the others" in one.said
+        assert "on the other half" in one.said
     (without,) = disabling.some_head_helps(evidence(found("heads", rows, "rte")))
     assert without.outcome == FAILS
 
@@ -396,7 +398,7 @@ def test_what_beats_no_constant_predictor_has_nothing_to_lose():
     )
     (one,) = disabling.many_heads_go(evidence(curves, flat))
     assert one.outcome == UNTESTED
-    assert "is not above a constant predictor's 0.527" in one.said
+    assert "is not above that of a constant prediction, 0.527" in one.said
     learned = found("tuning", tuning_rows(0.9, 0.5, n=100), "rte")
     assert only(disabling.many_heads_go(evidence(curves, learned))) == HOLDS
 
@@ -445,7 +447,7 @@ def test_separators_are_a_no_op_where_the_loss_moves_less_with_them(ratios, half
     (one,) = no_op(evidence(found("separators", rows, "rte")))
     assert one.outcome == outcome
     assert "layers 3 to 6" in one.said
-    assert "weight on separators there 0.50, of norms 0.10" in one.said
+    assert "weight on separators in these layers is 0.50. The share of separators in the norms is 0.10." in one.said
     assert one.n == 80
     nothing = [{"kind": "layer", "name": "L1", "layer": 0, "ratio": None, "n": 80}]
     assert only(no_op(evidence(found("separators", nothing, "rte")))) == UNTESTED
@@ -513,8 +515,8 @@ def test_heads_look_at_separators_for_what_blocks_wrote(blocks, half, outcome):
     (one,) = made_by_blocks(evidence(found("statistics", weights), found("why", sort_rows(blocks, half))))
     assert one.outcome == outcome
     assert (
-        f"of the scores of 1 heads with more than half of their weight on separators, feed-forward blocks have {blocks}"
-        in one.said
+        "In 1 heads with more than half of their weight on separators, the shares of the attention "
+        f"scores are {blocks}" in one.said
     )
 
 

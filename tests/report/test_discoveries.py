@@ -34,8 +34,8 @@ def test_what_counts_heads_or_has_no_interval_has_no_p():
 def test_how_many_decisions_stand_together():
     luck = [claimed(0.5, "undecided") for _ in range(17)]
     said = together([claimed(6), claimed(-5, "does not hold"), claimed(2.1, claim="one-separator"), *luck])
-    assert "Of 20 tests that rest on an interval 3 are decided, each at 5 % by itself; 2 of these stand" in said
-    assert "; not: one-separator." in said
+    assert "3 of 20 tests with an interval are decided, each at the level of 5 %. 2 of these remain decided" in said
+    assert " The others are: one-separator." in said
     assert together([]) == ""
     counted = together([claimed(6), claimed(6, claim="special-tokens")])
-    assert counted.endswith("1 decided by counting heads or classes are not among them.")
+    assert counted.endswith("1 tests that count heads or classes are not included.")

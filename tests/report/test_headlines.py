@@ -31,9 +31,9 @@ SWEEP = [
 
 def test_a_sweep_names_the_worst_head_with_its_interval():
     said = headline("disable", SWEEP)
-    assert said.sentence.startswith("Without L1H2 accuracy changes most, by -25.0 points. 1 of 2 changes")
-    assert (said.n, said.of, said.baseline) == (40, "examples", "unmodified model 80.0")
-    assert said.interval == "95 % CI -40.0 to -10.0"
+    assert said.sentence.startswith("Ablating L1H2 changes accuracy most, by -25.0 points. 1 of 2 changes")
+    assert (said.n, said.of, said.baseline) == (40, "examples", "The unmodified model scores 80.0.")
+    assert said.interval == "L1H2 has a 95 % CI of -40.0 to -10.0, not corrected for the 2 ablations."
 
 
 def test_a_null_is_said_beside_the_head_that_beats_it():
@@ -56,7 +56,7 @@ def test_a_null_is_said_beside_the_head_that_beats_it():
         "In 1 of 2 head–feature pairs, attention is significantly higher than for random tokens at the same "
         "positions. L1H2 attends most to noun: 0.40, compared with 0.10."
     )
-    assert said.baseline == "random tokens at the same positions 0.10"
+    assert said.baseline == "For random tokens at the same positions, the value is 0.10."
 
 
 @pytest.mark.parametrize("rows", [[], [{"kind": "of an earlier version"}]])
@@ -140,13 +140,13 @@ def swept(*changes, p=1.0):
 
 def test_the_largest_change_of_a_sweep_may_be_a_rise():
     assert headline("disable", swept(-0.009, 0.0175, p=0.01)).sentence.startswith(
-        "Without L1H2 accuracy changes most, by +1.8 points. 2 of 2 changes are significant"
+        "Ablating L1H2 changes accuracy most, by +1.8 points. 2 of 2 changes are significant"
     )
 
 
 def test_a_sweep_without_a_significant_change_says_so_first():
     assert headline("disable", swept(-0.02, 0.01)).sentence == (
-        "No ablation changes accuracy significantly. The largest change is without L1H1: -2.0 points."
+        "No ablation changes accuracy significantly. Ablating L1H1 changes it most, by -2.0 points."
     )
 
 

@@ -31,7 +31,7 @@ def test_first_and_last_token_before_and_not_after(beyond, after, word):
 
 def test_rows_without_the_last_token_cannot_test_it():
     (one,) = heads_and_layers.first_and_last(places(0.3, -0.1, features=("first",)))
-    assert (one.outcome, "run that step anew" in one.said) == (UNTESTED, True)
+    assert (one.outcome, "Rerun this step" in one.said) == (UNTESTED, True)
 
 
 def shared(losses, same_word, half=0.01, *, contrast=1.0):
@@ -75,7 +75,7 @@ def test_heads_that_look_at_a_kind_of_word_alone_are_not_said_to_look_at_the_sam
 
 def test_without_shared_heads_there_is_nothing_to_test():
     (one,) = disabling.words_of_both(shared((0.0, 0.0, 0.0, 0.0), (0.2,) * 4))
-    assert (one.outcome, one.said) == (UNTESTED, "no head has a clear loss on both tasks")
+    assert (one.outcome, one.said) == (UNTESTED, "No head has a significant loss on both tasks.")
 
 
 def repeats(share, low, high, *random):
@@ -126,4 +126,7 @@ def test_links_of_adjectives_beside_those_of_prepositions(value, half, word):
 
 def test_what_no_rows_can_tell_says_which_would():
     (one,) = maps.frames_help(evidence())
-    assert (one.outcome, "GLUE's rows have no frames, FrameNet's no labels" in one.said) == (UNTESTED, True)
+    assert (
+        one.outcome,
+        "Examples from GLUE have no frames, and examples from FrameNet have no labels." in one.said,
+    ) == (UNTESTED, True)

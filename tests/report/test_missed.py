@@ -151,7 +151,7 @@ def test_meaningful_maps_are_counted_by_heads(heads, outcome):
     assert only(class_shares.few_meaningful(evidence(found("shares", [share("diagonal", 1.0)], "rte")))) == UNTESTED
     old = [{name: value for name, value in row.items() if name != "counts"} for row in of_heads(*heads)]
     (without,) = class_shares.few_meaningful(evidence(found("shares", old, "rte")))
-    assert (without.outcome, "run that step anew" in without.said) == (UNTESTED, True)
+    assert (without.outcome, "Rerun this step" in without.said) == (UNTESTED, True)
 
 
 @pytest.mark.parametrize(("half", "outcome"), [(0.02, HOLDS), (0.12, UNDECIDED)])
@@ -164,10 +164,10 @@ def test_a_change_of_shares_has_the_classifiers_errors_in_it(half, outcome):
     ]
     (one,) = class_shares.more_vertical(evidence(found("shares", [*rows, *corrected], "rte")))
     assert one.outcome == outcome
-    assert "the classifier's errors in the interval" in one.said
+    assert "The interval includes the errors of the classifier." in one.said
     assert one.statistic.value == pytest.approx(0.07)
     (counted,) = class_shares.more_vertical(evidence(found("shares", rows, "rte")))
-    assert "errors not in the interval" in counted.said
+    assert "The interval does not include the errors" in counted.said
 
 
 def test_shares_stay_by_the_paired_interval_of_all_classes_together():
@@ -181,7 +181,7 @@ def test_shares_stay_by_the_paired_interval_of_all_classes_together():
         assert only(class_shares.shares_stay(evidence(found("shares", changes, "rte")))) == outcome
     unpaired = [share("vertical", 0.5), share("vertical", 0.9, checkpoint="tuned")]
     (one,) = class_shares.shares_stay(evidence(found("shares", unpaired, "rte")))
-    assert (one.outcome, "run that step anew" in one.said) == (UNTESTED, True)
+    assert (one.outcome, "Rerun this step" in one.said) == (UNTESTED, True)
 
 
 def test_more_vertical_after_fine_tuning():
@@ -231,10 +231,10 @@ def test_negation_is_claimed_on_qnli_and_says_whose_rows_they_are():
     one = evidence(found("features", rows, "qnli"), found("features", rows, "rte"))
     (outcome,) = heads_and_layers.more_to_negation(one)
     assert (outcome.outcome, outcome.task, outcome.n) == (HOLDS, "qnli", 50)
-    assert "project's own" not in outcome.said
+    assert "made for this project" not in outcome.said
     (bundled,) = heads_and_layers.more_to_negation(replace(one, bundled=True))
     assert bundled.outcome == HOLDS
-    assert "the rows are the project's own" in bundled.said
+    assert "examples were made for this project" in bundled.said
     of_two = head_rows([[-0.05, 0.1]], statistic="max", feature="negation", checkpoint="difference")
     (some,) = heads_and_layers.more_to_negation(evidence(found("features", of_two, "qnli")))
     assert some.outcome == HOLDS  # one head gains, though their mean loses

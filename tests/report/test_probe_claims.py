@@ -68,7 +68,7 @@ def test_middle_layers_transfer(layers, word):
     best = valued("best layer", "x", 0.1, layer=6, layers=6, reading="mean over tokens", note="")
     (one,) = probes.middle_transfers(evidence(found("transfer", [*rows, best], "sst2")))
     assert one.outcome == word
-    assert "layer 6 of 6 is best on half of the rows" in one.said
+    assert "Layer 6 of 6 is best on half of the examples" in one.said
 
 
 @pytest.mark.parametrize(("change", "word"), [(0.02, HOLDS), (-0.02, UNDECIDED), (-0.1, FAILS)])
@@ -100,4 +100,4 @@ def test_where_nothing_can_be_lost_nothing_is_tested():
     some = evidence(found("subnetworks", rows, "sst2"))
     for test in (probes.good_and_bad, probes.a_third_can_go):
         assert only(test(some)) == UNTESTED
-        assert "nothing can be lost" in test(some)[0].said
+        assert "Nothing can be lost" in test(some)[0].said

@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ EARLIER = Path(__file__).with_name("earlier_report.json.xz")
 LATER = {"needed", "options"}  # columns that rows did not have, or that are left out here
 TESTED = {"statistic", "low", "high", "margin", "seeds"}  # columns that rows of claims did not have
 REWORDED = {"sentence", "source", "section", "known_error"}  # columns of claims whose texts have new words
+NUMBERS = {"said", "why"}  # columns whose texts have new words and the same numbers
 RETESTED = (
     "more-to-nouns",
     "some-head",
@@ -109,6 +111,10 @@ def known(row):
     }
 
 
+def numbers_in(text):
+    return set(re.findall(r"\d+(?:\.\d+)?", text))
+
+
 def test_the_same_results_give_the_same_rows(earlier, records):
     before = earlier["rows"]
     claims = {row["claim"] for row in before if row["kind"] == "claim"}  # those on probes came later
@@ -122,6 +128,9 @@ def test_the_same_results_give_the_same_rows(earlier, records):
         for name, value in one.items():
             if one["kind"] == "claim" and name in REWORDED:
                 continue
+            if name in NUMBERS:
+                assert numbers_in(other[name]) <= numbers_in(value)
+                continue
             # the 1.959964 of Fisher's intervals had seven digits then
             assert value == (pytest.approx(other[name], rel=1e-6) if isinstance(value, float) else other[name])
     assert len(before) - sum(map(mended, before)) > 850
@@ -134,7 +143,10 @@ def test_the_same_results_give_the_same_rows(earlier, records):
 def test_what_arithmetic_decides_is_a_known_error_with_the_numbers_it_had(earlier, records):
     def of(rows):
         mine = [row for row in rows if row["kind"] == "claim" and row["claim"] in ARITHMETIC]
-        return {(row["claim"], row["checkpoint"]): (row["outcome"], row["said"], row["n"]) for row in mine}
+        return {
+            (row["claim"], row["checkpoint"]): (row["outcome"], row["said"].partition(" heads")[0], row["n"])
+            for row in mine
+        }
 
     now, before = of(rows_of(records)), of(earlier["rows"])
     assert {outcome for outcome, *_ in now.values()} == {"known error"}
@@ -197,7 +209,7 @@ def test_an_undecided_claim_says_how_many_rows_would_decide_it(records):
     assert len(needed) > len(undecided) / 2
     assert all(one.needed >= one.n for one in needed)
     assert not any(one.needed for one in records.claims if one.outcome != "undecided")
-    assert needed_rows(2598) == "about 2,600 rows"
+    assert needed_rows(2598) == "about 2,600 examples"
 
 
 def test_options_make_their_command():

@@ -39,7 +39,7 @@ def test_seeds_that_part_widen_the_interval():
 def test_the_printed_mean_gain_adds_up_and_is_a_known_error():
     (one,) = scores.mean_gain(tuning(0.5, 0.5))
     assert one.outcome == KNOWN_ERROR
-    assert one.said.startswith("35.90 points over 7 tasks")
+    assert one.said.startswith("The mean gain over 7 tasks is 35.90 points")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_layer_five_or_the_first(changes, word):
     rows = [rows[0], *(row | {"layer": k} for k, row in enumerate(rows[1:]))]
     (one,) = heads_and_layers.fifth_layer_helps(evidence(found("layers", rows, "rte"), found("layers", rows, "sst2")))
     assert one.outcome == word
-    assert "layer 3 of 6" in one.said
+    assert "layer 3 of 6 " in one.said
     assert "layer 1 " in one.said
 
 

@@ -35,15 +35,15 @@ def ours(value=0.5, low=0.4, high=0.6, **changes):
 @pytest.mark.parametrize(
     ("printed", "measured", "place", "word", "why"),
     [
-        (figure(), ours(), BASE, AGREES, "within 0.4 to 0.6"),
+        (figure(), ours(), BASE, AGREES, "within our interval, 0.4 to 0.6"),
         (figure(value=0.61), ours(), BASE, DIFFERS, "0.11 below"),
         (figure(value=0.61, error=0.02), ours(), BASE, AGREES, "within"),  # its reading error reaches in
         (figure(value=0.3), ours(), BASE, DIFFERS, "0.2 above"),
         (figure(), ours(low=None, high=None), BASE, CANNOT, "no interval"),
         (figure(), None, BASE, CANNOT, "not measured"),
-        (figure(), ours(), MeasurementContext("atlas-encoder", ("rte",)), CANNOT, "another checkpoint"),
-        (figure(checkpoint=GPT2), ours(), BASE, CANNOT, "printed for gpt2"),
-        (figure(), ours(), MeasurementContext(BERT), CANNOT, "other rows"),
+        (figure(), ours(), MeasurementContext("atlas-encoder", ("rte",)), CANNOT, "the checkpoints differ"),
+        (figure(checkpoint=GPT2), ours(), BASE, CANNOT, "published for gpt2"),
+        (figure(), ours(), MeasurementContext(BERT), CANNOT, "the examples differ"),
         (
             figure(task=None),
             ours(task=None),

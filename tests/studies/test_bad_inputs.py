@@ -117,10 +117,9 @@ def test_no_flip_at_all_is_bounded_and_never_claimed():
     for one in metric_intervals("accuracy", RIGHT, RIGHT, after):
         assert (one.value, one.low < 0 < one.high) == (0, True)
     assert too_few_flips(0, 872) == (
-        "none of 872 predictions changed, too few flips to say how far it reaches: an interval takes 5, at least "
-        "4,360 rows"
+        "no CI, because none of 872 predictions changed: a CI needs 5 changed predictions, so at least 4,360 examples"
     )
-    assert too_few_flips(2, 872).endswith("about 2,180 rows")
+    assert too_few_flips(2, 872).endswith("about 2,180 examples")
     assert too_few_flips(5, 872) == too_few_flips(None, 872) == ""
 
 
@@ -143,7 +142,7 @@ def test_a_sentence_has_no_interval_where_few_predictions_flip():
             },
         ]
 
-    assert "too few flips" in ablation_headline(rows(1)).interval
+    assert "No CI, because" in ablation_headline(rows(1)).interval
     assert ablation_headline(rows(5)).interval.startswith("95 % CI")
 
 

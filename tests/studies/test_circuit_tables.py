@@ -112,7 +112,7 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
     )
     assert (said.n, said.of, said.baseline) == (8, "examples", "")
     assert said.interval == (
-        "a head is needed if its gate stays open in at least 95% of 20 fits although every open gate is penalised"
+        "A head is needed if its gate stays open in at least 95% of 20 fits although every open gate is penalised."
     )
 
 
@@ -186,7 +186,7 @@ def test_shapley_values_are_ranked_summed_and_set_beside_orders():
     )
     assert (said.n, said.of) == (8, "examples")
     low, high = student(whole.values[2]).expected
-    assert said.interval == f"L2H1: 95 % CI {low:.2f} to {high:.2f}"
+    assert said.interval == f"L2H1 has a 95 % CI of {low:.2f} to {high:.2f}."
     (other,) = of(SHAPLEY.results(options, replace(merged, kept=kept[::-1])), "order contrast")
     assert other.verdict == "the order by gradient keeps more"
     (level,) = of(
@@ -268,7 +268,7 @@ def test_named_edges_are_measured_where_the_answers_differ():
     assert said.sentence == "Among 2 edges, L1H2>L2H2.q has the largest effect on the logit difference: -0.900."
     low, high = student(effects[1, :8]).expected
     assert (said.n, said.of, said.interval) == (8, "pairs", f"95 % CI {low:+.3f} to {high:+.3f}")
-    assert said.baseline == "the logit differences of the two inputs differ by 2.00"
+    assert said.baseline == "The logit differences of the two inputs in a pair differ by 2.00 on average."
     alike = EDGE_EFFECTS.results(options, replace(partial, same=np.ones(10)))
     assert {(edge.effect, edge.low, edge.high, edge.difference, edge.n) for edge in alike} == {(None,) * 4 + (0,)}
     nothing = EDGE_EFFECTS.headline([edge.as_row() for edge in alike])
@@ -460,8 +460,9 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
     assert f"For {open_edges} edge{'' if open_edges == 1 else 's'} the data do not decide." in headline.sentence
     assert (headline.n, headline.of) == (200, "pairs")
     assert headline.interval == (
-        "margin: 30% of the difference in logits between the two inputs of a pair; all verdicts hold jointly with 95% "
-        "confidence"
+        "The margin is 30% of the difference in logits between the two inputs of a pair. All "
+        "verdicts hold jointly with 95% "
+        "confidence."
     )
     assert headline.baseline == ""
     assert said_of_stability(whole).startswith("2 are stable (different from 0 in 90% of half-samples)")

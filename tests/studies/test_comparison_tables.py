@@ -141,7 +141,11 @@ def test_counterparts_have_their_similarity_its_interval_and_p_beside_random_wei
     assert (whole.rows, whole.n, whole.visible, whole.identical) == (6, 8, "all", False)
     said = MATCH.headline([one.as_row() for one in results])
     assert said.sentence == "2 of 3 heads of a have a counterpart in b."
-    assert (said.n, said.of, said.baseline) == (8, "inputs", "19 draws of random weights of the same entropy")
+    assert (said.n, said.of, said.baseline) == (
+        8,
+        "inputs",
+        "The baseline is 19 draws of random weights with the same entropy.",
+    )
     seen_back = CounterpartsPartial((compared(range(8), backward=True),), (drawn(),))
     (words,) = [one for one in MATCH.results(options, seen_back) if isinstance(one, CounterpartsSummary)]
     assert words.visible == "up to the query"
@@ -168,4 +172,8 @@ def test_heads_that_recur_are_counted_over_checkpoints():
         "2 of 3 heads of a have a counterpart in all 2 other checkpoints, and 1 have none in any. On average, another "
         f"checkpoint has counterparts of 67 % of the heads (95 % CI {100 * whole.low:.0f} to {100 * whole.high:.0f})."
     )
-    assert (said.n, said.of, said.baseline) == (8, "inputs", "random weights of the same shape and entropy")
+    assert (said.n, said.of, said.baseline) == (
+        8,
+        "inputs",
+        "The baseline is random weights of the same shape and entropy.",
+    )

@@ -20,8 +20,8 @@ def said(study, *rows):
 def test_a_frame_score_says_whether_it_survives():
     first, second = ("frames/element_to_target", 0.3, 0.2, 0.4, 0.1, 0.01), ("frames/x", 0.25, None, None, 0.1, 0.2)
     assert said(FRAMES, first, second, ("frames/untested", 0.9, 0.8, 1.0, 0.1, np.nan)) == [
-        ("frames", "frame score 0.30 [0.20, 0.40], above all four baselines", "run 0"),
-        ("frames", "frame score 0.25, not above all four baselines", "run 1"),
+        ("frames", "Its frame score is 0.30 [0.20, 0.40], significantly above all four baselines.", "run 0"),
+        ("frames", "Its frame score is 0.25, not significantly above all four baselines.", "run 1"),
     ]
 
 
@@ -34,8 +34,8 @@ def test_the_two_relations_that_are_furthest_above_other_words_are_named():
         ("backward/modifier", 0.26, 0.2, 0.3, 0.2, 0.01),
     ]
     text = (
-        "attends along object backward 0.50 [0.40, 0.60] (baseline 0.10: other words at the same distance), subject "
-        "forward 0.30 [0.20, 0.40] (baseline 0.20: other words at the same distance)"
+        "It attends along object backward (0.50 [0.40, 0.60], baseline 0.10) and subject forward (0.30 [0.20, 0.40], "
+        "baseline 0.20) more than to other words at the same distance."
     )
     assert said(RELATIONS, *rows) == [("relations", text, "run 1")]
     assert said(RELATIONS, rows[2]) == []
@@ -52,5 +52,5 @@ def test_the_two_relations_that_are_furthest_above_other_words_are_named():
 )
 def test_an_effect_is_in_points_and_says_whether_it_is_significant(low, high, q, verdict):
     row = ("zero heads/change of accuracy", -0.025, low, high, np.nan, q)
-    text = f"accuracy -2.5 [-4.0, {100 * high:.1f}] points when ablated (zero), {verdict}"
+    text = f"Ablating this head (zero) changes accuracy by -2.5 [-4.0, {100 * high:.1f}] points, which is {verdict}."
     assert said(DISABLE, row, ("zero layers/accuracy", 0.1, 0.0, 0.2, np.nan, q)) == [("effect", text, "run 0")]

@@ -14,11 +14,11 @@ def spread(*, least):
 
 def test_a_correlation_that_is_undefined_in_some_run_is_said():
     said = STUDY.headline([spread(least=None), SHARED])
-    assert "pearson is undefined in some run over 9 runs. There is no spread to divide" in said.sentence
+    assert "pearson is undefined in some run over 9 runs. The scores have no variance" in said.sentence
     assert "Two runs share 2.0 of their 5" in said.sentence
     assert (said.interval, said.baseline) == (
-        "95 % CI 1.0 to 3.0",
-        "0.7 shared heads expected by chance",
+        "The number of shared heads has a 95 % CI of 1.0 to 3.0.",
+        "By chance, two runs would share 0.7 of these heads.",
     )  # heads, as in the sentence
 
 
@@ -26,4 +26,4 @@ def test_sources_without_a_share_are_no_source():
     source = SeedSource(
         name="head", **ABOUT, share=None, by_chance=0.25, deviation=None, variance=None, low=None, high=None, p=None
     )
-    assert "There is no spread to divide" in STUDY.headline([spread(least=0.5), source.as_row(), SHARED]).sentence
+    assert "The scores have no variance" in STUDY.headline([spread(least=0.5), source.as_row(), SHARED]).sentence

@@ -124,18 +124,16 @@ def test_a_head_is_said_to_look_because_of_its_largest_sort_and_to_read_earlier_
     assert why.STUDY.facts(HeadScores(own, own)) == [
         Fact(
             "why",
-            "the contribution with the largest share of the variance of its scores is position, 0.61 [0.50, 0.70] "
-            "(random weights: 0.25)",
+            "The largest share of the variance of its attention scores comes from position: 0.61 [0.50, 0.70] "
+            "(random weights: 0.25).",
             "a run",
         ),
         Fact(
             "why",
-            "the output of L1H3 contributes 0.30 [0.20, 0.40] of the variance of its scores on the key side",
+            "The output of L1H3 contributes 0.30 [0.20, 0.40] of the variance of its attention scores on the key side.",
             "a run",
         ),
     ]
     alone = own[:1].assign(baseline=np.nan)
     (fact,) = why.STUDY.facts(HeadScores(alone, alone))
-    assert (
-        fact.text == "the contribution with the largest share of the variance of its scores is token, 0.20 [0.10, 0.30]"
-    )
+    assert fact.text == "The largest share of the variance of its attention scores comes from token: 0.20 [0.10, 0.30]."

@@ -39,11 +39,11 @@ def _disputes(name: str, measures: CodebookMeasures, sentences: int) -> str | No
     if name == "vertical" and has_line:
         return f"a line is marked in {line.rows:.0%} of the rows"
     if name == "vertical+diagonal" and column.strong_rows < BESIDE:
-        return f"the column beside the line has {STRONG} in only {column.strong_rows:.0%} of the rows"
+        return f"the column next to the line has {STRONG} in only {column.strong_rows:.0%} of the rows"
     if name in ("diagonal", "vertical+diagonal") and not line.weakest_third:
         return "the line has no mark in one third of the map"
     if name == "diagonal" and column.strong_rows >= BESIDE:
-        return f"a column beside the line has {STRONG} in {column.strong_rows:.0%} of the rows"
+        return f"a column next to the line has {STRONG} in {column.strong_rows:.0%} of the rows"
     if name == "block" and sentences < 2:
         return "squares inside a single sentence are Heterogeneous"
     return None
@@ -53,7 +53,7 @@ def _explains(measures: CodebookMeasures, key: str) -> str:
     column = measures.column
     return (
         f"strongest column {key}: mean {column.weight:.2f}, {FAINT} or more in {column.faint_rows:.0%} of the rows "
-        f"(Vertical from {FOLLOWED:.0%}), {STRONG} or more in {column.strong_rows:.0%} (beside a line from "
+        f"(Vertical from {FOLLOWED:.0%}), {STRONG} or more in {column.strong_rows:.0%} (next to a line from "
         f"{BESIDE:.0%}); {line_said(measures.line)}; largest weight {measures.largest:.2f} (blank below "
         f"{NEARLY_UNIFORM})"
     )
@@ -84,18 +84,18 @@ BORDERS = (
         "weak-columns",
         NAME,
         ("heterogeneous", "vertical"),
-        f"A column is Vertical if it can be followed: {FAINT} or more in {FOLLOWED:.0%} of the rows. A column "
-        "that breaks off earlier is scattered, however dark its cells are.",
+        f"A map is Vertical if a column can be followed: it has a weight of {FAINT} or more in {FOLLOWED:.0%} of the "
+        "rows. A column in fewer rows counts as scattered spots, even if its cells are dark.",
         lambda weights, *_: measured(weights).column.faint_rows,
-        "{value:.0%} of the rows",
+        "column in {value:.0%} of the rows",
         FOLLOWED,
     ),
     Border(
         "faint-stripes",
         NAME,
         ("heterogeneous", "vertical"),
-        f"If the largest weight of a map is below {NEARLY_UNIFORM}, stripes are an effect of the map's own scale: "
-        "on the scale 0 to 1 the map is blank, so it is Heterogeneous.",
+        f"If the largest weight of a map is below {NEARLY_UNIFORM}, stripes are visible only on the map's own "
+        "scale. On the scale from 0 to 1, the map is blank, so it is Heterogeneous.",
         lambda weights, *_: float(weights.max()),
         "largest weight {value:.2f}",
         NEARLY_UNIFORM,
@@ -105,8 +105,8 @@ BORDERS = (
         "line-beside-columns",
         NAME,
         ("vertical", "vertical+diagonal"),
-        f"Next to a column, a line counts if it is visible from end to end: {MARK} or more in {LINED:.0%} of its "
-        "positions, with marks in each third of the map.",
+        f"Next to a column, a diagonal line counts if it is visible from end to end: it has a weight of {MARK} or "
+        f"more in {LINED:.0%} of its positions, and in each third of the map.",
         lambda weights, *_: measured(weights).line.rows,
         "line in {value:.0%} of its positions",
         LINED,
@@ -115,8 +115,8 @@ BORDERS = (
         "column-beside-line",
         NAME,
         ("diagonal", "vertical+diagonal"),
-        f"Next to a line, a column counts if it is dark: {STRONG} or more in {BESIDE:.0%} of the rows. Maps with "
-        "paler columns are Diagonal.",
+        f"Next to a diagonal line, a column counts if it is dark: it has a weight of {STRONG} or more in "
+        f"{BESIDE:.0%} of the rows. Maps with paler columns are Diagonal.",
         lambda weights, *_: measured(weights).column.strong_rows,
         "column in {value:.0%} of the rows",
         BESIDE,
@@ -125,10 +125,10 @@ BORDERS = (
         "squares",
         NAME,
         ("heterogeneous", "block"),
-        "Block is about two sentences: both squares are visible, and hardly any weight leaves them. Patches "
-        "within a sentence, or weight between sentences, are Heterogeneous.",
+        "A map of two sentences is Block if the squares of both sentences are visible, and hardly any weight is "
+        "outside the squares. Patches within a sentence, or weight between sentences, are Heterogeneous.",
         _inside,
-        "{value:.0%} within its sentence",
+        "{value:.0%} of the weight within its sentence",
         own_scale=True,
         two_sentences=True,
     ),
@@ -142,37 +142,37 @@ CLASS_SET = ClassSet(
         PatternClass(
             "vertical",
             "Vertical",
-            "One or more dark columns: most queries look at the same few keys, mainly [CLS] and [SEP].",
+            "One or more dark columns: most queries attend to the same few keys, mainly [CLS] and [SEP].",
             "#0072B2",
             "1",
         ),
         PatternClass(
             "diagonal",
             "Diagonal",
-            "A dark line along the main diagonal or beside it: each token looks at itself, the previous or "
-            "the next one.",
+            "A dark line along the main diagonal or next to it: each token attends to itself, to the previous or to "
+            "the next token.",
             "#E69F00",
             "2",
         ),
         PatternClass(
             "vertical+diagonal",
             "Vertical + Diagonal",
-            "Both at once: dark columns and a diagonal line, each plain to see.",
+            "Dark columns and a dark diagonal line, both clearly visible.",
             "#009E73",
             "3",
         ),
         PatternClass(
             "block",
             "Block",
-            "Squares on the diagonal: tokens look at their own sentence of the two, evenly, and hardly at the other.",
+            "Squares on the diagonal: tokens attend evenly to their own sentence, and hardly to the other sentence.",
             "#CC79A7",
             "4",
         ),
         PatternClass(
             "heterogeneous",
             "Heterogeneous",
-            "None of the others: scattered spots, or nearly uniform (largest weight below "
-            f"{NEARLY_UNIFORM}), which stays blank on the absolute scale.",
+            "None of the other classes: scattered spots, or a nearly uniform map (largest weight below "
+            f"{NEARLY_UNIFORM}), which is blank on the scale from 0 to 1.",
             "#999999",
             "5",
         ),
@@ -186,7 +186,7 @@ CLASS_SET = ClassSet(
         explains=_explains,
         draw=_draw,
         borders=BORDERS,
-        counted="The paper's 32 to 61 % of Heterogeneous maps includes Block; here the two classes are separate.",
+        counted="The 32 to 61 % of Heterogeneous maps in the paper include Block; here the two classes are separate.",
     ),
     usual=True,
 )

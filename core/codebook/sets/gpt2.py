@@ -60,10 +60,10 @@ BORDERS = (
         "columns-in-each-sentence",
         NAME,
         ("overall", "block"),
-        f"Block needs a column in each sentence that can be followed ({SHORT} or more) through {HALF:.0%} of that "
-        "sentence's rows; columns of single spots leave it Overall.",
+        f"A map is Block if each sentence has a column with a weight of {SHORT} or more in {HALF:.0%} of the rows of "
+        "that sentence. With columns of single spots, the map is Overall.",
         _shortest,
-        "{value:.0%} of the rows, in the weaker sentence",
+        "column in {value:.0%} of the rows of the weaker sentence",
         HALF,
         two_sentences=True,
     ),
@@ -71,11 +71,11 @@ BORDERS = (
         "first-sentence",
         NAME,
         ("overall", "majority"),
-        "Majority looks back: most attention of the second sentence's tokens is on the first sentence, mostly on "
-        f"its first token, with {STRONG} or more in {BESIDE:.0%} of the second sentence's rows. With a paler "
+        "A map is Majority if most attention of the second sentence's tokens is on the first sentence, mostly on its "
+        f"first token, with a weight of {STRONG} or more in {BESIDE:.0%} of the second sentence's rows. With a paler "
         "first column, the map is Overall.",
         _on_first_token,
-        "first token in {value:.0%} of the second sentence's rows",
+        "dark first column in {value:.0%} of the second sentence's rows",
         BESIDE,
         two_sentences=True,
     ),
@@ -89,24 +89,25 @@ CLASS_SET = ClassSet(
         PatternClass(
             "diagonal",
             "Diagonal",
-            "A dark line along the diagonal or beside it: attention to the token itself or the few before it.",
+            "A dark line along the diagonal or next to it: each token attends to itself or to the few tokens before "
+            "it.",
             "#E69F00",
             "1",
         ),
-        PatternClass("block", "Block", "Some heavy vertical blocks of attention in both sentences.", "#CC79A7", "2"),
+        PatternClass("block", "Block", "Some dark vertical blocks of attention in both sentences.", "#CC79A7", "2"),
         PatternClass(
             "majority",
             "Majority (M1)",
-            "Most or all attention lies in sentence 1, its first token included; of a single sentence, in its "
-            "first half.",
+            "Most or all attention is on sentence 1, including its first token. If there is only one sentence, most "
+            "attention is on its first half.",
             "#0072B2",
             "3",
         ),
         PatternClass(
             "overall",
             "Overall",
-            "Attention all over, whatever its darkness; nearly uniform maps and a clear line on the first and "
-            "last token of sentence 1 besides other weight belong here.",
+            "Attention all over the map, whether dark or pale. This class includes nearly uniform maps, and maps with "
+            "other weight besides a clear line on the first and last token of sentence 1.",
             "#999999",
             "4",
         ),

@@ -61,8 +61,9 @@ def fine_tuning_keeps_heads(evidence: Evidence, result: StepResult) -> Outcome |
         decided_with(heads, luck, MOST, more_rows=False),
     )
     sentence = (
-        f"{percent(kept_share)} of {seeds[0].heads} heads at their own place, "
-        f"{100 * np.mean([seed.matched / seed.heads for seed in seeds]):.0f} % at any, mean of {len(seeds)} seeds"
+        f"{percent(kept_share)} of {seeds[0].heads} heads have their counterpart in the same position, and "
+        f"{100 * np.mean([seed.matched / seed.heads for seed in seeds]):.0f} % have one in any position. Seeds: "
+        f"{len(seeds)}."
     )
     return found_by(result, decision, sentence, seeds[0].n, statistic=kept_share, seeds=len(seeds))
 
@@ -91,7 +92,7 @@ def _changed(evidence: Evidence, result: StepResult, most: slice, least: slice) 
     if len(layers) < 3:
         return None
     numbers = ", ".join(f"{mean_of_seeds(layer)[0].value:.2f}" for layer in layers)
-    sentence = f"cosine of layers 1 to {len(layers)}: {numbers}"
+    sentence = f"The cosines of layers 1 to {len(layers)} are {numbers}."
     decision = apart_over_seeds(layers[least], layers[most])
     return found_by(result, decision, sentence, cosines(result)[0].n, seeds=len(seeds))
 
@@ -142,7 +143,7 @@ def some_heads_gain(evidence: Evidence, result: StepResult, features: Sequence[s
     if len(seeds) > 1:
         decision = both(decision, all_of([_recurs([gains[name] for gains in seeds]) for name in seeds[0]]))
     numbers = [_heads_that_gain(name, [gains[name] for gains in seeds]) for name in seeds[0]]
-    sentence = f"after less before, corrected over heads; {'; '.join(numbers)}"
+    sentence = f"Changes of attention by fine-tuning, corrected over heads: {'; '.join(numbers)}.{_per_seed(seeds)}"
     return found_by(result, decision, sentence, result.n, margin=0.0, seeds=len(seeds))
 
 
@@ -167,13 +168,19 @@ def _recurs(seeds: Sequence[Sequence[Estimate]]) -> Decision:
 
 
 def _heads_that_gain(feature: str, seeds: Sequence[Sequence[Estimate]]) -> str:
-    """Return text such as "noun: 5/6/4 of 72 heads more (3 in all, p 0.001), 2/3/2 less, mean 0.01 (0.002 to 0.02)"."""
+    """Return text such as "noun: 5/6/4 of 72 heads gain (3 in all seeds, p 0.001), 2/3/2 lose, mean change 0.01"."""
     gaining, losing = _clear(seeds, HOLDS), _clear(seeds, FAILS)
     up, down = ("/".join(map(str, clear.sum(1))) for clear in (gaining, losing))
-    recurring = f" ({gaining.all(0).sum()} in all, p {recurs_by_chance(gaining):.2g})" if len(seeds) > 1 else ""
+    recurring = f" ({gaining.all(0).sum()} in all seeds, p {recurs_by_chance(gaining):.2g})" if len(seeds) > 1 else ""
     return (
-        f"{feature}: {up} of {gaining.shape[1]} heads more{recurring}, {down} less, mean {said_of_seeds(_means(seeds))}"
+        f"{feature}: {up} of {gaining.shape[1]} heads gain{recurring}, {down} lose, mean change "
+        f"{said_of_seeds(_means(seeds))}"
     )
+
+
+def _per_seed(seeds: Sequence[object]) -> str:
+    """Return a sentence on how counts such as "5/6/4" are meant; "" for one seed."""
+    return " Counts are given for each seed." if len(seeds) > 1 else ""
 
 
 def _means(seeds: Sequence[Sequence[Estimate]]) -> list[Estimate]:
@@ -208,8 +215,11 @@ def most_change_little(evidence: Evidence, result: StepResult) -> Outcome | None
         "/".join(str(sum(decided(head, LITTLE).word == word for head in heads)) for heads in seeds)
         for word in (HOLDS, UNDECIDED)
     )
-    sentence = f"{surely} of {len(seeds[0])} heads have a cosine above {LITTLE}, {maybe} may"
-    sentence += f"; the median head {said_of_seeds(medians)}" if len(seeds) > 1 else ""
+    sentence = (
+        f"{surely} of {len(seeds[0])} heads have a cosine significantly above {LITTLE}, and {maybe} are undecided."
+    )
+    sentence += f" The median head has a cosine of {said_of_seeds(medians)}." if len(seeds) > 1 else ""
+    sentence += _per_seed(seeds)
     return found_by(result, decision, sentence, result.n, seeds=len(seeds))
 
 

@@ -28,11 +28,11 @@ from .outcomes import (
 
 SHARE_MARGIN = 0.1  # above 7.3 points, the largest change in the notebook of Prasanna et al.
 MEANINGFUL = ("heterogeneous", "block")
-CONFUSED = "the classifier's errors in the interval"
-UNCORRECTED = "the classifier's errors not in the interval"
-MISFIT = "the classifier errs otherwise on these maps than on its labelled ones, so there is no interval"
-OLD_SHARES = "the shares were counted before changes were paired by input: run that step anew"
-NO_COUNTS = "the heads were stored without how many of their maps are of which class: run that step anew"
+CONFUSED = "The interval includes the errors of the classifier."
+UNCORRECTED = "The interval does not include the errors of the classifier."
+MISFIT = "There is no interval, because the classifier errs differently on these maps than on its labelled maps."
+OLD_SHARES = "The shares were counted before changes were paired by input. Rerun this step."
+NO_COUNTS = "The stored heads lack the number of their maps in each class. Rerun this step."
 
 
 @for_each(Part.SHARES)
@@ -45,8 +45,10 @@ def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
         return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
     changes = true_changes(result, moved, joint=True)
     most = max(range(len(moved)), key=lambda k: abs(changes[k].value))
-    sentence = f"of {len(moved)} classes {moved[most].name} moves most, {points(changes[most])}, all together"
-    sentence += f", {_how(result, changes[most], moved[most].joint)}"
+    sentence = (
+        f"Among {len(moved)} classes, {moved[most].name} changes most: {points(changes[most])}, with an interval "
+    )
+    sentence += f"that holds jointly for all classes. {_how(result, changes[most], moved[most].joint)}"
     return found_by(result, within(changes, SHARE_MARGIN), sentence, moved[most].inputs)
 
 
@@ -59,10 +61,10 @@ def more_vertical(evidence: Evidence, result: StepResult) -> Outcome | None:
         tuned = any(share.checkpoint != evidence.checkpoint for share in readings.class_shares(result.rows))
         return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
     if "vertical" not in moved:
-        return Outcome(UNTESTED, "its classes have no vertical one", result.task)
+        return Outcome(UNTESTED, "The class set has no class Vertical.", result.task)
     share = moved["vertical"]
     change = true_changes(result, list(moved.values()), joint=False)[list(moved).index("vertical")]
-    sentence = f"vertical maps {points(change)}, {_how(result, change, share.change)}"
+    sentence = f"The share of vertical maps changes by {points(change)}. {_how(result, change, share.change)}"
     return found_by(result, gains(change), sentence, share.inputs)
 
 
@@ -144,7 +146,7 @@ def few_meaningful(evidence: Evidence, result: StepResult) -> Outcome | None:
         return None
     words = [decided(share, 0.5).word for share in meaningless]
     sentence = f"{words.count(FAILS)} of {len(words)} heads have maps that could carry meaning in more than half of "
-    sentence += f"the inputs, {words.count(UNDECIDED)} may; {CONFUSED if corrected else UNCORRECTED}"
+    sentence += f"the inputs, and {words.count(UNDECIDED)} are undecided. {CONFUSED if corrected else UNCORRECTED}"
     return found_by(result, enough_heads(meaningless, 0.5, 0.5 + 1e-6), sentence, heads[0].inputs)
 
 

@@ -54,7 +54,10 @@ def agrees(result: StepResult, *names: str) -> Outcome | None:
     (correlation,) = chosen
     estimate = Estimate(float(correlation.value or 0.0), correlation.low, correlation.high)
     return found_by(
-        result, decided(estimate, ALIKE), f"Spearman {said(estimate)} over {correlation.n} heads", correlation.n
+        result,
+        decided(estimate, ALIKE),
+        f"Spearman's correlation over {correlation.n} heads is {said(estimate)}.",
+        correlation.n,
     )
 
 
@@ -94,7 +97,10 @@ def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None
     if value is None:
         return None
     estimate = Estimate(value, low, high)
-    sentence = f"the order by gradient keeps {said(estimate)} of the logit difference more than that by Shapley value"
+    sentence = (
+        "The share of the logit difference that remains with the order by gradient, minus the share with the order by "
+        f"Shapley value, is {said(estimate)}."
+    )
     return found_by(result, decided(estimate, AS_MUCH), sentence, contrast.n)
 
 
@@ -107,9 +113,9 @@ def all_combinations(evidence: Evidence, result: StepResult) -> Outcome | None:
         return None
     clear = sum(head.low is not None and head.high is not None and head.low * head.high > 0 for head in heads)
     sentence = (
-        f"{len(heads)} heads have {2 ** len(heads):.2g} sets; what each adds over all of them is known from "
-        f"{heads[0].orders} orders on {heads[0].n} rows with its interval, and {clear} of {len(heads)} are beyond 0"
-        f"{_pairs_tried(evidence, result.task)}"
+        f"{len(heads)} heads have {2 ** len(heads):.2g} subsets. The contributions of heads over all subsets are "
+        f"estimated from {heads[0].orders} orders on {heads[0].n} examples. The interval excludes 0 for {clear} of "
+        f"{len(heads)} contributions.{_pairs_tried(evidence, result.task)}"
     )
     return found_by(result, Decision(HOLDS), sentence, heads[0].n)
 
@@ -118,7 +124,7 @@ def _pairs_tried(evidence: Evidence, task: str | None) -> str:
     result = evidence.one(Part.PAIRS, task)
     pairs = HeadPair.among(result.rows) if result else []
     interacting = sum(pair.verdict != "open" for pair in pairs)
-    return f"; of {len(pairs)} pairs, each tried exactly, {interacting} interact significantly" if pairs else ""
+    return f" All {len(pairs)} pairs were tested, and {interacting} interact significantly." if pairs else ""
 
 
 # ----------------------------------------------------------------
@@ -137,7 +143,7 @@ def words_of_both(evidence: Evidence) -> list[Outcome]:
     if not relations:
         return untested(evidence, Part.RELATIONS)
     if not first & second:
-        return [Outcome(UNTESTED, "no head has a clear loss on both tasks")]
+        return [Outcome(UNTESTED, "No head has a significant loss on both tasks.")]
     return [_of_the_same_word(result, task, first & second) for task, result in relations.items()]
 
 
@@ -156,10 +162,12 @@ def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome
         any(score.effect is not None and score.effect > 0 for score in picked(scores, name=name)) for name in words
     )
     if not words:
-        return Outcome(UNTESTED, "no row has a word twice", task)
+        return Outcome(UNTESTED, "No example contains a word twice.", task)
     share = Estimate(above / len(words), sure / len(words), 1 - never / len(words))
-    sentence = f"{sure} of the {len(words)} heads that both tasks share ({', '.join(sorted(words))}) look there, "
-    sentence += f"{len(words) - sure - never} may"
+    sentence = (
+        f"{sure} of the {len(words)} heads that matter for both tasks ({', '.join(sorted(words))}) attend to the "
+    )
+    sentence += f"same word in the other sentence, and {len(words) - sure - never} are undecided."
     return found_by(result, decided(share, MOST_HEADS), sentence, len(words), task)
 
 
@@ -172,16 +180,19 @@ def adjectives_matter(evidence: Evidence, result: StepResult) -> Outcome | None:
     if contrast is None:
         return None
     change = Estimate(contrast.value or 0.0, contrast.low, contrast.high)
-    sentence = f"{said(change, 2)} logits more, by {contrast.first_moves:.2g} and {contrast.other_moves:.2g}, "
-    sentence += f"{contrast.links} links each of {contrast.n} rows that have both sorts at one distance"
+    sentence = (
+        "Cutting links between nouns and adjectives changes the logit difference more than cutting links between "
+    )
+    sentence += f"nouns and prepositions, by {said(change, 2)} logits ({contrast.first_moves:.2g} compared with "
+    sentence += f"{contrast.other_moves:.2g}). {contrast.links} links of each kind were cut in {contrast.n} examples."
     return found_by(result, decided(change), sentence, contrast.n)
 
 
 MOST_HEADS = 0.5  # "share their heads", "in most layers": more than half of them
 LEAST_GAIN = 0.001  # the smallest gain that the paper reports for a single head
 NO_MEAN = (
-    "the sweep was stored before the mean over heads had an interval of its own (ends of the heads' intervals, "
-    "averaged, are several times too wide): run that step anew"
+    "The stored ablation has no interval for the mean over heads (averaged ends of the heads' intervals are several "
+    "times too wide). Rerun this step."
 )
 
 
@@ -195,8 +206,9 @@ def random_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     if sweep.mean is None:
         return Outcome(UNTESTED, NO_MEAN, result.task)
     up = sum(change.value > 0 for _, change in sweep.known)
-    sentence = f"{on_rows(result)}{sweep.metric} {points(sweep.mean)} on average; {up} of {len(sweep.known)} "
-    return found_by(result, decided(sweep.mean), f"{sentence}heads raise it", sweep.variants[0].n)
+    sentence = f"{on_rows(result)}Ablating one head changes {sweep.metric} by {points(sweep.mean)} on average. "
+    sentence += f"Ablating {up} of {len(sweep.known)} heads increases it."
+    return found_by(result, decided(sweep.mean), sentence, sweep.variants[0].n)
 
 
 @for_each(Part.HEADS, swept=True)
@@ -215,11 +227,14 @@ def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
         min(clear, key=lambda pair: pair[0].p) if clear else max(head_changes, key=lambda pair: pair[1].value)
     )
     sentence = (
-        f"{on_rows(result)}the {'clearest' if clear else 'largest'} gain of {len(head_changes)} heads: {best.name} "
+        f"{on_rows(result)}The {'most significant' if clear else 'largest'} gain among {len(head_changes)} heads is "
+        f"that without {best.name}: "
     )
-    sentence += f"{points(change)}; p {best.p:.2g} corrected (max-T)"
+    sentence += f"{points(change)} (p {best.p:.2g}, corrected by max-T)."
     if held is not None:
-        sentence += f"; chosen on half of the rows, on the others {points(held.gain)}"
+        sentence += (
+            f" If the head is selected on half of the examples, the change on the other half is {points(held.gain)}."
+        )
     none = all(gained.high is not None and gained.high < LEAST_GAIN for _, gained in head_changes)
     corrected = bonferroni_widened(change, len(head_changes))
     decision = Decision(HOLDS) if clear else Decision(FAILS) if none else Decision(UNDECIDED, times_until(corrected, 0))
@@ -234,8 +249,8 @@ def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     if first is None:
         return None
     variant, change = first
-    sentence = f"{on_rows(result)}{sweep.metric} {points(change)}; p {variant.p:.2g} corrected over "
-    sentence += f"{len(sweep.known)} layers"
+    sentence = f"{on_rows(result)}Ablating the first layer changes {sweep.metric} by {points(change)} "
+    sentence += f"(p {variant.p:.2g}, corrected over {len(sweep.known)} layers)."
     return found_by(result, gains(change), sentence, variant.n)
 
 
@@ -249,8 +264,8 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
     tasks = [readings.sweep(result.rows).known for result in (stsb, rte)]
     clear = [clear_losses(losses) for losses in tasks]
     either = sorted(clear[0] | clear[1])
-    sentence = f"heads with a clear loss: {', '.join(sorted(clear[0])) or 'none'} on STS-B, "
-    sentence += f"{', '.join(sorted(clear[1])) or 'none'} on RTE, {len(clear[0] & clear[1])} on both"
+    sentence = f"Heads with a significant loss: {', '.join(sorted(clear[0])) or 'none'} on STS-B, "
+    sentence += f"{', '.join(sorted(clear[1])) or 'none'} on RTE, and {len(clear[0] & clear[1])} on both."
     if not either:
         return [Outcome(UNDECIDED, sentence, None, len(tasks[0]), stsb.run, margin=MOST_HEADS)]
     spared = [{variant.name for variant, change in losses if no_loss([change]).word == HOLDS} for losses in tasks]
@@ -272,10 +287,12 @@ def nothing_changes(evidence: Evidence, result: StepResult) -> Outcome | None:
     head_changes, n = sweep.known, sweep.variants[0].n
     flipped = [variant.flipped for variant, _ in head_changes if variant.flipped is not None]
     moved = sum(flips > 0 for flips in flipped) if flipped else sum(change.value != 0 for _, change in head_changes)
-    most = f", up to {max(flipped)} of {n} predictions" if flipped else ""
+    most = f" (at most {max(flipped)} of {n} predictions)" if flipped else ""
     share = share_interval(max(flipped) / n, n) if flipped and n else None
     decision = Decision(FAILS if moved else HOLDS, None, share, 0.0)
-    return found_by(result, decision, f"{moved} of {len(head_changes)} heads change something{most}", n)
+    return found_by(
+        result, decision, f"Ablation changes predictions for {moved} of {len(head_changes)} heads{most}.", n
+    )
 
 
 # ---------------------------------------------------------------- Michel et al.
@@ -297,11 +314,11 @@ def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
     change = Estimate(pruned.change, low, high)
     shares = {order: removable(steps)[0] for order, steps in curves.items()}
     chance = [share for order, share in shares.items() if order.startswith("random")]
-    sentence = f"{on_rows(result)}{pruned.metric} {points(change)} without {pruned.share:.0%} of the heads; no "
-    sentence += (
-        f"significant loss up to {shares['importance']:.0%}, in random orders up to {min(chance, default=0):.0%} to "
+    sentence = (
+        f"{on_rows(result)}Removing {pruned.share:.0%} of the heads changes {pruned.metric} by {points(change)}, from "
+        f"{pruned.baseline:.3f}. No loss is significant up to {shares['importance']:.0%} of the heads (in random "
+        f"orders: up to {min(chance, default=0):.0%} to {max(chance, default=0):.0%})."
     )
-    sentence += f"{max(chance, default=0):.0%} ({pruned.baseline:.3f} with all)"
     return found_by(result, no_loss([change]), sentence, pruned.n, statistic=change, margin=-MARGIN)
 
 
@@ -317,8 +334,9 @@ def one_head_is_enough(evidence: Evidence, result: StepResult) -> Outcome | None
     enough, lost = words.count(HOLDS), words.count(FAILS)
     mean = 100 * sum(change.value for change in best) / max(1, len(best))
     sentence = (
-        f"{sweep.metric}: enough in {enough} of {len(best)} layers, a loss in {lost}, undecided in the others; "
-        f"mean change {mean:+.1f} points; the best head of a layer is chosen on the same rows"
+        f"One head is enough in {enough} of {len(best)} layers, {sweep.metric} is lost in {lost}, and the other layers "
+        f"are undecided. The mean change is {mean:+.1f} points. The best head of a layer is selected on the same "
+        "examples."
     )
     return found_by(result, _most(decisions), sentence, sweep.variants[0].n)
 

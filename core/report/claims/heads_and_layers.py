@@ -39,7 +39,7 @@ from .outcomes import (
 from .scores import beats
 from .seeds import decided_over_seeds
 
-NO_LAST = "the features were measured without the last token of the first sentence: run that step anew"
+NO_LAST = "The features were measured without the last token of the first sentence. Rerun this step."
 
 
 @for_each(Part.FEATURES)
@@ -54,8 +54,11 @@ def first_and_last(evidence: Evidence, result: StepResult) -> Outcome | None:
         if not beyond or not gains:
             return Outcome(UNTESTED, NO_LAST, result.task) if feature == "last" else None
         decisions += [decided(over(beyond)), decided_over_seeds([-seed for seed in gains], PARTS)]
-        sentences.append(f"{feature} token {said(over(beyond), 2)} beyond others nearby, {said_of_seeds(gains)} after")
-    return found_by(result, all_of(decisions), "; ".join(sentences), result.n, seeds=len(gains))
+        sentences.append(
+            f"The weight on the {feature} token is higher than on tokens nearby by {said(over(beyond), 2)}, and "
+            f"fine-tuning changes it by {said_of_seeds(gains)}."
+        )
+    return found_by(result, all_of(decisions), " ".join(sentences), result.n, seeds=len(gains))
 
 
 FIFTH = 4 / 12  # of the depth: layer 5 of 12, from 0
@@ -65,7 +68,9 @@ def sixteen_layers(evidence: Evidence) -> list[Outcome]:
     """Arithmetic: the paper's 144 heads are 12 in each of 12 layers; 12 in each of 16 would be 192."""
     if evidence.one(Part.HEADS) is None:
         return untested(evidence, Part.HEADS)
-    return [Outcome(KNOWN_ERROR, "the 144 heads of BERT-base are 12 in each of 12 layers; 16 layers would have 192")]
+    return [
+        Outcome(KNOWN_ERROR, "The 144 heads of BERT-base are 12 in each of 12 layers. 16 layers would have 192 heads.")
+    ]
 
 
 @for_each(Part.LAYERS, "rte", swept=True)
@@ -84,14 +89,16 @@ def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     if lost.word == FAILS:
         gain = lost
     word = FAILS if gain.word == FAILS or (first_decision.word == HOLDS and gain.word != HOLDS) else word
-    sentence = f"layer {fifth[0] + 1} of {depth} {points(fifth[1])}, layer 1 {points(first[1])}, the best, layer "
-    sentence += f"{best[0] + 1}, {points(best[1])}"
+    sentence = (
+        f"Ablating layer {fifth[0] + 1} of {depth} changes the score by {points(fifth[1])}, and ablating layer 1 by "
+    )
+    sentence += f"{points(first[1])}. The largest gain is that without layer {best[0] + 1}: {points(best[1])}."
     times = gain.times if word == UNDECIDED else None
     return found_by(result, Decision(word, times, gain.statistic, 0.0), sentence, result.n)
 
 
 A_LITTLE = 0.002  # "up to -0.2 %": the largest drop that the paper saw on QNLI and MNLI
-BUNDLED = "; the rows are the project's own, like this task's in form alone"
+BUNDLED = " The examples were made for this project and only have the form of this task."
 ROLES = ("previous", "next", "separator", "first")
 PARTS = 4  # of a sentence on two features: each before, and each after fine-tuning
 
@@ -114,10 +121,10 @@ def special_tokens(evidence: Evidence) -> list[Outcome]:
         weights = [weight + separator[name] for name, weight in first.items() if name in separator]
         if weights:
             words = [decided(weight, 0.5).word for weight in weights]
-            sentence = f"{words.count(HOLDS)} of {len(words)} heads put more than half of their weight on them, "
-            sentence += f"{words.count(UNDECIDED)} may"
+            sentence = f"{words.count(HOLDS)} of {len(words)} heads put more than half of their weight on [CLS] and "
+            sentence += f"[SEP], and {words.count(UNDECIDED)} are undecided."
             outcomes.append(found_by(result, enough_heads(weights, 0.5, 1 / 3), sentence, result.n, task))
-    return outcomes or [Outcome(UNTESTED, "no task has a separator")]
+    return outcomes or [Outcome(UNTESTED, "No task has a separator.")]
 
 
 @for_each(Part.FEATURES)
@@ -136,8 +143,9 @@ def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | N
     ]
     blank = all_of([decided(-change, -level) for _, change in effects])
     sentence = (
-        f"{len(striped)} of {len(effects)} heads, corrected over heads; the most, {most.name}, {said(effect, 2)} "
-        f"more on full stops and commas than on other tokens nearby, where {level} can just be seen"
+        f"{len(striped)} of {len(effects)} heads have a stripe, corrected over heads. The largest difference between "
+        f"full stops or commas and other tokens nearby is that of {most.name}: {said(effect, 2)}. A stripe is visible "
+        f"from {level}."
     )
     striped_decision = Decision(FAILS, None, bonferroni_widened(effect, len(effects)), level)
     decision = (
@@ -158,7 +166,7 @@ def keeps_its_role(evidence: Evidence) -> list[Outcome]:
         return untested(evidence, Part.STATISTICS)
     tasks = list(dict.fromkeys(task for result in results for task in result.tasks()))
     if len(tasks) < 2:
-        return [Outcome(UNTESTED, "one task is not enough")]
+        return [Outcome(UNTESTED, "At least two tasks are needed.")]
     scores = [
         score for result in results for score in result.scores if score.layer is not None and score.value is not None
     ]
@@ -169,12 +177,12 @@ def keeps_its_role(evidence: Evidence) -> list[Outcome]:
         (overall_role[score.name], score.kind) for score in picked(scores, statistic="place") if score.kind in ROLES
     ]
     if not pairs:
-        return [Outcome(UNTESTED, "no head has a role on any task")]
+        return [Outcome(UNTESTED, "No head has a role on any task.")]
     heads = len({score.name for score in picked(scores, statistic="place") if score.kind in ROLES})
     kept_share = share_interval(sum(role == of_task for role, of_task in pairs) / len(pairs), heads)
     sentence = (
-        f"of {len(pairs)} roles of {heads} heads on single tasks {percent(kept_share)} are their role over all "
-        f"{len(tasks)} tasks, the roles of a head counted once in the interval"
+        f"{percent(kept_share)} of {len(pairs)} roles of {heads} heads on single tasks are also the role of the head "
+        f"over all {len(tasks)} tasks. The interval counts each head once."
     )
     word = decided(-kept_share, -0.5).word  # more heads there are not, and more rows narrow it otherwise
     return [Outcome(word, sentence, None, heads, results[0].run, statistic=kept_share, margin=0.5)]
@@ -207,9 +215,10 @@ def rise_and_fall(evidence: Evidence, result: StepResult) -> Outcome | None:
         lost = decided_over_seeds([-seed for seed in seeds], PARTS)
         decisions += [apart([late], [early]), lost]
         sentences.append(
-            f"{feature} {said(early, 2)} early, {said(late, 2)} late, {said_of_seeds(seeds)} after fine-tuning"
+            f"The weight on {feature}s is {said(early, 2)} in early and {said(late, 2)} in late layers, and "
+            f"fine-tuning changes it by {said_of_seeds(seeds)}."
         )
-    return found_by(result, all_of(decisions), "; ".join(sentences), result.n, seeds=len(seeds))
+    return found_by(result, all_of(decisions), " ".join(sentences), result.n, seeds=len(seeds))
 
 
 @for_each(Part.FEATURES, "qnli")
@@ -229,7 +238,7 @@ def _of_own_rows(evidence: Evidence, outcome: Outcome | None) -> Outcome | None:
 @for_each(Part.TUNING, starts=("pretrained", "untrained"))
 def tuning_beats_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
     """A fine-tuned checkpoint scores higher than the pre-trained one with an untrained head."""
-    return beats(result, "untrained", "of an untrained head")
+    return beats(result, "untrained", "with an untrained head")
 
 
 # ---------------------------------------------------------------- what a layer is worth
@@ -243,7 +252,7 @@ def no_layer_costs_more(evidence: Evidence, result: StepResult) -> Outcome | Non
         return None
     worst, change = min(sweep.known, key=lambda pair: pair[1].value)
     lost = [layer for layer, drop in sweep.known if drop.high is not None and drop.high < 0 and layer.p <= 0.05]
-    sentence = f"{sweep.metric}: {len(lost)} of {len(sweep.known)} layers lose; the most, {worst.name}, "
-    sentence += f"{points(change)}, p {worst.p:.2g} corrected"
+    sentence = f"Ablation lowers {sweep.metric} significantly for {len(lost)} of {len(sweep.known)} layers. The lowest "
+    sentence += f"change is that without {worst.name}: {points(change)} (p {worst.p:.2g}, corrected)."
     decision = no_loss([drop for _, drop in sweep.known], A_LITTLE)
     return _of_own_rows(evidence, found_by(result, decision, sentence, worst.n))

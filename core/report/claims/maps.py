@@ -67,18 +67,21 @@ def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
     weight = sum(layer.weight_on_separators or 0.0 for layer in upper) / len(upper)
     names = sorted((layer.layer or 0) + 1 for layer in upper)
     sentence = (
-        f"gradient by attention to separators over that to other tokens, layers {names[0]} to {names[-1]}: "
-        f"{said(ratio, 2)}, hardly is below {HARDLY}; weight on separators there {weight:.2f}"
+        f"In layers {names[0]} to {names[-1]}, the gradient of the loss by attention to separators is "
+        f"{said(ratio, 2)} times that by attention to other tokens (the claim needs less than {HARDLY}). The weight "
+        f"on separators in these layers is {weight:.2f}."
     )
     if weight < ANY_WEIGHT:
-        return found_by(result, Decision(UNTESTED), f"{sentence}, none to speak of", upper[0].n)
+        return found_by(
+            result, Decision(UNTESTED), f"{sentence} This weight is too small to test the claim.", upper[0].n
+        )
     decision = decided(mean)
     norms = [layer.norm_on_separators for layer in upper if layer.norm_on_separators is not None]
     if norms:
-        sentence += f", of norms {sum(norms) / len(norms):.2f}"
+        sentence += f" The share of separators in the norms is {sum(norms) / len(norms):.2f}."
     falls = _falls(layers)
     if decision.word == HOLDS and falls:
-        sentence += f"; the ratio falls from {falls[0]:.2f} below to {falls[1]:.2f} there"
+        sentence += f" The ratio falls from {falls[0]:.2f} in lower layers to {falls[1]:.2f} in these layers."
     return found_by(result, decision, sentence, upper[0].n, statistic=ratio, margin=HARDLY)
 
 
@@ -122,7 +125,7 @@ def made_by_blocks(evidence: Evidence) -> list[Outcome]:
         head_sorts = [score for score in sorts if (score.layer, score.head) in looking]
         if head_sorts:
             outcomes.append(_origin(shares, task, head_sorts))
-    return outcomes or [Outcome(UNTESTED, "no head has most of its weight on separators")]
+    return outcomes or [Outcome(UNTESTED, "No head has most of its weight on separators.")]
 
 
 def _origin(result: StepResult, task: str, scores: list[SortScore]) -> Outcome:
@@ -135,16 +138,16 @@ def _origin(result: StepResult, task: str, scores: list[SortScore]) -> Outcome:
     blocks, places, words = (means[name] or Estimate(0.0, 0.0, 0.0) for name in means)
     difference = blocks - places - words
     sentence = (
-        f"of the scores of {len({(score.layer, score.head) for score in scores})} heads with more than half of their "
-        f"weight on separators, feed-forward blocks have {said(blocks, 2)}, places {said(places, 2)}, words "
-        f"{said(words, 2)}"
+        f"In {len({(score.layer, score.head) for score in scores})} heads with more than half of their weight on "
+        f"separators, the shares of the attention scores are {said(blocks, 2)} for feed-forward sublayers, "
+        f"{said(places, 2)} for positions and {said(words, 2)} for words."
     )
     return found_by(result, decided(difference, ORIGIN_MARGIN), sentence, scores[0].n, task)
 
 
 NO_FRAMES = (
-    "it needs labelled rows whose frames are annotated, scored with growing weights on their links and some seeds of "
-    "each weight; GLUE's rows have no frames, FrameNet's no labels"
+    "The test needs labelled examples with annotated frames, and scores for increasing weights on the frame links. "
+    "Examples from GLUE have no frames, and examples from FrameNet have no labels."
 )
 
 
@@ -168,9 +171,14 @@ def _repeated(result: StepResult, task: str) -> Outcome | None:
         min(row.low or 0.0 for row in drawn),
         max(row.high or 0.0 for row in drawn),
     )
-    sentence = f"{said(share, 2)} of the heads, {said(random, 2)} in {len(drawn)} draws of random weights"
+    sentence = (
+        f"The share of heads that are closer to another head than to themselves is {said(share, 2)}, compared with "
+        f"{said(random, 2)} in {len(drawn)} draws of random weights."
+    )
     if random.low == 1.0:
-        return Outcome(UNTESTED, f"{sentence}: no share can lie above", task, measured[0].n, result.run)
+        return Outcome(
+            UNTESTED, f"{sentence} No share can be above that of random weights.", task, measured[0].n, result.run
+        )
     return found_by(
         result, all_of([decided(share, MOST_HEADS), apart([share], [random])]), sentence, measured[0].n, task
     )
@@ -180,15 +188,15 @@ def frames_help(evidence: Evidence) -> list[Outcome]:
     """Scores rise with the weight that heads are made to put on frame links, and fall beyond some weight. No data here
     can test this: GLUE has labels but no annotated frames, FrameNet has frames but no labels, and links can be cut but
     not given gradually more weight."""
-    return [Outcome(UNTESTED, f"{NO_FRAMES} ({evidence.checkpoint})")]
+    return [Outcome(UNTESTED, f"{NO_FRAMES} Checkpoint: {evidence.checkpoint}.")]
 
 
-ON_THE_PLACE_ALONE = "heads were tested on the place alone, not on which word looks: run that step anew"
+ON_THE_PLACE_ALONE = "Heads were tested against the null models of positions, not of query words. Rerun this step."
 HIGH = 0.4  # weight on a link that is high
 ALMOST_ALL = 0.9  # of the heads
 COUNTED = (441, 481)  # links of the paper's sentences whose element stands first, and all
 SPECIAL = ("start", "separator")
-NO_SPECIAL_TOKENS = "a decoder has no [CLS] and no [SEP]"
+NO_SPECIAL_TOKENS = "A decoder has no [CLS] and no [SEP]."
 
 # ---------------------------------------------------------------- frames
 
@@ -201,8 +209,8 @@ def percentile(evidence: Evidence, result: StepResult) -> Outcome:
     always = total - int(np.ceil(0.99 * (total - 1)))
     survivors = ", ".join(summary.survivors) or "none"
     sentence = (
-        f"{summary.above_99} of {total} heads; the 99th percentile of any {total} different numbers has "
-        f"{always} at or above it, so this tests nothing. Beyond {summary.nulls} permutation nulls: {survivors}"
+        f"{summary.above_99} of {total} heads are at or above the 99th percentile. Any {total} different numbers have "
+        f"{always} at or above it, so this tests nothing. Heads above {summary.nulls} permutation nulls: {survivors}."
     )
     return found_by(result, Decision(KNOWN_ERROR), sentence, summary.n)
 
@@ -217,9 +225,9 @@ def survivors(evidence: Evidence, result: StepResult) -> Outcome:
     names, beat_places = frames.summary.survivors, frames.summary.beat_places
     if beat_places is None:
         return Outcome(UNTESTED, ON_THE_PLACE_ALONE)
-    sentence = f"{len(names)} heads survive all four nulls ({', '.join(names[:6]) or 'none'}); "
-    sentence += f"{len(beat_places)} beat the two on the place alone; the highest, {best.name}, "
-    sentence += f"{said(best.estimate)} against {best.baseline:.3f} at the same distance elsewhere"
+    sentence = f"{len(names)} heads exceed all four nulls ({', '.join(names[:6]) or 'none'}), and {len(beat_places)} "
+    sentence += f"exceed the two nulls of positions. The head with the largest weight is {best.name}: "
+    sentence += f"{said(best.estimate)}, compared with {best.baseline:.3f} at the same distance elsewhere."
     return found_by(result, _beyond_nulls(frames.heads, names), sentence, frames.summary.n)
 
 
@@ -256,8 +264,10 @@ def only_the_sink(evidence: Evidence) -> list[Outcome]:
     means = over_heads(readings.frames(with_first.rows).heads), over_heads(frames.heads)
     weights = [head.estimate for head in frames.heads]
     high = sum(decided(weight, HIGH).word == HOLDS for weight in weights)
-    sentence = f"mean over heads {said(means[0])}; with the first position left out {said(means[1])}, "
-    sentence += f"{high} of {len(weights)} heads above {HIGH}, each with its interval"
+    sentence = (
+        f"The mean weight over heads is {said(means[0])}. Without the first position, it is {said(means[1])}, and "
+    )
+    sentence += f"{high} of {len(weights)} heads are significantly above {HIGH}."
     return [found_by(without_first, enough_heads(weights, HIGH, ALMOST_ALL), sentence, frames.summary.n)]
 
 
@@ -270,15 +280,17 @@ def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
     frames = readings.frames(result.rows)
     best = [head.name for head in sorted(frames.heads, key=lambda head: -head.estimate.value)[:2]]
     surviving = [name for name in best if name in frames.summary.survivors]
-    carry = f"{' and '.join(surviving) or 'neither'} of {' and '.join(best)} beyond the nulls of frame relations"
+    carry = f"Among {' and '.join(best)}, {' and '.join(surviving) or 'no head'} exceeds the nulls of frame relations."
 
     @for_each(Part.HEADS, loses=True)
     def test(evidence: Evidence, result: StepResult) -> Outcome:
         sweep = readings.sweep(result.rows)
         best_changes = [(variant, change) for variant, change in sweep.known if variant.name in best]
-        sentence = "; ".join(f"{variant.name} {points(change)}" for variant, change in best_changes)
+        sentence = " and ".join(f"{points(change)} without {variant.name}" for variant, change in best_changes)
         decision = no_loss([change for _, change in best_changes])
-        return found_by(result, decision, f"{sweep.metric}: {sentence}; {carry}", sweep.variants[0].n)
+        return found_by(
+            result, decision, f"{sweep.metric.capitalize()} changes by {sentence}. {carry}", sweep.variants[0].n
+        )
 
     return test(evidence)
 
@@ -289,10 +301,10 @@ def element_first(evidence: Evidence, result: StepResult) -> Outcome:
     Other sentences cannot test it."""
     summary = readings.frames(result.rows).summary
     share = summary.links_before / summary.links
-    sentence = f"{summary.links_before} of {summary.links} links ({share:.0%})"
+    sentence = f"{summary.links_before} of {summary.links} frame elements ({share:.0%}) precede their target."
     before, links = COUNTED
     if summary.links != links:
-        return Outcome(UNTESTED, f"these are not the paper's own {links} links: {sentence}", result.task)
+        return Outcome(UNTESTED, f"These sentences do not have the {links} links of the paper. {sentence}", result.task)
     return found_by(result, Decision(HOLDS if summary.links_before == before else FAILS), sentence, summary.links)
 
 
@@ -320,8 +332,10 @@ def early_and_late(evidence: Evidence, result: StepResult) -> Outcome | None:
     pairs = [(over(starts[:half]), over(starts[-half:])), (over(separators[-half:]), over(separators[:half]))]
     decision = all_of([apart([more], [less]) for more, less in pairs])
     (early, late), (sep_late, sep_early) = pairs
-    sentence = f"[CLS] {said(early, 2)} early, {said(late, 2)} late; "
-    sentence += f"[SEP] {said(sep_early, 2)} early, {said(sep_late, 2)} late"
+    sentence = (
+        f"The weight on [CLS] is {said(early, 2)} in early and {said(late, 2)} in late layers. The weight on [SEP] is "
+    )
+    sentence += f"{said(sep_early, 2)} in early and {said(sep_late, 2)} in late layers."
     return found_by(result, decision, sentence, result.n)
 
 
@@ -350,10 +364,12 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
         return None
     (least, most, value), (least_words, most_words, value_words) = striped(special), striped(words)
     if not most and not most_words:
-        return Outcome(UNTESTED, f"no head has a stripe: {NEARLY_UNIFORM} of all weight more than nearby", result.task)
+        return Outcome(
+            UNTESTED, f"No head has a stripe: {NEARLY_UNIFORM} of all weight more than on tokens nearby.", result.task
+        )
     difference = Estimate(value - value_words, least - most_words, most - least_words)
-    sentence = f"{least:.0%} to {most:.0%} of heads have a stripe at [CLS] or [SEP], {least_words:.0%} to "
-    sentence += f"{most_words:.0%} at a linguistic feature ({NEARLY_UNIFORM} of all weight more than nearby)"
+    sentence = f"{least:.0%} to {most:.0%} of heads have a stripe at [CLS] or [SEP], and {least_words:.0%} to "
+    sentence += f"{most_words:.0%} at a linguistic feature (a stripe: {NEARLY_UNIFORM} of all weight more than nearby)."
     return found_by(result, decided(difference), sentence, result.n)
 
 
@@ -387,9 +403,9 @@ def single_separator(evidence: Evidence) -> list[Outcome]:
     if "sst2" not in weights:
         return [Outcome(UNTESTED, evidence.missing(Part.FEATURES, "sst2"))]
     if len(weights) < 2:
-        return [Outcome(UNTESTED, "one task is not enough")]
+        return [Outcome(UNTESTED, "At least two tasks are needed.")]
     other_weights = [weight for task, weight in weights.items() if task != "sst2"]
-    sentence = ", ".join(f"{task} {said(weight, 2)}" for task, weight in weights.items())
+    sentence = f"Mean weight on [SEP]: {', '.join(f'{task} {said(weight, 2)}' for task, weight in weights.items())}."
     result = results["sst2"]
     decision = apart([weights["sst2"]], other_weights)
     about = (result.run, decision.times, decision.statistic, decision.margin)
@@ -410,9 +426,13 @@ def separator_or_punctuation(evidence: Evidence, result: StepResult) -> Outcome 
     means = {name: with_luck(*mean_of_seeds(several)) for name, several in seed_weights.items()}
     rivals = [name for name in seed_weights if name != claimed]
     rival = max(rivals, key=lambda name: means[name].value)
-    sentence = f"[SEP] {said(means['separator'], 2)}, punctuation {said(means['punctuation'], 2)}, "
-    sentence += f"the most of what is not claimed: {rival} {said(means[rival], 2)}; "
-    sentence += f"claimed: {'punctuation' if claimed == 'punctuation' else '[SEP]'}"
+    sentence = (
+        f"The weight is {said(means['separator'], 2)} on [SEP] and {said(means['punctuation'], 2)} on punctuation. "
+    )
+    sentence += (
+        f"The claim names {'punctuation' if claimed == 'punctuation' else '[SEP]'}. The largest weight on another "
+    )
+    sentence += f"feature is {said(means[rival], 2)} ({rival})."
     decision = apart_over_seeds([seed_weights[claimed]], [seed_weights[name] for name in rivals])
     return found_by(result, decision, sentence, result.n, seeds=len(seeds) if result.step.options.compare else None)
 
@@ -433,7 +453,7 @@ def diagonal_heads(evidence: Evidence) -> list[Outcome]:
     if not relations or not statistics:
         return untested(evidence, Part.STATISTICS if relations else Part.RELATIONS)
     outcomes = [_diagonal(result, statistics[task], task) for task, result in relations.items() if task in statistics]
-    return [outcome for outcome in outcomes if outcome] or [Outcome(UNTESTED, "no row has a pronoun after a noun")]
+    return [outcome for outcome in outcomes if outcome] or [Outcome(UNTESTED, "No example has a pronoun after a noun.")]
 
 
 def _diagonal(relations: StepResult, statistics: StepResult, task: str) -> Outcome | None:
@@ -447,10 +467,11 @@ def _diagonal(relations: StepResult, statistics: StepResult, task: str) -> Outco
     best = max(beyond or scores, key=lambda score: score.estimate.value)
     kind = kinds.get(best.name, "other")
     diagonal = [name for name, of_head in kinds.items() if of_head in ("previous", "next")]
-    train = "on train rows: " if relations.step.part == Part.TRAIN_RELATIONS else ""
+    start = "On train examples, the" if relations.step.part == Part.TRAIN_RELATIONS else "The"
     sentence = (
-        f"{train}best {best.name} ({best.statistic}) {said(best.estimate)}, {best.baseline:.3f} at the same "
-        f"distance elsewhere; it is a head of the kind {kind}; diagonal heads: {', '.join(diagonal) or 'none'}"
+        f"{start} best head is {best.name} ({best.statistic}): {said(best.estimate)}, compared with "
+        f"{best.baseline:.3f} at the same distance elsewhere. Its kind is {kind}. Diagonal heads: "
+        f"{', '.join(diagonal) or 'none'}."
     )
     rivals = [score for score in scores if (score.name in diagonal) != (best.name in diagonal)]
     rival = max(rivals, key=lambda score: score.estimate.value, default=None)
@@ -499,9 +520,13 @@ def late_stripes(evidence: Evidence, result: StepResult) -> Outcome | None:
     seeds = [_late_stripes(seed_result, evidence.checkpoint) for seed_result in evidence.each_seed(result)]
     counted = [share for share in seeds if share is not None]
     if not counted:
-        return Outcome(UNTESTED, f"no head of the last third surely has a stripe ({NEARLY_UNIFORM} more)", result.task)
+        return Outcome(
+            UNTESTED,
+            f"No head in the last third of the layers has a significant stripe (from {NEARLY_UNIFORM}).",
+            result.task,
+        )
     decision = in_every_seed([decided(share, MOST) for share, _ in counted])
-    sentence = "; ".join(dict.fromkeys(words for _, words in counted))
+    sentence = " ".join(dict.fromkeys(words for _, words in counted))
     return found_by(result, decision, sentence, result.n, seeds=len(counted))
 
 
@@ -530,8 +555,10 @@ def _late_stripes(result: StepResult, untuned: str) -> tuple[Estimate, str] | No
     named, others = (sum(word[1] == side for word in words) for side in (True, False))
     sure, never = (sum(word[0] == side for word in words) for side in (HOLDS, FAILS))
     share = Estimate(named / len(words), sure / len(words), 1 - never / len(words))
-    sentence = f"of {len(words)} heads of the last third with a stripe {named} have most of it at [SEP] or punctuation "
-    sentence += f"({sure} surely), {others} elsewhere ({never} surely)"
+    sentence = (
+        f"{named} of {len(words)} heads with a stripe in the last third of the layers have the largest stripe at "
+    )
+    sentence += f"[SEP] or punctuation ({sure} significantly), and {others} elsewhere ({never} significantly)."
     return share, sentence
 
 

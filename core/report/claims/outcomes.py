@@ -335,10 +335,10 @@ def percent(share: Estimate) -> str:
 
 
 def on_rows(result: StepResult) -> str:
-    """Return words that begin a sentence about a cross-fitted result, in which a model that never saw an example tests
-    it; "" for other results.
+    """Return a sentence that says that a result is cross-fitted (each example is tested by a model that never saw it);
+    "" for other results.
     """
-    return "cross-fitted on all train rows: " if result.step.part in ON_TRAIN_ROWS.values() else ""
+    return "The result is cross-fitted on all train examples. " if result.step.part in ON_TRAIN_ROWS.values() else ""
 
 
 def untested(evidence: Evidence, part: Part, task: str | None = None) -> list[Outcome]:

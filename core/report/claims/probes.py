@@ -36,8 +36,8 @@ def no_whole_tree(evidence: Evidence, result: StepResult) -> Outcome | None:
     tree = Estimate(best.rooted, best.rooted_low, best.rooted_high)
     branching = max(baselines, key=lambda score: score.value)
     sentence = (
-        f"UAS of {best.name}, chosen on dev, {said(tree, 2)}, its tree whole in {100 * best.whole_trees:.1f} % of "
-        f"sentences; {branching.name} {said(branching.estimate, 2)}"
+        f"The best head, selected on dev, is {best.name}: UAS {said(tree, 2)}. Its tree is complete in "
+        f"{100 * best.whole_trees:.1f} % of sentences. The UAS of {branching.name} is {said(branching.estimate, 2)}."
     )
     more = tree - branching.estimate
     return found_by(result, decided(-more, -MUCH), sentence, best.n, statistic=more, margin=MUCH)
@@ -54,7 +54,12 @@ def attention_knows_syntax(evidence: Evidence, result: StepResult) -> Outcome | 
         return None
     decision = apart([attention.estimate], [scores[name].estimate for name in names])
     baselines = "; ".join(f"{name} {scores[name].value:.2f}" for name in names)
-    return found_by(result, decision, f"UAS {said(attention.estimate, 2)}; {baselines}", attention.n)
+    return found_by(
+        result,
+        decision,
+        f"The UAS of attention and embeddings is {said(attention.estimate, 2)}. Baselines: {baselines}.",
+        attention.n,
+    )
 
 
 @for_each(Part.PROBE)
@@ -73,8 +78,8 @@ def hierarchical(evidence: Evidence, result: StepResult) -> Outcome | None:
     if late is None:
         return None
     sentence = (
-        f"main auxiliary where the rules part (0 linear, 1 hierarchical): {said(late, 2)} in the second half of "
-        f"the layers, {said(first, 2)} in the embeddings"
+        "If the rules disagree about the main auxiliary, the accuracy (0 linear, 1 hierarchical) is "
+        f"{said(late, 2)} in the second half of the layers, and {said(first, 2)} in the embeddings."
     )
     return found_by(result, all_of([decided(late, 0.5), apart([late], [first])]), sentence, layers[0].n)
 
@@ -95,12 +100,14 @@ def middle_transfers(evidence: Evidence, result: StepResult) -> Outcome | None:
     first, middle, last = (mean_over(part) for part in parts)
     if first is None or middle is None or last is None:
         return None
-    sentence = f"{layers[0].metric} of layers in the first third {said(first)}, the middle {said(middle)}, "
-    sentence += f"the last {said(last)}"
+    sentence = f"The mean {layers[0].metric} is {said(first)} in the first third of the layers, {said(middle)} in the "
+    sentence += f"middle third and {said(last)} in the last third."
     best = next((layer for layer in BestLayer.defined(result.rows) if layer.reading == READING), None)
     if best is not None:
-        sentence += f"; layer {best.layer} of {best.layers} is best on half of the rows, "
-        sentence += f"{points(best.estimate)} above the last on the others"
+        sentence += (
+            f" Layer {best.layer} of {best.layers} is best on half of the examples, and on the other half it is "
+        )
+        sentence += f"{points(best.estimate)} above the last layer."
     return found_by(result, apart([middle], [first, last]), sentence, layers[0].n)
 
 
@@ -112,8 +119,9 @@ def _nothing_to_lose(result: StepResult) -> Outcome | None:
     unpruned = [score for score in networks if score.name == "full" or (score.kind == "curve" and not score.share)]
     for score in unpruned[:1]:
         if score.constant is not None and (score.low is None or score.low <= score.constant):
-            score_text = f"{said(score.estimate)} is not above the constant predictor's {_shown(score)}"
-            return Outcome(UNTESTED, f"nothing can be lost: the unpruned checkpoint's {score_text}", result.task)
+            sentence = f"the score of the unpruned checkpoint, {said(score.estimate)}, is not above that of a constant "
+            sentence += f"prediction, {_shown(score)}"
+            return Outcome(UNTESTED, f"Nothing can be lost: {sentence}.", result.task)
     return None
 
 
@@ -124,7 +132,10 @@ def a_third_can_go(evidence: Evidence, result: StepResult) -> Outcome | None:
     if point is None or (nothing := _nothing_to_lose(result)):
         return None if point is None else nothing
     change = point.change_estimate
-    sentence = f"without {PRUNED:.0%} of weights {points(change)}; constant predictor {_shown(point)}"
+    sentence = (
+        f"Pruning {PRUNED:.0%} of the weights changes the score by {points(change)}. A constant prediction scores "
+    )
+    sentence += f"{_shown(point)}."
     return found_by(result, no_loss([change]), sentence, point.n)
 
 
@@ -150,10 +161,10 @@ def good_and_bad(evidence: Evidence, result: StepResult) -> Outcome | None:
     scores = "; ".join(f"{name} {score_of[name].value:.3f}" for name in ("full", "good", "bad", "random"))
     constant = score_of["bad"].constant or 0.0  # a correlation with a constant is undefined
     learned = score_of["bad"].estimate - Estimate(constant, constant, constant)
-    scores += f"; constant predictor {_shown(score_of['bad'])}"
     return found_by(
         result,
         all_of([decided(more.estimate), decided(learned)]),
-        f"good less bad {points(more.estimate)}; {scores}",
+        f"The good subnetwork scores {points(more.estimate)} more than the bad one. Scores: {scores}; constant "
+        f"prediction {_shown(score_of['bad'])}.",
         more.n,
     )

@@ -58,7 +58,7 @@ class Claim:
     @property
     def meanings(self) -> tuple[str, ...]:
         """Return what the outcomes "holds", "does not hold" and "undecided" mean for this claim."""
-        margin = "its floor" if self.margin is None else f"{self.margin:.3g}"
+        margin = "the limit for the task" if self.margin is None else f"{self.margin:.3g}"
         templates = (self.correction.holds, self.correction.fails, self.correction.undecided)
         return tuple(meaning.format(margin=margin) for meaning in templates)
 

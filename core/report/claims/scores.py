@@ -57,7 +57,9 @@ def _no_worse(evidence: Evidence, part: Part, settings: str) -> list[Outcome]:
     outcomes = [_compared(evidence, result) for result in evidence.of(part)]
     tested = [outcome for outcome in outcomes if outcome is not None]
     command = f"{command_line('finetune', evidence.checkpoint, '--task', 'rte')} {settings} --seeds 3"
-    return tested or [Outcome(UNTESTED, f"no rows: {command} makes them, to be set beside the same without --set")]
+    return tested or [
+        Outcome(UNTESTED, f"This setting was not measured. Run {command}, and the same command without --set.")
+    ]
 
 
 def _compared(evidence: Evidence, result: StepResult) -> Outcome | None:
@@ -77,7 +79,10 @@ def _compared(evidence: Evidence, result: StepResult) -> Outcome | None:
     (rows, luck), (below, usual_luck) = (score_of(score, metric, n) for score in scores)
     difference, joint_luck = rows - below, welch(luck, usual_luck)
     change = with_luck(difference, joint_luck)
-    sentence = f"{metric} {points(change)} beside {below.value:.3f} as ever"
+    sentence = (
+        f"{metric.capitalize()} changes by {points(change)}, compared with {below.value:.3f} for full "
+        "fine-tuning by [CLS]."
+    )
     decision = needs(no_loss([change]), difference, joint_luck, -MARGIN)
     return found_by(result, decision, sentence, n, seeds=min(score.n or 1 for score in scores))
 
@@ -98,7 +103,8 @@ def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcom
     decision = compared(tuning, "untrained", "random")
     seeds = min(untuned.n or 1, random.n or 1)
     sentence = (
-        f"{on_rows(result)}{metric} {said(upper)} without fine-tuning, {said(lower)} from random weights, fine-tuned"
+        f"{on_rows(result)}{metric.capitalize()} is {said(upper)} for pre-trained weights without fine-tuning, and "
+        f"{said(lower)} for fine-tuned random weights."
     )
     return found_by(result, decision or Decision(UNTESTED), sentence, n, seeds=seeds)
 
@@ -117,7 +123,8 @@ def mean_gain(evidence: Evidence) -> list[Outcome]:
             gains.append(cells["pretrained"].values[metric] - cells["untrained"].values[metric])
     mean = 100 * sum(gains) / len(gains)
     sentence = (
-        f"{mean:.2f} points over {len(gains)} tasks, printed {PRINTED_GAIN}: accuracy on six, correlation on STS-B"
+        f"The mean gain over {len(gains)} tasks is {mean:.2f} points (published: {PRINTED_GAIN}). It mixes accuracy "
+        "on six tasks with correlation on STS-B."
     )
     return [Outcome(KNOWN_ERROR, sentence, None, len(gains), result.run)]
 
@@ -127,7 +134,7 @@ GAINED = ("mrpc", "stsb", "sst2", "qqp", "rte", "qnli", "mnli")
 
 HALF = 0.5  # of a head's weight
 SAME, PARTED = 0.999, 0.99  # Pearson's r of raw and effective attention
-NO_LENGTHS = "r by length has no interval at two lengths: run that step on more rows"
+NO_LENGTHS = "Fewer than two input lengths have an interval of r. Rerun this step on more examples."
 
 # ---------------------------------------------------------------- Table 1
 
@@ -151,8 +158,15 @@ def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None
     score, seeds = over_seeds(best, metric, n), best.n
     decision = compared(tuning, "pretrained", initialisation)
     if decision is None:  # constant scores have no correlation
-        return found_by(result, decided(score), f"{metric} {said(score)}; {initialisation} undefined", n, seeds=seeds)
-    sentence = f"{on_rows(result)}{metric} {said(score)} against {said(over_seeds(other_mean, metric, n))} {words}"
+        return found_by(
+            result,
+            decided(score),
+            f"{metric.capitalize()} is {said(score)}, and undefined for {initialisation} weights.",
+            n,
+            seeds=seeds,
+        )
+    sentence = f"{on_rows(result)}{metric.capitalize()} is {said(score)}, compared with "
+    sentence += f"{said(over_seeds(other_mean, metric, n))} {words}."
     return found_by(result, decision, sentence, n, seeds=min(seeds or 1, other_mean.n or 1))
 
 
@@ -168,14 +182,15 @@ def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
     if mean is None or floor is None:
         return None
     if mean.of_metric(metric) is None:
-        return found_by(result, Decision(FAILS), "its predictions are constant", n, margin=floor, seeds=mean.n)
+        return found_by(result, Decision(FAILS), "The predictions are constant.", n, margin=floor, seeds=mean.n)
     rows, luck = score_of(mean, metric, n)
     score = with_luck(rows, luck)
-    note = f"; {mean.note}" if mean.note else ""
+    note = f" Note: {mean.note}." if mean.note else ""
     decision = needs(gains(score, floor), rows, luck, floor)
     if mean.constant:  # of some seeds: what learnt nothing there is no better than a constant predictor
         decision = replace(decision, word=FAILS, times=None)
-    sentence = f"{on_rows(result)}{metric} {said(score)}, the constant predictor {floor:.3f}{note}"
+    sentence = f"{on_rows(result)}{metric.capitalize()} is {said(score)}, compared with {floor:.3f} for a constant "
+    sentence += f"prediction.{note}"
     return found_by(result, decision, sentence, n, seeds=mean.n)
 
 
@@ -189,13 +204,15 @@ def constant_cells(evidence: Evidence, result: StepResult) -> Outcome | None:
         return None
     n = tuning.runs[0].dev_rows
     if result.task not in evidence.official or n != TASKS[result.task].dev_rows:
-        return Outcome(UNTESTED, "these are not all of GLUE's own dev rows", result.task)
+        return Outcome(UNTESTED, "These are not all dev examples of GLUE.", result.task)
     share = tuning.constant.accuracy or 0.0
     constants = (share, 1 - share)
     equal = [min(abs(cell.values["accuracy"] - constant) for constant in constants) < 0.001 for cell in cells]
     numbers = ", ".join(f"{100 * cell.values['accuracy']:.1f}" for cell in cells)
-    sentence = f"printed {numbers}; constant predictors score {100 * share:.2f} and {100 * (1 - share):.2f}"
-    return found_by(result, Decision(KNOWN_ERROR), f"{sentence}: {sum(equal)} of {len(equal)} equal one", n)
+    sentence = f"Published scores: {numbers}. Constant predictions score {100 * share:.2f} and {100 * (1 - share):.2f}."
+    return found_by(
+        result, Decision(KNOWN_ERROR), f"{sentence} {sum(equal)} of {len(equal)} published scores equal one of them.", n
+    )
 
 
 # ---------------------------------------------------------------- Clark et al., Brunner et al.
@@ -225,16 +242,23 @@ def _neighbours(result: StepResult, task: str, sides: Sequence[str]) -> Outcome:
     largest = {
         side: max((weight.value for weight in weights), default=0.0) for side, weights in weights_of_side.items()
     }
-    sentence = "; ".join(f"{counts[side]} heads on the {side} token, the most {largest[side]:.2f}" for side in sides)
+    sentence = "; ".join(f"{counts[side]} on the {side} token (largest weight {largest[side]:.2f})" for side in sides)
     decision = all_of([exists(weights, HALF) for weights in weights_of_side.values()])
-    return found_by(result, decision, f"{sentence} (above half, corrected over heads)", result.n, task, margin=HALF)
+    return found_by(
+        result,
+        decision,
+        f"Heads with more than half of their weight, corrected over heads: {sentence}.",
+        result.n,
+        task,
+        margin=HALF,
+    )
 
 
 def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
     """Layers 6 to 10 of 12 (here: at that depth) put more than half of their weight on separators."""
     results = evidence.by_task(Part.STATISTICS)
     if not results or evidence.causal:
-        why = "a decoder has no [SEP]" if evidence.causal else evidence.missing(Part.STATISTICS)
+        why = "A decoder has no [SEP]." if evidence.causal else evidence.missing(Part.STATISTICS)
         return [Outcome(UNTESTED, why)]
     outcomes = []
     for task, result in results.items():
@@ -244,10 +268,10 @@ def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
         mean = over_heads(middle)
         if mean is not None:
             names = sorted({(score.layer or 0) + 1 for score in middle})
-            sentence = f"mean over layers {names[0]} to {names[-1]}: {said(mean, 2)}"
+            sentence = f"The mean weight on separators in layers {names[0]} to {names[-1]} is {said(mean, 2)}."
             decision = decided(mean, HALF)
             outcomes.append(found_by(result, decision, sentence, scores[0].n, task, statistic=mean, margin=HALF))
-    return outcomes or [Outcome(UNTESTED, "no task has a separator")]
+    return outcomes or [Outcome(UNTESTED, "No task has a separator.")]
 
 
 @for_each(Part.DEPENDENCIES)
@@ -268,8 +292,8 @@ def heads_beat_distances(evidence: Evidence, result: StepResult) -> Outcome | No
     better, worse, unclear = labels.values()
     ahead = sum(best.estimate.value > (best.baseline or 0.0) for _, best in chosen)
     total = len(better) + len(worse) + len(unclear)
-    sentence = f"better on {len(better)} of {total} ({', '.join(better[:8]) or 'none'}), worse on {len(worse)}, "
-    sentence += f"undecided {len(unclear)}"
+    sentence = f"The best head is more accurate than a fixed distance on {len(better)} of {total} dependencies "
+    sentence += f"({', '.join(better[:8]) or 'none'}), less accurate on {len(worse)}, and undecided on {len(unclear)}."
     n = sum(int(score.n or 0) for score in picked(dependency_scores, feature="all")[:1])
     word = HOLDS if len(better) > total / 2 else FAILS if len(worse) > total / 2 else UNDECIDED
     least, most = (len(better) / max(1, total), 1 - len(worse) / max(1, total))
@@ -296,7 +320,8 @@ def effective_drops(evidence: Evidence, result: StepResult) -> Outcome | None:
     n = sum(length.n for length in several)
     short_decision, parted = decided(short, SAME), decided(-long, -PARTED)
     decision = short_decision if short_decision.word == FAILS else _parted(short_decision, parted, long)
-    sentence = f"Pearson r by word pieces {by_length}; the shortest {said(short)}, the longest {said(long)}"
+    sentence = f"Pearson's r by number of tokens is {by_length}. It is {said(short)} for the shortest inputs and "
+    sentence += f"{said(long)} for the longest."
     return found_by(result, decision, sentence, n)
 
 
@@ -338,6 +363,9 @@ def dominance_shrinks(evidence: Evidence) -> list[Outcome]:
             for kind in ("raw", "effective")
         )
         if raw is not None and effective is not None:
-            sentence = f"mean over heads and types: raw {said(raw, 2)}, effective {said(effective, 2)}"
+            sentence = (
+                f"The mean weight on these tokens is {said(raw, 2)} in raw attention and {said(effective, 2)} in "
+            )
+            sentence += "effective attention."
             outcomes.append(found_by(result, apart([raw], [effective]), sentence, result.n, task))
     return outcomes or untested(evidence, Part.EFFECTIVE)

@@ -88,13 +88,14 @@ def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
     if tuned is None or floor is None:
         return None
     if tuned.of_metric(metric) is None:
-        return "nothing can be lost: the fine-tuned checkpoint predicts the same for every row"
+        return "Nothing can be lost: the fine-tuned checkpoint makes the same prediction for every example."
     score = scored(tuned, metric, tuning.rows)
     if score.low is None or score.low > floor:
         return None
     score_text = f"{metric} {score.value:.3f} ({score.low:.3f} to {score.high:.3f})"
     return (
-        f"nothing can be lost: the fine-tuned checkpoint's {score_text} is not above a constant predictor's {floor:.3f}"
+        f"Nothing can be lost: the {score_text} of the fine-tuned checkpoint is not above that of a constant "
+        f"prediction, {floor:.3f}."
     )
 
 

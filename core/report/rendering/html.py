@@ -75,7 +75,7 @@ def markdown(about: About, records: Records) -> str:
     counted = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
     parts = [
         f"{about.day}; {measured_steps} of {len(records.steps)} steps, {records.seconds / 60:.0f} minutes "
-        f"in workers. Printed numbers beside ours: {counted}.",
+        f"in workers. Published numbers compared with ours: {counted}.",
         f"    {command_of(about.options)}",
         _claims(records),
         together(records.claims),
@@ -109,7 +109,7 @@ def cell(claims: Sequence[ClaimRecord]) -> str:
         if outcome_claims:
             tasks = ", ".join(task_name(result.task) for result in outcome_claims if result.task)
             parts.append(f"{outcome}" + (f": {tasks}" if tasks else ""))
-    return "; ".join(parts) or "not about it"
+    return "; ".join(parts) or "does not apply"
 
 
 def _numbers(claims: Sequence[ClaimRecord]) -> str:

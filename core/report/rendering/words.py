@@ -48,16 +48,16 @@ def numbers_of(claim: ClaimRecord) -> str:
     """Return the numbers behind the outcome of a claim as text: statistic, margin and seeds, and for an undecided claim
     what would decide it.
     """
-    parts = [claim.said]
+    parts = [f"{claim.said.removesuffix('.')}."]
     if claim.margin is not None:
-        parts.append(f"margin {claim.margin:g}")
+        parts.append(f"The margin is {claim.margin:g}.")
     if claim.seeds == 1:
-        parts.append("one seed of fine-tuning, whose luck is not in the interval")
+        parts.append("With one seed of fine-tuning, the interval does not include the variation between seeds.")
     elif claim.seeds:
-        parts.append(f"{claim.seeds} seeds of fine-tuning")
+        parts.append(f"The result covers {claim.seeds} seeds of fine-tuning.")
     if claim.needed or claim.needed_seeds:
-        parts.append(f"{needed_of(claim)} would decide it")
-    return "; ".join(parts)
+        parts.append(f"To decide the claim, {needed_of(claim)} would be needed.")
+    return " ".join(parts)
 
 
 def needed_of(claim: ClaimRecord) -> str:
@@ -70,8 +70,8 @@ def needed_of(claim: ClaimRecord) -> str:
 
 
 def needed_rows(needed: int) -> str:
-    """Return a number of examples, rounded to two significant digits, as text such as "about 2,600 rows"."""
-    return f"about {int(float(f'{needed:.2g}')):,} rows"
+    """Return a number of examples, rounded to two significant digits, as text such as "about 2,600 examples"."""
+    return f"about {int(float(f'{needed:.2g}')):,} examples"
 
 
 def command_of(options: ReportOptions) -> str:

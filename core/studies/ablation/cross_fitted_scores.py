@@ -135,8 +135,8 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
             ),
             tuned.rows,
             "train examples",
-            f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
-            "" if floor is None else f"a constant prediction scores {100 * floor:.1f}",
+            f"The standard deviation over {best.n} seeds is {100 * spread:.1f}." if spread else "",
+            "" if floor is None else f"A constant prediction scores {100 * floor:.1f}.",
         )
 
 

@@ -123,13 +123,13 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         )
         return Headline(
             (
-                f"Fixing {change.held_heads} heads at patterns changes {change.metric} on "
+                f"Replacing the attention of {change.held_heads} heads by fixed patterns changes {change.metric} on "
                 f"{task_of(change.task).name} by {100 * score:+.1f} points."
             ),
             change.n,
             "examples",
             percent(change.low, change.high),
-            "the same fine-tuning without fixed patterns",
+            "The baseline is the same fine-tuning without fixed patterns.",
         )
 
 

@@ -166,7 +166,11 @@ class Importance(Study[ImportanceOptions, Weighed]):
             every = scores.every.loc[scores.every["score"] == self.name, "value"].dropna()
             rank = int((every > row["value"]).sum()) + 1
             told.append(
-                Fact(self.name, f"gradient importance {number(row)}, rank {rank} of {len(every)} heads", row["source"])
+                Fact(
+                    self.name,
+                    f"Its gradient importance is {number(row)}, rank {rank} of {len(every)} heads.",
+                    row["source"],
+                )
             )
         return told
 
@@ -175,8 +179,8 @@ class Importance(Study[ImportanceOptions, Weighed]):
         first, last = max(heads, key=lambda head: head.gradient), min(heads, key=lambda head: head.gradient)
         return Headline(
             (
-                f"According to its gradient, the loss depends most on {first.name} (importance "
-                f"{first.gradient:.2g}) and least on {last.name} ({last.gradient:.2g})."
+                f"According to its gradient, the loss depends most on {first.name} (importance {first.gradient:.2g}) "
+                f"and least on {last.name} ({last.gradient:.2g})."
             ),
             first.n,
             "examples",

@@ -157,13 +157,13 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         sure = sum(effect.p < SIGNIFICANT for effect in effects)
         return Headline(
             (
-                f"Ablating {most.name} by the method {most.operator} changes the loss most, by "
-                f"{most.value:+.3f}. {plural(sure, len(effects), 'effects')} are significant after correction."
+                f"Ablating {most.name} by the method {most.operator} changes the loss most, by {most.value:+.3f}. "
+                f"{plural(sure, len(effects), 'effects')} are significant after correction."
             ),
             untouched.n,
             "examples",
             percent(most.low, most.high, "{:+.3f}", 1),
-            f"loss {untouched.loss:.3f}",
+            f"The unmodified model has a loss of {untouched.loss:.3f}.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -178,9 +178,8 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         return [
             [row for row in rows if row.get(OperatorAgreement.BY) in OperatorAgreement.KINDS],
             f"The loss rises significantly (p < {SIGNIFICANT}, corrected over heads and methods) under every one of "
-            f"{len(operators)} ablation methods for {', '.join(under_all) or 'no head'}, and under only some of "
-            "them for "
-            f"{', '.join(under_some) or 'no head'}.",
+            f"{len(operators)} ablation methods for {', '.join(under_all) or 'no head'}, and under only some of them "
+            f"for {', '.join(under_some) or 'no head'}.",
         ]
 
 

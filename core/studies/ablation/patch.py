@@ -168,13 +168,13 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
         return Headline(
             (
                 f"Patching {best.name} alone recovers {best.recovered:.0%} of the logit difference, more than "
-                f"patching any other component. {plural(sure, len(components), 'components')} are significant "
-                "after correction."
+                f"patching any other component. {plural(sure, len(components), 'components')} have "
+                "significant effects after correction."
             ),
             best.n,
             "pairs",
             percent(best.low, best.high, "{:.0f}"),
-            "0 % is recovered if nothing is patched",
+            "Without patching, 0 % is recovered.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -129,13 +129,13 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
         (high, most), (low, least) = max(rates, key=lambda pair: pair[0]), min(rates, key=lambda pair: pair[0])
         return Headline(
             (
-                f"The perturbation that changes most predictions is {most.name} ({high:.0%} of them); the one "
-                f"that changes fewest is {least.name} ({low:.0%})."
+                f"The perturbation that changes the most predictions is {most.name} ({high:.0%} of them). The "
+                f"perturbation that changes the fewest is {least.name} ({low:.0%})."
             ),
             most.n,
             "examples",
             percent(most.changed_low, most.changed_high, "{:.0f}"),
-            "0 %: no change",
+            "Without a perturbation, no prediction changes.",
         )
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:

@@ -130,8 +130,8 @@ def order_names(options: PruneOptions) -> list[str]:
         raise InputError(f"A pruning order must be one of {', '.join(ORDERS)}; got {unknown[0]!r}. Choose one of them.")
     if not options.orders or options.steps < 1 or options.random_orders < 1:
         raise InputError(
-            "A pruning curve needs at least one order, one step and one random order; got "
-            f"{len(options.orders)}, {options.steps} and {options.random_orders}. Raise them."
+            f"A pruning curve needs at least one order, one step and one random order; got {len(options.orders)}, "
+            f"{options.steps} and {options.random_orders}. Raise them."
         )
     names = [name for name in options.orders if name != "random"]
     if "random" in options.orders:
@@ -154,7 +154,7 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
         half.n,
         "examples",
         percent(half.low, half.high, "{:.1f}"),
-        f"the unpruned model scores {100 * half.baseline:.1f}",
+        f"The unpruned model scores {100 * half.baseline:.1f}.",
     )
 
 

@@ -13,7 +13,18 @@ from ...scoring.registry import KOVALEVA, HeadScore
 from ...store.findings import Number
 from ...store.rows import Row
 from ..estimate import Estimate
-from ..headline import SIGNIFICANT, Fact, Headline, HeadScores, defined, each, number, percent, plural
+from ..headline import (
+    SIGNIFICANT,
+    Fact,
+    Headline,
+    HeadScores,
+    defined,
+    each,
+    head_interval,
+    number,
+    percent,
+    plural,
+)
 from ..metric_columns import CHANGES, CHANGES_ALONE, METRICS, Metrics
 from ..records import Figure, Result, column, stated
 
@@ -301,8 +312,8 @@ def too_few_flips(flipped: int | None, n: int) -> str:
         return ""
     least = "at least " if not flipped else "about "
     return (
-        f"{flipped or 'none'} of {n:,} predictions changed, too few flips to say how far it reaches: an interval takes "
-        f"{FEW_FLIPS}, {least}{rows_for_flips(flipped, n):,} rows"
+        f"no CI, because {flipped or 'none'} of {n:,} predictions changed: a CI needs {FEW_FLIPS} changed predictions, "
+        f"so {least}{rows_for_flips(flipped, n):,} examples"
     )
 
 
@@ -680,28 +691,30 @@ def ablation_headline(rows: Sequence[Row]) -> Headline:
         sentence = f"No ablation changes {metric}: all {len(told)} changes are 0."
     elif not significant:
         sentence = (
-            f"No ablation changes {metric} significantly. "
-            f"The largest change is without {largest.name}: {100 * change.value:+.1f} points."
+            f"No ablation changes {metric} significantly. Ablating {largest.name} changes it most, by "
+            f"{100 * change.value:+.1f} points."
         )
     else:
         sentence = (
-            f"Without {largest.name} {metric} changes most, by {100 * change.value:+.1f} points. "
+            f"Ablating {largest.name} changes {metric} most, by {100 * change.value:+.1f} points. "
             f"{plural(significant, len(variants), 'changes')} are significant after correction."
         )
     interval = interval_of(change, largest.flipped, untouched.n)
     if interval.startswith("95") and len(variants) > 1:
-        interval = f"{interval} for {largest.name} alone, uncorrected"
+        interval = head_interval(largest.name, change.low, change.high, "{:+.1f}", 100).removesuffix(".")
+        interval += f", not corrected for the {len(variants)} ablations."
     return Headline(sentence, untouched.n, "examples", interval, score_of(untouched))
 
 
 def interval_of(change: Estimate, flipped: int | None, n: int) -> str:
     """Return the interval of a metric's change as text, or the reason why no interval is shown."""
-    return too_few_flips(flipped, n) or percent(change.low, change.high)
+    few = too_few_flips(flipped, n)
+    return f"{few[:1].upper()}{few[1:]}." if few else percent(change.low, change.high)
 
 
 def score_of(untouched: Unmodified) -> str:
-    """Return the score of the unmodified model as text, for comparison with ablations."""
-    return f"unmodified model {100 * defined(untouched.metrics.first.value):.1f}"
+    """Return a sentence with the score of the unmodified model, for comparison with ablations."""
+    return f"The unmodified model scores {100 * defined(untouched.metrics.first.value):.1f}."
 
 
 def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
@@ -712,7 +725,7 @@ def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> He
     name, most, flipped = max(told, key=lambda one: abs(one[1].value))
     metric = untouched.metrics.first.name
     return Headline(
-        f"Without {name} {metric} changes most, by {100 * most.value:+.1f} points."
+        f"Removing {name} changes {metric} most, by {100 * most.value:+.1f} points."
         if most.value
         else f"None of the {len(told)} ablations changes {metric}.",
         untouched.n,
@@ -731,7 +744,10 @@ def effect_facts(scores: HeadScores) -> list[Fact]:
         operator, metric = row["score"].split()[0], row["score"].rpartition("/")[2].split()[-1]
         percent = row.copy()
         percent[["value", "low", "high"]] = row[["value", "low", "high"]].astype(float) * 100
-        said = f"{metric} {number(percent, 1)} points when ablated ({operator}), {_significance(row)}"
+        said = (
+            f"Ablating this head ({operator}) changes {metric} by {number(percent, 1)} points, which is "
+            f"{_significance(row)}."
+        )
         told.append(Fact("effect", said, row["source"]))
     return told
 
@@ -786,16 +802,14 @@ def ablation_sentence(rows: Sequence[Row]) -> str:
     for untouched in Unmodified.among(rows):
         if untouched.effect_within is not None:
             sentence += (
-                f" {untouched.in_float32} of {len(variants)}, including every significant one, were computed again "
-                "in float32; "
-                f"the others' effects are within {100 * untouched.effect_within:.2f} points of it."
+                f" {untouched.in_float32} of {len(variants)}, including every significant one, were computed again in "
+                f"float32; the others' effects are within {100 * untouched.effect_within:.2f} points of it."
             )
     for half in SplitHalf.among(rows):
         if half.chosen is None or half.held_out is None:
             continue
         sentence += (
-            f" The best on one half of the examples: {100 * half.chosen:+.1f} there and {100 * half.held_out:+.1f} "
-            "on the "
-            f"other half (most often {half.name}, in {half.same:.0%} of the splits)."
+            f" The best on one half of the examples: {100 * half.chosen:+.1f} there and {100 * half.held_out:+.1f} on "
+            f"the other half (most often {half.name}, in {half.same:.0%} of the splits)."
         )
     return sentence

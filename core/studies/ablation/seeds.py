@@ -26,7 +26,7 @@ from ...store.rows import Row
 from ...tasks.glue import TaskRow, read_rows, task_of
 from ...tuning.recipe import Recipe, Seeds
 from ..contract import Done, Flag, Need, Study, Unit
-from ..headline import SIGNIFICANT, Headline, defined, percent
+from ..headline import SIGNIFICANT, Headline, defined, head_interval
 from ..merging import SortedBy
 from ..options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
 from ..outcomes import finite, metrics_of
@@ -140,7 +140,6 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         heads two runs share.
         """
         spread, shared = SeedSpread.among(rows)[0], HeadOverlap.among(rows)[0]
-        interval = percent(shared.low, shared.high, "{:.1f}", shared.top)
         return Headline(
             (
                 f"On {task_of(spread.task).name}, {spread.metric} {spread.ends} over {spread.n} runs. "
@@ -149,8 +148,8 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
             ),
             spread.n,
             "runs",
-            f"shared heads: {interval}" if interval else "",
-            f"{shared.by_chance * shared.top:.1f} shared heads expected by chance",
+            head_interval("The number of shared heads", shared.low, shared.high, "{:.1f}", shared.top),
+            f"By chance, two runs would share {shared.by_chance * shared.top:.1f} of these heads.",
         )
 
 
@@ -161,7 +160,7 @@ def _largest_source(sources: Sequence[SeedSource]) -> str:
     """Return which seed causes most of the spread, or that there is no spread to divide (equal or undefined scores)."""
     known = [source for source in sources if source.p is not None and source.share is not None]
     if not known:
-        return "There is no spread to divide among the seeds."
+        return "The scores have no variance that could be divided among the seeds."
     most = max(known, key=lambda source: defined(source.share))
     sure = "is significant" if defined(most.p) < SIGNIFICANT else "is not significant"
     return f"The seed of the {SEED_WORDS[most.name]} accounts for {most.share:.0%} of the variance, which {sure}."

@@ -261,8 +261,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
             f"{summary.open} are undecided.",
             summary.n,
             "examples",
-            f"margin: a change of the loss by {summary.margin:.4f}; all verdicts hold jointly with "
-            f"{100 * (1 - summary.alpha):.0f} % confidence",
+            f"The margin for the change of the loss is {summary.margin:.4f}. All verdicts hold jointly with "
+            f"{100 * (1 - summary.alpha):.0f} % confidence.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -512,8 +512,7 @@ def verdict_sentence(summary: SequentialTestSummary) -> str:
     else:
         error = (
             ". These intervals are from an earlier version and miss the mean too often if few examples carry an "
-            "effect. "
-            "Run the test again"
+            "effect. Run the test again"
         )
     clipping = ""
     if summary.clip is not None:
@@ -531,10 +530,8 @@ def verdict_sentence(summary: SequentialTestSummary) -> str:
     return (
         f"At a margin of {summary.margin:.4g} {summary.loss}: {summary.matters} matter, {summary.does_not_matter} do "
         f"not, {summary.open} are undecided{futile}{error}.{clipping} It took {summary.evaluations:,} of "
-        f"{summary.evaluations_full:,} evaluations of an example, {compared} "
-        f"ablating every head on all examples ({summary.passes:,.0f} against {summary.passes_full:,.0f} forward "
-        "passes). "
-        "On the examples of the first interim analysis, first-order effects rank the heads with a correlation of "
-        f"{rho} with exact "
-        f"effects and have the wrong sign for {summary.gradient_wrong_signs} of the heads that matter."
+        f"{summary.evaluations_full:,} evaluations of an example, {compared} ablating every head on all examples "
+        f"({summary.passes:,.0f} against {summary.passes_full:,.0f} forward passes). On the examples of the first "
+        f"interim analysis, first-order effects rank the heads with a correlation of {rho} with exact effects and "
+        f"have the wrong sign for {summary.gradient_wrong_signs} of the heads that matter."
     )

@@ -264,8 +264,8 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         """Return one unit of work per measurement."""
         if unknown := [name for name in options.what if name not in PARTS_OF_IT]:
             raise InputError(
-                f"A measurement of a translation study must be one of {', '.join(PARTS_OF_IT)}; "
-                f"got {unknown[0]!r}. Choose one of them."
+                f"A measurement of a translation study must be one of {', '.join(PARTS_OF_IT)}; got {unknown[0]!r}. "
+                "Choose one of them."
             )
         rows, train = _rows(options), _train_rows(options)
         if "align" in options.what and not (any(row.links for row in rows) and any(row.links for row in train)):
@@ -302,7 +302,7 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
             worst.n,
             "examples",
             percent(worst.low, worst.high),
-            f"{100 * untouched.exact:.1f} % exact translations with the unmodified model",
+            f"The unmodified model translates {100 * untouched.exact:.1f} % of the examples exactly.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -321,10 +321,9 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         if best is not None:
             sentences.append(
                 f"{best.name}, chosen on training examples, attends most to the word that it translates for "
-                f"{best.value:.0%} "
-                f"of words (95 % CI {best.low:.0%} to {best.high:.0%}, n = {best.n} sentences). Positions alone find "
-                f"{best.baseline:.0%}; the difference is {best.above:+.0%} (95 % CI {best.above_low:+.0%} to "
-                f"{best.above_high:+.0%})."
+                f"{best.value:.0%} of words (95 % CI {best.low:.0%} to {best.high:.0%}, n = {best.n} sentences). "
+                f"Positions alone find {best.baseline:.0%}; the difference is {best.above:+.0%} (95 % CI "
+                f"{best.above_low:+.0%} to {best.above_high:+.0%})."
             )
         return [[*untouched, *(step.columns(*names) for step in PrunedColumn.among(rows))], " ".join(sentences)]
 

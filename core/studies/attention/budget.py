@@ -20,7 +20,7 @@ from ...scoring.definitions import BUDGET_CATEGORIES, GROUP_OF
 from ...scoring.registry import CLARK, HeadScore
 from ...store.rows import Row
 from ...tasks.glue import task_name
-from ..headline import Fact, Headline, HeadScores, each, percent
+from ..headline import Fact, Headline, HeadScores, each, head_interval
 from ..options import Pipeline
 from .attending import Attending, at_head, beside_null, ends, of_heads, score_of
 from .inputs import AttendingOptions
@@ -119,8 +119,8 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
             shares[group] = shares.get(group, 0.0) + row["value"]
             source = row["source"]
         most = sorted(shares, key=lambda group: -shares[group])[:2]
-        told = " and ".join(f"{shares[group]:.0%} to {group}" for group in most)
-        return [Fact(self.name, f"gives {told}", source)] if told else []
+        told = " and ".join(f"{group} ({shares[group]:.0%})" for group in most)
+        return [Fact(self.name, f"The largest shares of its attention go to {told}.", source)] if told else []
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         all_scores = [score for score in BudgetScore.of_heads(rows) if score.statistic == BUDGET]
@@ -141,8 +141,8 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
             f"{best.name} gives {best.value:.0%} to {BUDGET_CATEGORIES[best.feature or '']}.",
             best.n,
             "inputs",
-            f"{best.name}: {percent(best.low, best.high, '{:.0f} %')}",
-            f"even attention {best.baseline:.0%}",
+            head_interval(best.name, best.low, best.high, "{:.0f} %", 100),
+            f"Uniform attention would give this category {best.baseline:.0%}.",
         )
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:

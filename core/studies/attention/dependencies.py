@@ -129,7 +129,6 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         sure = [score for score in chosen if score.q is not None and score.q < SIGNIFICANT]
         best = max(sure or chosen, key=lambda score: defined(score.value) - defined(score.baseline))
         judged = any(score.q is not None for score in chosen)
-        finds = "finds" if sure else "is most often right about"
         along = (
             f"{plural(len(sure), len(chosen), 'relations')} have a head that attends along them more than "
             "distance and word classes predict"
@@ -137,17 +136,17 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         along = (
             along
             if judged
-            else "The results do not show whether heads attend along relations more than distance predicts"
+            else "This result does not test whether heads attend along relations more than distance predicts"
         )
         return Headline(
             (
-                f"{best.name} {finds} {best.feature} with accuracy {best.value:.2f}, compared with "
+                f"{best.name} predicts the relation {best.feature} with accuracy {best.value:.2f}, compared with "
                 f"{best.baseline:.2f} for a fixed distance. {along}."
             ),
             best.n,
             "links",
             percent(best.estimate.low, best.estimate.high, "{:.2f}", 1),
-            f"fixed distance {best.baseline:.2f}",
+            f"A fixed distance has an accuracy of {best.baseline:.2f}.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

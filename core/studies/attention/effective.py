@@ -119,8 +119,8 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
             or f"Raw and effective attention correlate with r = {mean:.2f} on average{over}.",
             least.n,
             "inputs",
-            f"lowest head {least.name}{on}: r = {least.value:.2f}{f', {interval}' if interval else ''}",
-            "r = 1 if effective attention equals raw attention",
+            f"The lowest r of a head is {least.value:.2f} ({least.name}{on}{f'; {interval}' if interval else ''}).",
+            "If effective attention equals raw attention, r is 1.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

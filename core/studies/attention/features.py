@@ -119,9 +119,12 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
     def facts(self, scores: HeadScores) -> list[Fact]:
         some = scores.above("max/")
         told = [
-            f"{row['score'].rpartition('/')[2]} {number(row)} (baseline {row['baseline']:.2f})" for row in each(some)
+            f"{row['score'].rpartition('/')[2]} ({number(row)}, baseline {row['baseline']:.2f})" for row in each(some)
         ]
-        return [Fact("looks at", f"attends to {', '.join(told)}", source) for source in some["source"].head(1)]
+        return [
+            Fact("looks at", f"It attends to {' and '.join(told)} more than to random tokens.", source)
+            for source in some["source"].head(1)
+        ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = Score.among(rows)
@@ -131,7 +134,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
         return above_null(
             of_first,
             "head–feature pairs",
-            lambda score: f"attends most to {score.feature}",
+            lambda score: f"{score.name} attends most to {score.feature}",
             baseline="random tokens at the same positions",
         )
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from ...attention import Head
 from ...store.rows import Row
 from ..estimate import Estimate
-from ..headline import SIGNIFICANT, Headline, percent
+from ..headline import SIGNIFICANT, Headline, head_interval
 from ..records import Figure, Result, stated
 
 S = TypeVar("S", bound="Score")
@@ -387,16 +387,19 @@ def above_null(
     if sure:
         found = (
             f"In {len(sure):,} of {len(effects):,} {what}, attention is significantly higher than for {baseline}. "
-            f"{best.name} {look(best)}: {numbers}."
+            f"{look(best)}: {numbers}."
         )
     else:
         found = (
             f"In none of {len(effects):,} {what}, attention is significantly higher than for {baseline}. The largest "
             f"difference is {best.name}, {best.feature}: {numbers}."
         )
-    interval = percent(best.low, best.high, "{:.2f}", 1)
     return Headline(
-        found, best.n, of, f"{best.name}: {interval}" if interval else "", f"{baseline} {best.baseline:.2f}"
+        found,
+        best.n,
+        of,
+        head_interval(best.name, best.low, best.high),
+        f"For {baseline}, the value is {best.baseline:.2f}.",
     )
 
 

@@ -117,15 +117,21 @@ class Relations(Attending[RelationsOptions, RelationSums]):
         some, told = scores.above(), []
         for row in each(some):
             direction, _, relation = row["score"].partition("/")
-            beside = f"(baseline {row['baseline']:.2f}: other words at the same distance)"
-            told.append(f"{relation} {direction} {number(row)} {beside}")
-        return [Fact(self.name, f"attends along {', '.join(told)}", source) for source in some["source"].head(1)]
+            told.append(f"{relation} {direction} ({number(row)}, baseline {row['baseline']:.2f})")
+        return [
+            Fact(
+                self.name,
+                f"It attends along {' and '.join(told)} more than to other words at the same distance.",
+                source,
+            )
+            for source in some["source"].head(1)
+        ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return above_null(
             RelationScore.among(rows),
             "head–relation pairs",
-            lambda score: f"attends most along {score.feature} ({score.statistic})",
+            lambda score: f"{score.name} attends most along {score.feature} ({score.statistic})",
             baseline="other words at the same distance",
             of="links",
         )

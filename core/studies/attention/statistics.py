@@ -32,6 +32,16 @@ if TYPE_CHECKING:
     from .measures import StatisticsMeasure
 
 
+BEHAVIOUR = {  # kind of head: what it does, in a sentence
+    "previous": "attend mostly to the previous token",
+    "next": "attend mostly to the next token",
+    "first": "attend mostly to the first token",
+    "separator": "attend mostly to separators",
+    "broad": "attend broadly",
+    "other": "show none of these behaviours",
+}
+
+
 @pydantic.dataclasses.dataclass(frozen=True)
 class StatisticsOptions(AttendingOptions):
     """Options of head statistics: which inputs are measured. `queries` is the number of map rows per input from which
@@ -82,11 +92,12 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         mine = picked(places, checkpoint=places[0].checkpoint, task=places[0].task)
         kinds = [position.kind for position in mine]
         counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-        counted = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda pair: -pair[1]))
+        most_first = sorted(counts.items(), key=lambda pair: -pair[1])
+        counted = ", ".join(f"{count} {BEHAVIOUR[kind or 'other']}" for kind, count in most_first)
         others = picked(Score.of_heads(rows), checkpoint=places[0].checkpoint, task=places[0].task)
         inputs = max((int(score.n or 0) for score in others if score.statistic != "place"), default=mine[0].n)
         where = task_name(places[0].task)
-        return Headline(f"Most frequent behaviour of {len(mine)} heads on {where}: {counted}.", inputs, "inputs")
+        return Headline(f"Behaviour of the {len(mine)} heads on {where}: {counted}.", inputs, "inputs")
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
         return outstanding(rows, "value")

@@ -255,8 +255,9 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             f"{found} For {circuit.open} {undecided} the data do not decide.",
             circuit.n,
             "pairs",
-            f"margin: {circuit.margin_share:.0%} of the difference in logits between the two inputs of a pair; all "
-            f"verdicts hold jointly with {1 - circuit.alpha:.0%} confidence",
+            f"The margin is {circuit.margin_share:.0%} of the difference in logits between the two inputs "
+            "of a pair. All "
+            f"verdicts hold jointly with {1 - circuit.alpha:.0%} confidence.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -271,8 +272,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             [mean.columns(*of_mean) for mean in EdgeMean.among(rows) if mean.name in shown],
             "effect: mean, not clipped",
             f"{summary.matter} of {summary.raced} edges matter by more than {summary.margin:.3f} logits, "
-            f"{summary.open} "
-            f"are undecided; {said_of_stability(summary)}",
+            f"{summary.open} are undecided; {said_of_stability(summary)}",
         ]
 
 
@@ -588,8 +588,8 @@ def columns_of(path: str) -> list[list[str]]:
         lines = lines_of(read_text(path, given=True))
     except OSError as error:
         raise InputError(
-            f"A file of pairs must be UTF-8 text with a tab between two sentences; {path} cannot "
-            "be read. Name another file."
+            f"A file of pairs must be UTF-8 text with a tab between two sentences; {path} cannot be read. Name "
+            "another file."
         ) from error
     split = [[part.strip() for part in line.split("\t")] for line in lines if line.strip()]
     if not split:
@@ -598,9 +598,8 @@ def columns_of(path: str) -> list[list[str]]:
     for number, parts in enumerate(split, 1):
         if len(parts) != wanted or not all(parts):
             raise InputError(
-                "Every line of a file of pairs must have two sentences with a tab between them, "
-                f"then a word and its foil in all lines or none; line {number} has {len(parts)} "
-                "columns. Correct it."
+                "Every line of a file of pairs must have two sentences with a tab between them, then a word and its "
+                f"foil in all lines or none; line {number} has {len(parts)} columns. Correct it."
             )
     return split
 
@@ -870,10 +869,10 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
     chosen = order[wanted[order]]
     if len(chosen) < 18:
         raise InputError(
-            f"A circuit needs at least 18 pairs with {options.answers} answers; only {len(chosen)} of "
-            f"{len(same)} pairs have them, {pairs.not_made} others could not be made, and "
-            f"{pairs.under_floor} have logit differences that differ by less than {FLOOR:g}. Use more "
-            "examples, another kind of pair, or other answers."
+            f"A circuit needs at least 18 pairs with {options.answers} answers; only {len(chosen)} of {len(same)} "
+            f"pairs have them, {pairs.not_made} others could not be made, and {pairs.under_floor} have logit "
+            f"differences that differ by less than {FLOOR:g}. Use more examples, another kind of pair, or other "
+            "answers."
         )
     deciding = options.pairs
     if len(chosen) < options.pairs + options.judging:

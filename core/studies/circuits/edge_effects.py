@@ -129,7 +129,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
             most.n,
             "pairs",
             percent(most.low, most.high, "{:+.3f}", 1),
-            f"the logit differences of the two inputs differ by {most.difference:.2f}",
+            f"The logit differences of the two inputs in a pair differ by {most.difference:.2f} on average.",
         )
 
 

@@ -208,8 +208,8 @@ class Gates(Study[GatesOptions, GatePartial]):
             "decide.",
             heads[0].n,
             "examples",
-            f"a head is needed if its gate stays open in at least {CLAIMED:.0%} of {heads[0].fits} fits although every "
-            "open gate is penalised",
+            f"A head is needed if its gate stays open in at least {CLAIMED:.0%} of {heads[0].fits} fits although every "
+            "open gate is penalised.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -181,8 +181,8 @@ class Pairs(Study[PairsOptions, PairPartial]):
             f"cooperate. The largest interaction is {most.name}: {most.interaction:+.2f} logits.",
             most.n,
             "examples",
-            "significant after correction over all pairs (max-T)",
-            "the interaction is 0 if the effects of two heads add up",
+            "Significance is corrected over all pairs (max-T).",
+            "The interaction is 0 if the effects of the two heads add up.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

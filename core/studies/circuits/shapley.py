@@ -22,7 +22,7 @@ from ...store.rows import Row
 from ...tasks.glue import TaskRow
 from ..ablation import references, setup
 from ..contract import Done, Flag, Need, Study, Unit
-from ..headline import Headline
+from ..headline import Headline, head_interval
 from ..merging import PerExample, Positions, Summed
 from ..options import DrawnRows, Limit
 from ..provenance import provenance
@@ -155,13 +155,12 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         heads, contrasts = ShapleyHead.among(rows), OrderContrast.among(rows)
         most = heads[0]
         beside = f" Comparing pruning orders: {contrasts[0].verdict}." if contrasts else ""
-        ends = f"{most.name}: 95 % CI {most.low:.2f} to {most.high:.2f}" if most.low is not None else ""
+        ends = head_interval(most.name, most.low, most.high)
         against = sum(head.high is not None and head.high < 0 for head in heads)
         return Headline(
             (
-                f"{most.name} contributes most to the logit difference of the correct prediction: "
-                f"{most.value:+.2f} logits. {against} of {len(heads)} heads have a significantly negative "
-                f"contribution.{beside}"
+                f"{most.name} contributes most to the logit difference of the correct prediction: {most.value:+.2f} "
+                f"logits. {against} of {len(heads)} heads have a significantly negative contribution.{beside}"
             ),
             most.n,
             "examples",

@@ -227,28 +227,30 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                 several.n,
                 "inputs",
                 "",
-                "random weights of the same shape and entropy",
+                "The baseline is random weights of the same shape and entropy.",
             )
         for record in CounterpartsSummary.among(rows):
-            names = f"heads of {record.checkpoint} have a counterpart in {record.compare}"
-            matched = f"{record.matched} of {record.heads} {names}"
+            matched = (
+                f"{record.matched} of {record.heads} heads of {record.checkpoint} have a counterpart in "
+                f"{record.compare}"
+            )
             if record.identical:
                 return Headline(
                     f"{matched}: both checkpoints have the same weights, so every head is its own counterpart.",
                     record.n,
                     "inputs",
                 )
-            count = "all" if record.same_place == record.matched else str(record.same_place)
-            where = f", {count} of them in the same position" if record.same_place else ""
+            count = "All" if record.same_place == record.matched else str(record.same_place)
+            where = f" {count} of these counterparts have the same position." if record.same_place else ""
             words = f", on {record.keys}" if record.keys != "tokens" else ""
             cells = ", over cells that both see" if record.visible != "all" else ""
             return Headline(
-                f"{matched}{where}{words}{cells}.",
+                f"{matched}{words}{cells}.{where}",
                 record.n,
                 "inputs",
-                "a counterpart is a significant match that is the same in both halves of the inputs; a head that is "
-                "like several others has none",
-                f"{record.draws} draws of random weights of the same entropy",
+                "A counterpart is a significant match that is the same in both halves of the inputs. A head that resembles "
+                "several other heads has none.",
+                f"The baseline is {record.draws} draws of random weights with the same entropy.",
             )
         return None
 

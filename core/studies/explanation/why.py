@@ -192,8 +192,8 @@ class Why(Study[WhyOptions, WhyPartial]):
             chance = "" if row["baseline"] != row["baseline"] else f" (random weights: {row['baseline']:.2f})"
             told.append(
                 (
-                    "the contribution with the largest share of the variance of its scores is "
-                    f"{row['score'].rpartition('/')[2]}, {number(row)}{chance}",
+                    "The largest share of the variance of its attention scores comes from "
+                    f"{row['score'].rpartition('/')[2]}: {number(row)}{chance}.",
                     row,
                 )
             )
@@ -201,8 +201,8 @@ class Why(Study[WhyOptions, WhyPartial]):
             earlier, _, side = row["score"].rpartition("/")[2].partition(" in the ")
             told.append(
                 (
-                    f"the output of {earlier} contributes {number(row)} of the variance of its scores on the {side} "
-                    "side",
+                    f"The output of {earlier} contributes {number(row)} of the variance of its attention scores on the "
+                    f"{side} side.",
                     row,
                 )
             )
@@ -216,12 +216,12 @@ class Why(Study[WhyOptions, WhyPartial]):
             if score.value > getattr(by_head.get((score.layer, score.head)), "value", -np.inf):
                 by_head[score.layer, score.head] = score
         counts = {sort: sum(score.feature == sort for score in by_head.values()) for sort in ATLAS_SORTS}
-        counted = ", ".join(f"{sort} {count}" for sort, count in counts.items() if count)
+        counted = ", ".join(f"{sort} in {count}" for sort, count in counts.items() if count)
         return Headline(
             (
-                f"Largest contribution to the attention scores of {len(by_head)} heads, by number of heads: "
-                f"{counted}. The largest share is that of {largest.feature} in "
-                f"L{largest.layer + 1}H{largest.head + 1}: {largest.value:.2f}.{_said_of_removal(rows)}"
+                f"The largest contribution to the attention scores of {len(by_head)} heads is {counted} heads. The "
+                f"largest share is that of {largest.feature} in L{largest.layer + 1}H{largest.head + 1}: "
+                f"{largest.value:.2f}.{_said_of_removal(rows)}"
             ),
             largest.n,
             "inputs",

@@ -106,8 +106,8 @@ class Filter:
     def __post_init__(self) -> None:
         if self.core not in CORE_RULES:
             raise InputError(
-                f"The rule for core elements must be one of {', '.join(CORE_RULES)}; got "
-                f"{self.core!r}. Choose one of them."
+                f"The rule for core elements must be one of {', '.join(CORE_RULES)}; got {self.core!r}. Choose one of "
+                "them."
             )
         if self.distance not in ("strings", "places"):
             raise InputError(f'distance must be "strings" or "places"; got {self.distance!r}. Choose one of them.')
@@ -300,9 +300,8 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         """
         if not merged.draws:
             raise InputError(
-                "At least one link must be visible; in a decoder, a query never attends to a "
-                "later key. Choose the direction later_to_earlier or target_to_element, or "
-                "sentences with elements on the other side."
+                "At least one link must be visible; in a decoder, a query never attends to a later key. Choose the "
+                "direction later_to_earlier or target_to_element, or sentences with elements on the other side."
             )
         scores = np.array([scored.scores for scored in merged.sentences])
         distance, exchange, query, share = (
@@ -318,9 +317,13 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         some = scores.own[scores.own["score"].str.startswith("frames") & scores.own["q"].notna()]
-        said = {True: "above all four baselines", False: "not above all four baselines"}
+        said = {True: "significantly", False: "not significantly"}
         return [
-            Fact("frames", f"frame score {number(row)}, {said[bool(row['q'] < SIGNIFICANT)]}", row["source"])
+            Fact(
+                "frames",
+                f"Its frame score is {number(row)}, {said[bool(row['q'] < SIGNIFICANT)]} above all four baselines.",
+                row["source"],
+            )
             for row in each(some)
         ]
 
@@ -329,8 +332,8 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         survivors, best = summary.survivors, heads[0]
         if survivors:
             best = max((head for head in heads if head.name in survivors), key=lambda head: head.value)
-        interval = f"{best.name}: mean weight {best.value:.2f} ({percent(best.low, best.high, '{:.2f}', 1)})"
-        baseline = f"mean weight {best.baseline:.2f} at the same distance elsewhere"
+        interval = f"{best.name} has a mean weight of {best.value:.2f} ({percent(best.low, best.high, '{:.2f}', 1)})."
+        baseline = f"Elsewhere at the same distance, its mean weight is {best.baseline:.2f}."
         if summary.n < FEWEST:
             return Headline(
                 (

@@ -225,7 +225,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         ids = list(dict.fromkeys(criterion.hypothesis for criterion in criteria))
         met = {name: sum(c.criterion == name and c.state == "met" for c in criteria) for name in ("held out", "causal")}
         n = max((criterion.n or 0 for criterion in criteria), default=0)
-        count = f"{len(ids)} hypothes{'is' if len(ids) == 1 else 'es'}"
+        count = "1 hypothesis" if len(ids) == 1 else f"{len(ids)} hypotheses"
         return Headline(
             (
                 f"{met['held out']} of {count} were confirmed on held-out examples that were registered in "
@@ -234,7 +234,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
             n,
             "inputs",
             "",
-            f"significance level {max((c.level or 0 for c in criteria), default=0):.3g}",
+            f"The significance level is {max((c.level or 0 for c in criteria), default=0):.3g}.",
         )
 
     def keep(self, db: Database, run: Finished[HypothesisOptions, HypothesisPartial]) -> None:
@@ -646,9 +646,8 @@ def _check_weights(options: HypothesisOptions, run: StudyRun, about: Provenance)
         and options.weights not in hashes_of(about.weights_hash)
     ):
         raise InputError(
-            f"The weights of {options.checkpoint} must be those of the hypotheses, "
-            f"{options.weights[:12]}; they are {(about.weights_hash or '')[:12]} now. Register "
-            "the hypotheses again for these weights."
+            f"The weights of {options.checkpoint} must be those of the hypotheses, {options.weights[:12]}; they are "
+            f"{(about.weights_hash or '')[:12]} now. Register the hypotheses again for these weights."
         )
 
 

@@ -195,7 +195,7 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         return [
             Fact(
                 "class",
-                f"{row['score'].removeprefix(SHARE)} is the class of {row['value']:.0%} of {row['n']} maps",
+                f"{row['value']:.0%} of {row['n']} maps are classified as {row['score'].removeprefix(SHARE)}.",
                 row["source"],
             )
             for row in each(best)
@@ -206,7 +206,8 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         shares = picked(all_shares, part="corrected") or picked(all_shares, part="share")
         mine = picked(shares, checkpoint=shares[0].checkpoint)
         most = max(mine, key=lambda share: share.share)
-        corrected = "corrected for the classifier's confusions" if most.part == "corrected" else "not corrected"
+        is_corrected = "The share is" if most.part == "corrected" else "The share is not"
+        corrected = f"{is_corrected} corrected for the classifier's confusions."
         interval = percent(most.low, most.high, "{:.0f}")
         strange = [
             note
@@ -223,8 +224,8 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
             f"{most.share:.0%} of the maps.",
             most.inputs,
             "inputs",
-            f"{interval} %, {corrected}" if interval else corrected,
-            f"each class would have {1 / len(mine):.0%} if all {len(mine)} classes were equally frequent",
+            f"{interval} %. {corrected}" if interval else corrected,
+            f"Each class would have {1 / len(mine):.0%} of the maps if all {len(mine)} classes were equally frequent.",
         )
 
 

@@ -296,14 +296,14 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         best = max(layers, key=lambda layer: defined(layer.selectivity))
         return Headline(
             (
-                f"{best.property.capitalize()} in layer {best.layer} exceeds its control task most, with "
-                f"accuracy {best.value:.2f} compared with {best.control:.2f}. The probes cover {len(layers)} "
-                "combinations of property and layer."
+                f"Among {len(layers)} combinations of property and layer, the probe for {best.property} in layer "
+                f"{best.layer} exceeds its control task most: accuracy {best.value:.2f}, compared with "
+                f"{best.control:.2f}."
             ),
             best.n,
             "words",
             percent(best.low, best.high, "{:.2f}", 1),
-            f"control task {best.control:.2f}",
+            f"The control task has an accuracy of {best.control:.2f}.",
         )
 
 
@@ -414,8 +414,8 @@ def _diagnostic(checkpoint: "models.checkpoint.Checkpoint", name: str, seed: int
         some = studies.probing.probe_features.readable(checkpoint, f"{name} {split}", [case.sentence for case in every])
         if len(some.sentences) < len(every):
             raise InputError(
-                f"The sentences of {name} must fit the checkpoint; {checkpoint.name} truncates "
-                "some. Choose another checkpoint."
+                f"The sentences of {name} must fit the checkpoint; {checkpoint.name} truncates some. Choose another "
+                "checkpoint."
             )
         parts.append((some, [[(place, spelled[label]) for place, label in case.read] for case in every]))
     rule = [linear_rule(name, case.sentence, place) == label for case in every for place, label in case.read]

@@ -108,7 +108,7 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
             last.n,
             "inputs",
             percent(last.low, last.high, "{:.2f}", 1),
-            "0: no shared direction",
+            "A mean cosine of 0 means that the vectors share no direction.",
         )
 
 

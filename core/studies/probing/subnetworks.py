@@ -248,7 +248,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
                 full.n,
                 "dev examples",
                 percent(full.low, full.high, "{:.1f}"),
-                f"a constant prediction scores {100 * full.constant:.1f}",
+                f"A constant prediction scores {100 * full.constant:.1f}.",
             )
         what = "the weights that were removed"
         difference = points_more(defined(less.value), what)
@@ -259,7 +259,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
             less.n,
             "dev examples",
             percent(less.low, less.high),
-            f"the unpruned model scores {100 * defined(full.value):.1f}",
+            f"The unpruned model scores {100 * defined(full.value):.1f}.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -278,8 +278,8 @@ def check(options: SubnetworksOptions) -> None:
         raise InputError(f"A share of weights must be between 0 and 1; got {wrong_shares[0]:g}. Correct it.")
     if not (options.structured or (options.scopes and options.moments and options.shares)):
         raise InputError(
-            "Something must be pruned; got no scope, moment or share and no subnetworks. Name a "
-            "scope, a moment and a share, or choose subnetworks."
+            "Something must be pruned; got no scope, moment or share and no subnetworks. Name a scope, a moment and "
+            "a share, or choose subnetworks."
         )
 
 

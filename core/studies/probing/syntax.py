@@ -222,13 +222,15 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         if (both := probes.get(WITH_WORDS)) is not None and both != probe:
             more = f" A probe on {both.name} predicts {defined(both.value):.0%}."
             with_words = percent(both.low, both.high, "{:.0f}")
-            interval = f"{probe.name}: {interval}; {both.name}: {with_words}" if interval and with_words else interval
+            interval = (
+                f"For {probe.name}: {interval}; for {both.name}: {with_words}" if interval and with_words else interval
+            )
         return Headline(
             f"A probe on {probe.name} alone predicts the syntactic head of {defined(probe.value):.0%} of words, "
             f"{compared} the best simple baseline ({simple.name}: {defined(simple.value):.0%}).{more}",
             probe.n, "words", interval,
             "".join(
-                f"the same probe on random weights predicts {defined(probes[name].value):.0%}"
+                f"The same probe on random weights predicts {defined(probes[name].value):.0%}."
                 for name in (f"{probe.name}, random weights",) if name in probes
             ),
         )  # fmt: skip

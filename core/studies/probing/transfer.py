@@ -168,13 +168,13 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         floor = picked(Transferred.defined(rows), kind="baseline")[0]
         return Headline(
             (
-                f"{best.reading.capitalize()}: layer {best.layer} is best on half of the dev examples. On the "
-                f"other half, this layer scores {points_more(defined(best.value), 'the last layer')}."
+                f"If the classifier reads the {best.reading}, layer {best.layer} is best on half of the dev "
+                f"examples. On the other half, this layer scores {points_more(defined(best.value), 'the last layer')}."
             ),
             best.n,
             "dev examples",
             percent(best.low, best.high),
-            f"a constant prediction scores {100 * defined(floor.value):.1f}",
+            f"A constant prediction scores {100 * defined(floor.value):.1f}.",
         )
 
 

@@ -22,7 +22,7 @@ from ...tasks.glue import TaskRow, read_rows, task_of
 from ...tuning.saved_checkpoints import training_log
 from ..attention.records import ChangeScore
 from ..contract import Done, Flag, Study, Unit
-from ..headline import Fact, Headline, HeadScores, defined, each, number, percent
+from ..headline import Fact, Headline, HeadScores, defined, each, head_interval, number, percent
 from ..options import Data, Dtype, Limit, Seed
 from ..records import picked
 from ..units import ChunkUnit
@@ -158,7 +158,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
         return [
             Fact(
                 self.name,
-                f"cosine similarity {number(row)} between attention before and after fine-tuning",
+                f"The cosine similarity between its attention before and after fine-tuning is {number(row)}.",
                 row["source"],
             )
             for row in each(scores.own[scores.own["score"] == "cosine"])
@@ -173,21 +173,23 @@ class Change(Study[ChangeOptions, ChangePartial]):
         layers = sorted(of_layers, key=lambda score: score.layer)
         top = min(layers, key=lambda score: defined(score.value))
         changes = [1 - defined(score.value) for score in layers]
-        said = f"Among layers, layer {top.layer + 1} changed most: mean {1 - defined(top.value):z.2f}"
+        interval = ""
         if top.low is not None and top.high is not None:
-            said += f" ({percent(1 - top.high, 1 - top.low, '{:z.2f}', 1)})"
+            interval = f" ({percent(1 - top.high, 1 - top.low, '{:z.2f}', 1)})"
+        said = f"Layer {top.layer + 1} has the largest mean change: {1 - defined(top.value):z.2f}{interval}."
         if changes[:-2]:
-            said += f". The mean change is {fmean(changes[-2:]):z.2f} in the last two layers and "
-            said += f"{fmean(changes[:-2]):z.2f} in the other layers"
+            said += (
+                f" The mean change is {fmean(changes[-2:]):z.2f} in the last two layers and "
+                f"{fmean(changes[:-2]):z.2f} in the other layers."
+            )
         low, high = (None if end is None else 1 - end for end in (least.high, least.low))
-        interval = percent(low, high, "{:z.2f}", 1)
         return Headline(
             f"Fine-tuning on {task_of(least.task).name} changed {least.name} most: 1 − cosine = "
-            f"{1 - defined(least.value):z.2f}. {said}.",
+            f"{1 - defined(least.value):z.2f}. {said}",
             least.n,
             "examples",
-            f"{least.name}: {interval}" if interval else "",
-            "0, no change",
+            head_interval(least.name, low, high, "{:z.2f}"),
+            "A value of 0 means no change.",
         )
 
 
@@ -300,8 +302,7 @@ def refuse_different(before: "Checkpoint", after: "Checkpoint") -> None:
     shapes = [(side.layers, side.heads, side.family.model_type) for side in (before, after)]
     if shapes[0] != shapes[1]:
         raise CheckpointError(
-            f"The two checkpoints must have equal shapes; {before.name} has {shapes[0][0]} layers "
-            f"of {shapes[0][1]} heads ({shapes[0][2]}), {after.name} {shapes[1][0]} of "
-            f"{shapes[1][1]} ({shapes[1][2]}). Choose a checkpoint that was fine-tuned from the "
-            "other."
+            f"The two checkpoints must have equal shapes; {before.name} has {shapes[0][0]} layers of {shapes[0][1]} "
+            f"heads ({shapes[0][2]}), {after.name} {shapes[1][0]} of {shapes[1][1]} ({shapes[1][2]}). Choose a "
+            "checkpoint that was fine-tuned from the other."
         )

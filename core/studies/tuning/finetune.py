@@ -211,8 +211,8 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
             + (", which is not significantly above a constant prediction." if not_shown(scores, best) else "."),
             tuned.runs[0].dev_rows,
             "dev examples",
-            f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
-            "" if floor is None else f"a constant prediction scores {100 * floor:.1f}",
+            f"The standard deviation over {best.n} seeds is {100 * spread:.1f}." if spread else "",
+            "" if floor is None else f"A constant prediction scores {100 * floor:.1f}.",
         )
 
 

@@ -89,10 +89,9 @@ def about(stored: StoredRun, headline: Headline, rows: str | None = None) -> lis
 
 
 def support(headline: Headline) -> str:
-    """How sure a finding is: its interval and its baseline; "" without them."""
-    parts = [headline.interval, f"baseline: {headline.baseline}" if headline.baseline else ""]
-    said = "; ".join(part for part in parts if part)
-    return said[:1].upper() + said[1:] + "." if said else ""
+    """Return the interval and the baseline of a finding as sentences; "" without them."""
+    parts = (headline.interval, headline.baseline)
+    return " ".join(f"{part.removesuffix('.')}." for part in parts if part)
 
 
 def show_menu(stored: StoredRun, *, key: str) -> None:

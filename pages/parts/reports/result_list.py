@@ -27,7 +27,9 @@ from pages.parts.widgets.undoing import offer_undo, take_away
 A_PART, COMPARED = 50, 12  # results of a part of the list; rows of two compared
 TALLEST = 860  # pixels of the table
 EVERY = "all studies"
-INTERVAL = re.compile(r"95 % CI \S+ to [^\s,;)]+|± [^;]+")  # what a cell shows of how sure a finding is
+INTERVAL = re.compile(
+    r"95 % CI (?:of )?\S+ to [^\s,;)]*\d|standard deviation .*\d"
+)  # what a cell shows of how sure a finding is
 
 
 def every_run() -> list[StoredRun]:

@@ -367,11 +367,11 @@ def head_here(scores: pd.DataFrame) -> Head:
 def show_facts(scores: pd.DataFrame, head: Head) -> None:
     """The finding about the head in one sentence, and every other stored finding on a line of its own."""
     head_facts = facts(scores, head)
-    first = head_facts[0].text if head_facts else "no results about this head are stored yet"
-    st.markdown(f"**{plain(f'{head}: {first}.')}**")
+    first = head_facts[0].text if head_facts else "No results about this head are stored yet."
+    st.markdown(f"**{plain(f'{head}: {first}')}**")
     if head_facts[1:]:
         sources = "; ".join(f"{fact.about}: {fact.source}" for fact in head_facts)
-        lines = [f"- {plain(fact.text[:1].upper() + fact.text[1:])}" for fact in head_facts[1:]]
+        lines = [f"- {plain(fact.text)}" for fact in head_facts[1:]]
         st.markdown("\n".join(lines), help=plain(f"Brackets: 95 % CI. Sources: {sources}"))
 
 
