@@ -248,7 +248,8 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                 f"{matched}{words}{cells}.{where}",
                 record.n,
                 "inputs",
-                "A counterpart is a significant match that is the same in both halves of the inputs. A head that resembles "
+                "A counterpart is a significant match that is the same in both halves of the inputs. A head "
+                "that resembles "
                 "several other heads has none.",
                 f"The baseline is {record.draws} draws of random weights with the same entropy.",
             )
