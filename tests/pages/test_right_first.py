@@ -182,7 +182,8 @@ def test_likenesses_are_drawn_as_changes_with_their_intervals_turned():
 def test_an_answer_counts_the_heads_that_the_figure_does_not_fade():
     some = [score("a", 0.4, q=0.01, effect=0.2), score("a", 0.1, q=0.6, effect=0.1), score("a", 0.1, q=0.9, effect=0.0)]
     some = [one.__class__(**(vars(one) | {"head": k})) for k, one in enumerate(some)]
-    assert sentence(some, "nouns").startswith("1 of 3 heads attend significantly more to nouns than to random tokens.")
+    said = sentence(some, "nouns")
+    assert said.startswith("1 of 3 heads attend significantly more to nouns than to random tokens (L1H1).")
     assert cells_of(some)[1] == ["L1H1"]
     none = [replace(one, q=0.9) for one in some]
     assert sentence(none, "nouns").startswith("None of 3 heads attend")
