@@ -354,9 +354,9 @@ def named(kind: str, name: str, true: float, rng: np.random.Generator, n: int = 
 
 def trees(effect: float, rng: np.random.Generator) -> Evidence:
     """A branching baseline, and the best head above it by the effect."""
-    head = named("best head", "L1H1", 0.3 + effect, rng, whole_trees=0.0)
+    head = named("best head", "L1H1", 0.3 + effect, rng, 2000, whole_trees=0.0)
     ends = {"rooted": head["value"], "rooted_low": head["low"], "rooted_high": head["high"]}
-    return evidence(found("syntax", [head | ends, named("baseline", "right-branching", 0.3, rng)]))
+    return evidence(found("syntax", [head | ends, named("baseline", "right-branching", 0.3, rng, 2000)]))
 
 
 def syntax(effect: float, rng: np.random.Generator) -> Evidence:

@@ -87,6 +87,6 @@ def swept(part: str, task: str, *, of_all: bool, heads: int = 24) -> Planted:
 
     def plant(effect: float, rng: np.random.Generator) -> Evidence:
         rates = np.full(heads, effect) if of_all else np.where(np.arange(heads) == 0, effect, min(effect, 0.0))
-        return evidence(found(part, sweep_of(rates, ROWS[task], rng, corrected=part != "alone"), task))
+        return evidence(found(part, sweep_of(rates, ROWS[task], rng, corrected=part == "heads"), task))
 
     return plant
