@@ -126,7 +126,7 @@ def _captured(checkpoint: str, weights_hash: str) -> Example:
             f"{checkpoint} is an encoder-decoder with three sets of heads, which this file cannot show. Save "
             "its maps from the page Attention maps."
         )
-    if not _on_disk(checkpoint):
+    if not (config.is_folder(config.BUNDLED_MODELS / checkpoint) or config.is_folder(checkpoint)):
         raise CheckpointError(f"The maps of {checkpoint} are not shown because the checkpoint is not on this disk.")
 
     opened = models.opening.open_checkpoint(checkpoint)
@@ -137,7 +137,3 @@ def _captured(checkpoint: str, weights_hash: str) -> Example:
         )
     encoding = opened.encode(TEXT, PAIR)
     return Example(encoding, capture.running.capture(opened, encoding))
-
-
-def _on_disk(checkpoint: str) -> bool:
-    return config.is_folder(config.BUNDLED_MODELS / checkpoint) or config.is_folder(checkpoint)

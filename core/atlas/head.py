@@ -76,50 +76,35 @@ def head_page(
     sources = "; ".join(f"{fact.about}: {fact.source}" for fact in known)
     parts: list[Part] = [Words(text=f"Sources: {sources}" if known else "")]
     grids = {} if isinstance(maps, str) else {"all heads": maps}
-    grids |= {f"{example.where}: {example.value:.3f}": _grid(example, head) for example in gallery.inputs}
+    for example in gallery.inputs:
+        weights = as_bytes(example.weights)
+        pane = Pane(
+            f"{head}, {example.where}", 1, 1, example.tokens, weights, example.causal, named=str(head), scores={}
+        )
+        note = f"{example.where}, {example.value:.3f}: {example.text}"
+        grids[f"{example.where}: {example.value:.3f}"] = Grid([pane], example.text[:200], str(head), note=note)
     parts += [GridTabs(grids, "Maps", gallery.of and f"Gallery: {gallery.of}.")] if grids else []
     parts += [Words(text=maps)] if isinstance(maps, str) else []
     if alike := nearest(scores, head):
         text = ", ".join(f"{other} ({apart:.2f})" for other, apart in alike)
         said = "by their statistics: root mean square difference, in standard deviations over heads"
         parts.append(Words("Nearest heads", f"{text}\n{said}"))
-    parts += _judged(hypotheses)
+    for number, one in enumerate(hypotheses):
+        parts.append(Words("" if number else "Hypotheses", f"{one.sentence}: {one.verdict}"))
+        if one.criteria:
+            columns = ["criterion", "state", "what", "value", "low", "high", "baseline", "n", "p, Holm", "level"]
+            criteria = [
+                (criterion.criterion, criterion.state, criterion.measure, criterion.amount, criterion.low,
+                 criterion.high, criterion.baseline, criterion.n, criterion.adjusted, criterion.level)
+                for criterion in one.criteria
+            ]  # fmt: skip
+            parts.append(Table(columns, criteria))
     cells = rows.astype(object).where(rows.notna(), None).to_numpy().tolist()
     parts.append(Table([str(name) for name in rows.columns], cells, "Every score"))
     parts.append(Words("Command for the same scores", command=command_of(checkpoint, task)))
     place = f"{checkpoint} · {task} · " if task else f"{checkpoint} · "
     lead = f"{sentence(known)}\n{place}{date.today():%d %B %Y} · L1H1 is the first head of the first layer"
     return html_page(f"{head} of {checkpoint}", parts, lead=lead)
-
-
-def _judged(hypotheses: Sequence[JudgedHypothesis]) -> list[Part]:
-    """Return each hypothesis with its verdict, and its criteria as a table."""
-    parts: list[Part] = []
-    for number, one in enumerate(hypotheses):
-        parts.append(Words("" if number else "Hypotheses", f"{one.sentence}: {one.verdict}"))
-        if one.criteria:
-            columns = ["criterion", "state", "what", "value", "low", "high", "baseline", "n", "p, Holm", "level"]
-            cells = [
-                (criterion.criterion, criterion.state, criterion.measure, criterion.amount, criterion.low,
-                 criterion.high, criterion.baseline, criterion.n, criterion.adjusted, criterion.level)
-                for criterion in one.criteria
-            ]  # fmt: skip
-            parts.append(Table(columns, cells))
-    return parts
-
-
-def _grid(example: Shelved, head: Head) -> Grid:
-    pane = Pane(
-        f"{head}, {example.where}",
-        1,
-        1,
-        example.tokens,
-        as_bytes(example.weights),
-        example.causal,
-        named=str(head),
-        scores={},
-    )
-    return Grid([pane], example.text[:200], str(head), note=f"{example.where}, {example.value:.3f}: {example.text}")
 
 
 def command_of(checkpoint: str, task: str | None) -> str:
@@ -156,8 +141,13 @@ def scores_beside(first: pd.DataFrame, head: Head, second: pd.DataFrame, other: 
         found[name] = both[f"value_{side}"]
         found[f"{name}_low"], found[f"{name}_high"] = both[f"low_{side}"], both[f"high_{side}"]
     found["difference"] = found["second"] - found["first"]
-    z = _standardised(found)
-    found["sure"] = (z.abs() > _bound(int(z.notna().sum()))).astype(object).where(z.notna(), None)
+    widths = [(found[f"{name}_high"] - found[f"{name}_low"]) / (2 * _OF_INTERVALS) for name in ("first", "second")]
+    errors = np.sqrt(widths[0] ** 2 + widths[1] ** 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (found["difference"] / errors).mask(found["difference"].eq(0) & errors.notna(), 0.0)
+    tested = int(z.notna().sum())
+    bound = NormalDist().inv_cdf(1 - ALPHA / 2 / tested) if tested else float("inf")
+    found["sure"] = (z.abs() > bound).astype(object).where(z.notna(), None)
     order = z.abs().sort_values(ascending=False, kind="stable", na_position="last").index
     return found.loc[order, list(COLUMNS)].reset_index(drop=True)
 
@@ -165,18 +155,6 @@ def scores_beside(first: pd.DataFrame, head: Head, second: pd.DataFrame, other: 
 def _of_head(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head) & scores["value"].notna()]
     return mine.drop_duplicates("score")[["score", "value", "low", "high"]]
-
-
-def _standardised(found: pd.DataFrame) -> pd.Series:
-    """Return the difference divided by its standard error; NaN if there is no interval, 0 for equal values."""
-    widths = [(found[f"{name}_high"] - found[f"{name}_low"]) / (2 * _OF_INTERVALS) for name in ("first", "second")]
-    errors = np.sqrt(widths[0] ** 2 + widths[1] ** 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return (found["difference"] / errors).mask(found["difference"].eq(0) & errors.notna(), 0.0)
-
-
-def _bound(scores: int) -> float:
-    return NormalDist().inv_cdf(1 - ALPHA / 2 / scores) if scores else float("inf")
 
 
 CLASS_SHARE = f"{pattern_shares.STUDY.name}/{pattern_shares.SHARE}"

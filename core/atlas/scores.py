@@ -73,15 +73,12 @@ def recorded_rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
     Runs of other weights than the present ones are left out. The table is empty if nothing is recorded. `task` selects
     the scores of this task and those without a task; None selects all.
     """
-    every = _every(config.RECORD, _changed(config.RECORD / shipped_record.RUNS))
+    file = config.RECORD / shipped_record.RUNS
+    every = _every(config.RECORD, file.stat().st_mtime_ns if file.is_file() else 0)
     mine = every[every["checkpoint"] == checkpoint] if len(every) else every
     if len(mine) and (now := present_weights(checkpoint)):
         mine = mine[[now in hashes_of(text) for text in mine["weights_hash"]]]
     return mine[mine["task"].isna() | (mine["task"] == task)] if task and len(mine) else mine
-
-
-def _changed(file: Path) -> int:
-    return file.stat().st_mtime_ns if file.is_file() else 0
 
 
 @lru_cache(maxsize=2)
@@ -178,8 +175,7 @@ def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str]
         task: whose dev examples; None for TASK.
         studies: None for all of STUDIES.
 
-    Raises:
-        AtlasError: no study is supported; usually a CheckpointError or InputError, from the first study.
+    Raises AtlasError if no study is supported; usually a CheckpointError or InputError, from the first study.
     """
     rows: list[ScoreRow] = []
     refused: AtlasError | None = None

@@ -25,9 +25,12 @@ def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) 
     """
     import pandas as pd  # a start's 0.4 s
 
-    record = _record(file or FILE)
+    file, weights = file or FILE, config.BUNDLED_MODELS / checkpoint / "model.safetensors"
+    if not file.is_file():
+        return pd.DataFrame()
+    record = _read(file, file.stat().st_mtime_ns)
     mine = record[record["checkpoint"] == checkpoint] if len(record) else record
-    if mine.empty or _weights(checkpoint) != mine["weights_file"].iloc[0]:
+    if mine.empty or (file_hash(weights) if weights.is_file() else "") != mine["weights_file"].iloc[0]:
         return pd.DataFrame()
     return mine[mine["task"].isna() | (mine["task"] == task)] if task else mine
 
@@ -35,17 +38,6 @@ def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) 
 def file_hash(file: Path) -> str:
     """Return the SHA-256 of a file as hex digits. The hash is cached until the file changes."""
     return _hash(file, file.stat().st_mtime_ns)
-
-
-def _record(file: Path) -> "pd.DataFrame":
-    import pandas as pd  # a start's 0.4 s
-
-    return _read(file, file.stat().st_mtime_ns) if file.is_file() else pd.DataFrame()
-
-
-def _weights(checkpoint: str) -> str:
-    file = config.BUNDLED_MODELS / checkpoint / "model.safetensors"
-    return file_hash(file) if file.is_file() else ""
 
 
 @lru_cache(maxsize=2)

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ..jobs.executors import JobPlacement
-from ..report.analysis import JOB, AnalysisPlan, plan_analysis
-from ..store.rows import Row
+from ..report.analysis import JOB, plan_analysis
 from ..studies.contract import Flag, as_json
 from ..studies.options import Checkpoint, TaskName
 from .output import Form, database, ran, show_rows, tell
@@ -39,7 +38,13 @@ def analyse(asked: AnalyseOptions, form: Form, where: JobPlacement) -> None:
     with database() as db:
         plan = plan_analysis(db, asked.checkpoint, asked.task, asked.data)
     names = asked.study or ([planned.study for planned in plan.studies] if asked.all else plan.quick)
-    rows = _rows(plan, set(names))
+    chosen = set(names)
+    rows = [
+        {"study": planned.study, "run": planned.study in chosen, "shows": planned.shows,
+         "seconds": None if planned.seconds is None else round(planned.seconds),
+         "megabytes": round(planned.memory / 1e6)}
+        for planned in plan.studies
+    ]  # fmt: skip
     if asked.plan:
         show_rows("analyse", {"checkpoint": plan.checkpoint, "task": plan.task}, rows, form)
         return
@@ -49,13 +54,3 @@ def analyse(asked: AnalyseOptions, form: Form, where: JobPlacement) -> None:
     provenance, results = ran(JOB, as_json(options), where=where, title=plan.title(names))
     shown = [{"study": row["study"], "result": row["says"]} for row in results] if form == "table" else results
     show_rows(JOB, provenance, shown, form)
-
-
-def _rows(plan: AnalysisPlan, chosen: set[str]) -> list[Row]:
-    """Return the plan as rows: study, whether it is selected, what it shows, seconds on one core, and megabytes."""
-    return [
-        {"study": planned.study, "run": planned.study in chosen, "shows": planned.shows,
-         "seconds": None if planned.seconds is None else round(planned.seconds),
-         "megabytes": round(planned.memory / 1e6)}
-        for planned in plan.studies
-    ]  # fmt: skip

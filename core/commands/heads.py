@@ -91,8 +91,15 @@ def heads(asked: HeadsOptions, form: Form) -> None:
     if form != "table":
         show_rows("heads", provenance, rows, form)
         return
-    title = f"{opened.name}, {asked.direction}"
-    _print([RankedHead.of(row) for row in rows[: asked.top]], title, f"same distance: {beside}")
+    table = Table(
+        "rank", "head", "score", "same distance", "difference", "place",
+        title=cell(f"{opened.name}, {asked.direction}"), caption=cell(f"same distance: {beside}"),
+    )  # fmt: skip
+    for head in map(RankedHead.of, rows[: asked.top]):
+        compared = ("–" if value is None else f"{value:.3f}" for value in (head.same_distance, head.difference))
+        place_of = f"{head.place_rank:.0f} of {head.places}"
+        table.add_row(str(head.rank), head.name, f"{head.score:.3f}", *compared, place_of)
+    tell_table(table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,14 +114,3 @@ class RankedHead(Result):
     difference: float | None
     place_rank: float
     places: int
-
-
-def _print(heads: list[RankedHead], title: str, caption: str) -> None:
-    table = Table(
-        "rank", "head", "score", "same distance", "difference", "place", title=cell(title), caption=cell(caption)
-    )
-    for head in heads:
-        beside = ("–" if value is None else f"{value:.3f}" for value in (head.same_distance, head.difference))
-        place_of = f"{head.place_rank:.0f} of {head.places}"
-        table.add_row(str(head.rank), head.name, f"{head.score:.3f}", *beside, place_of)
-    tell_table(table)

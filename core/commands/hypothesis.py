@@ -130,26 +130,26 @@ def list_hypotheses(
 
 def _rows(db: Database, batch: str | None = None) -> list[Row]:
     by_id = {stored_batch.batch: stored_batch for stored_batch in store.batches(db)}
-    chosen = (hypothesis for hypothesis in store.hypotheses(db) if batch in (None, hypothesis.batch))
-    return [_row(db, hypothesis, by_id[hypothesis.batch]) for hypothesis in chosen]
-
-
-def _row(db: Database, hypothesis: store.StoredHypothesis, batch: store.StoredBatch) -> Row:
-    states: dict[str, Any] = {row["criterion"]: row["state"] for row in hypothesis.criteria}
-    now = present_weights(batch.checkpoint)
-    return {
-        "hypothesis": hypothesis.hypothesis, "batch": hypothesis.batch, "checkpoint": batch.checkpoint,
-        "weights_hash": batch.weights_hash, "weights": "other now" if now and now != batch.weights_hash else "present",
-        "head": str(hypothesis_of(hypothesis).subject), "says": hypothesis_of(hypothesis).sentence,
-        "predicate": hypothesis.predicate,
-        "thought": str(RowChoice(**batch.thought)), "judged": str(RowChoice(**batch.judged)),
-        "batch_number": batch.number, "level": batch.level,
-        "ever_registered_on_these_weights": store.ever_registered(db, batch.weights_hash),
-        "earlier_runs_on_its_inputs": batch.seen, "imported": hypothesis.imported,
-        "author": batch.annotator, "registered": batch.stored,
-        "withdrawn": hypothesis.withdrawn, "run": hypothesis.run,
-        **{name.replace(" ", "_"): states.get(name, "not tested") for name in CRITERIA},
-    }  # fmt: skip
+    rows: list[Row] = []
+    for stored in store.hypotheses(db):
+        if batch not in (None, stored.batch):
+            continue
+        of, hypothesis = by_id[stored.batch], hypothesis_of(stored)
+        states: dict[str, Any] = {row["criterion"]: row["state"] for row in stored.criteria}
+        now = present_weights(of.checkpoint)
+        rows.append({
+            "hypothesis": stored.hypothesis, "batch": stored.batch, "checkpoint": of.checkpoint,
+            "weights_hash": of.weights_hash, "weights": "other now" if now and now != of.weights_hash else "present",
+            "head": str(hypothesis.subject), "says": hypothesis.sentence, "predicate": stored.predicate,
+            "thought": str(RowChoice(**of.thought)), "judged": str(RowChoice(**of.judged)),
+            "batch_number": of.number, "level": of.level,
+            "ever_registered_on_these_weights": store.ever_registered(db, of.weights_hash),
+            "earlier_runs_on_its_inputs": of.seen, "imported": stored.imported,
+            "author": of.annotator, "registered": of.stored,
+            "withdrawn": stored.withdrawn, "run": stored.run,
+            **{name.replace(" ", "_"): states.get(name, "not tested") for name in CRITERIA},
+        })  # fmt: skip
+    return rows
 
 
 @app.command("export")

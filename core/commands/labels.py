@@ -40,23 +40,18 @@ def export_command(
             f"The folder of the file must exist; {file.parent} does not. Create it, or choose another file."
         )
     with database() as db:
-        count = _exported(db, file, class_set, weights)
+        if file.suffix.lower() in label_files.ENDINGS:
+            count = label_files.export_labels(db, file, class_set, weights=weights)
+        elif class_set is None:
+            raise InputError(
+                "A file in this format contains the labels of only one class set, so --class-set is required "
+                f"for {file.name[:60]!r}. Add --class-set."
+            )
+        else:
+            count = (export_studio if file.suffix.lower() == ".json" else export_dataset)(db, file, class_set)
         _say_alike(db, class_set)
     noun = "tasks" if file.suffix.lower() == ".json" else "events"
     _say("labels-export", [{"file": str(file), noun: count}], form, f"{count} {noun} in {file}", class_set=class_set)
-
-
-def _exported(db: Database, file: Path, class_set: str | None, weights: bool) -> int:
-    if file.suffix.lower() in label_files.ENDINGS:
-        return label_files.export_labels(db, file, class_set, weights=weights)
-    if class_set is None:
-        raise InputError(
-            "A file in this format contains the labels of only one class set, so --class-set is required "
-            f"for {file.name[:60]!r}. Add --class-set."
-        )
-    if file.suffix.lower() == ".json":
-        return export_studio(db, file, class_set)
-    return export_dataset(db, file, class_set)
 
 
 def _say_alike(db: Database, class_set: str | None) -> None:
@@ -200,7 +195,16 @@ def truth_command(asked: Judging, form: Form) -> None:
     """Aggregate the labels of several annotators into one class and probabilities per map; or compare annotators."""
     chosen = crowd.checked_method(asked.method) or "majority"
     with database() as db:
-        project = _titled(db, asked.project) if asked.project else None
+        project = None
+        if asked.project:
+            all_projects = projects.projects(db)
+            project = next((one for one in all_projects if asked.project in (one.title, one.project)), None)
+            if project is None:
+                raise InputError(
+                    "A project must be given by its title "
+                    f"({', '.join(one.title for one in all_projects)[:200] or 'there are none yet'}); got "
+                    f"{asked.project[:60]!r}. Correct it."
+                )
         class_set = project.class_set if project else asked.class_set
         judged = crowd.truth_of(db, class_set, chosen, project.project if project else None)
         pace = labels.pace(db, class_set)
@@ -213,18 +217,6 @@ def truth_command(asked: Judging, form: Form) -> None:
     rows = table.astype(object).where(table.notna(), None).to_dict("records")
     provenance = {"class_set": class_set, "project": asked.project, "method": asked.method}
     show_rows("labels-truth", provenance, rows, form)
-
-
-def _titled(db: Database, title: str) -> projects.Project:
-    all_projects = projects.projects(db)
-    titled = next((project for project in all_projects if title in (project.title, project.project)), None)
-    if titled is None:
-        raise InputError(
-            "A project must be given by its title "
-            f"({', '.join(project.title for project in all_projects)[:200] or 'there are none yet'}); got "
-            f"{title[:60]!r}. Correct it."
-        )
-    return titled
 
 
 @app.command("erase")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from .. import capture, models
-from ..attention import AttentionMaps
 from ..capture.words import special_positions_of, word_maps
 from ..drawing.page import MapsSource, maps_page
 from ..drawing.panes import scored_pane, telling_head
@@ -26,7 +25,6 @@ from .study_commands import of_record
 
 if TYPE_CHECKING:
     from ..models.checkpoint import Checkpoint as OpenedCheckpoint
-    from ..models.encoding import Encoding
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,11 @@ def maps(asked: MapsOptions, form: Form) -> None:
     if out.suffix.lower() in (".html", ".htm"):
         about = (first, second, opened.weights_hash, asked.words, asked.part, asked.revision)
         source = MapsSource(asked.checkpoint, *about).with_command(out.name)
-        _write_page(out, captured, encoding, source, int(asked.megabytes * 1e6))
+        own = encoding.target if captured.part == "decoder" and encoding.target is not None else encoding
+        start, separators = special_positions_of(own, words=source.words)
+        pane = scored_pane(source.checkpoint, captured, first=start, separators=separators)
+        told = telling_head(pane.scores or {}, captured.part)
+        write_whole(out, maps_page([pane], source, head=told, most=int(asked.megabytes * 1e6)))
     else:
         with replacing(out) as part, part.open("wb") as stream:
             np.savez_compressed(
@@ -109,13 +111,6 @@ def maps(asked: MapsOptions, form: Form) -> None:
     cut = f"; {encoding.cut} tokens were truncated to fit {opened.max_length}" if encoding.cut else ""
     tokens = f"{len(captured)} x {len(captured.keys)} tokens"
     tell(f"{captured.layers} layers x {captured.heads} heads x {tokens} written to {out}{cut}")
-
-
-def _write_page(out: Path, maps: AttentionMaps, encoding: "Encoding", source: MapsSource, most: int) -> None:
-    part_encoding = encoding.target if maps.part == "decoder" and encoding.target is not None else encoding
-    first, separators = special_positions_of(part_encoding, words=source.words)
-    pane = scored_pane(source.checkpoint, maps, first=first, separators=separators)
-    write_whole(out, maps_page([pane], source, head=telling_head(pane.scores or {}, maps.part), most=most))
 
 
 def _input(options: MapsOptions) -> tuple[str, str | None]:

@@ -112,7 +112,23 @@ def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "ta
         elif form == "latex":
             tell(frame.to_latex(index=False, escape=True, float_format="%.4g", na_rep="--"), end="")
         else:
-            _show_table(study, provenance, frame)
+            names = ("checkpoint", "task", "split", "operator", "dtype", "device", "seed", "created")
+            caption = " · ".join(
+                f"{name} {cell(provenance[name])}" for name in names if provenance.get(name) is not None
+            )
+            table = Table(title=cell(study), title_justify="left")
+            for name in frame.columns:
+                table.add_column(cell(name), justify="right" if pd.api.types.is_numeric_dtype(frame[name]) else "left")
+            for row in frame.itertuples(index=False):
+                table.add_row(*map(cell, row))
+            console = _Console()
+            if not console.is_terminal:
+                console = _Console(
+                    width=max(80, console.measure(table, options=console.options.update(width=10_000)).maximum)
+                )
+            console.print(table if len(frame.columns) else cell(f"{study}: no rows"))
+            if caption:
+                console.print(cell(caption), soft_wrap=True)
 
 
 @contextmanager
@@ -147,22 +163,6 @@ def tell_table(table: Table) -> None:
     _Console().print(table)
 
 
-def _show_table(study: str, provenance: Row, frame: pd.DataFrame) -> None:
-    names = ("checkpoint", "task", "split", "operator", "dtype", "device", "seed", "created")
-    caption = " · ".join(f"{name} {cell(provenance[name])}" for name in names if provenance.get(name) is not None)
-    table = Table(title=cell(study), title_justify="left")
-    for name in frame.columns:
-        table.add_column(cell(name), justify="right" if pd.api.types.is_numeric_dtype(frame[name]) else "left")
-    for row in frame.itertuples(index=False):
-        table.add_row(*map(cell, row))
-    console = _Console()
-    if not console.is_terminal:
-        console = _Console(width=max(80, console.measure(table, options=console.options.update(width=10_000)).maximum))
-    console.print(table if len(frame.columns) else cell(f"{study}: no rows"))
-    if caption:
-        console.print(cell(caption), soft_wrap=True)
-
-
 def cell(value: Any) -> Text:
     """Return a value as one line of text for a table cell, with control characters escaped."""
     if value is None or (isinstance(value, float) and pd.isna(value)):
@@ -195,13 +195,28 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
     options = api.with_absolute_task_paths(options)
     db, holder = open_or_beside(study, options)
     try:
-        run = follow(db, job := _job(db, study, options, title, where))
+        api.runner(db, where)
+        job = api.unfinished_like(db, study, options)
+        if job is None:
+            job = api.start(db, study, options, title)
+        else:
+            api.resume(db, job)
+            _say(f"Resuming job {job}, which stopped before its end.")
+        run = follow(db, job)
         if where.cluster:
-            _say(_who_did_what(db, job))
+            worker_counts = [
+                f"{row.worker} {row.units} units" + (f" ({row.retries} retries)" if row.retries else "")
+                for row in jobs.by_worker(db, job).itertuples()
+            ]
+            _say(f"Units by worker: {', '.join(worker_counts)}. `jobs show {job}` lists every unit.")
         for note in dict.fromkeys(note for unit in jobs.job_provenance(db, job) for note in unit.get("notes", ())):
             _say(note)
         provenance, rows = runs.one_run(db, run), read_rows(db, run)
-        left = _left(db, run, study) if holder else None
+        left = None
+        if holder:  # leave the run in the folder where the app finds it
+            path = settings().database.expanduser().resolve()
+            file = exchange.runs_folder(path) / f"{study.rpartition('.')[2]}-{run[:10]}.jsonl"
+            left = exchange.export_run(db, run, file, database=path)
     finally:
         api.runner(db).close()
         db.close()
@@ -209,14 +224,6 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
         remove(db.path)
         _say(f"{holder} The rows are also in {left}. Import them on the Jobs page.")
     return provenance, rows
-
-
-def _who_did_what(db: Database, job: str) -> str:
-    rows = jobs.by_worker(db, job).itertuples()
-    worker_counts = [
-        f"{row.worker} {row.units} units" + (f" ({row.retries} retries)" if row.retries else "") for row in rows
-    ]
-    return f"Units by worker: {', '.join(worker_counts)}. `jobs show {job}` lists every unit."
 
 
 def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
@@ -229,13 +236,6 @@ def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
         mark = hashlib.sha256(json.dumps(plain(options), sort_keys=True).encode()).hexdigest()[:10]
         beside = exchange.runs_folder(chosen.expanduser().resolve()) / f"{study}-{mark}.duckdb"
         return Database(beside), f"The database is held by {error.holder}."
-
-
-def _left(db: Database, run: str, study: str) -> Path:
-    """Export a run to the folder where the app finds it."""
-    path = settings().database.expanduser().resolve()
-    file = exchange.runs_folder(path) / f"{study.rpartition('.')[2]}-{run[:10]}.jsonl"
-    return exchange.export_run(db, run, file, database=path)
 
 
 @contextmanager
@@ -276,16 +276,6 @@ def remove(path: Path) -> None:
     """Delete a temporary database file and its log."""
     for file in (path, path.with_name(path.name + ".wal")):
         file.unlink(missing_ok=True)
-
-
-def _job(db: Database, study: str, options: Row, title: str, where: JobPlacement) -> str:
-    api.runner(db, where)
-    job = api.unfinished_like(db, study, options)
-    if job is None:
-        return api.start(db, study, options, title)
-    api.resume(db, job)
-    _say(f"Resuming job {job}, which stopped before its end.")
-    return job
 
 
 def follow(db: Database, job: str) -> str:

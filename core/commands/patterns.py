@@ -303,32 +303,32 @@ class Training:
 @of_record(Training, beside=FORMS | PLACES)
 def train(asked: Training, form: Form, where: JobPlacement) -> None:
     """Train a pattern classifier, print macro F1 and F1 by class on held-out inputs, and store it."""
-    provenance, rows = ran(
-        train_patterns.STUDY.name, _training(asked), title=f"Pattern classifier, {asked.class_set}", where=where
-    )
+    with database(held="empty" if asked.labels else "copy") as db:
+        if asked.labels is None:
+            bundled_labels(db, asked.class_set)
+            labelled = snapshot(db, asked.class_set, method=checked_method(asked.truth))
+        else:
+            labelled = from_file(asked.labels, asked.class_set)
+        options = training_options(  # the labels are saved in a snapshot
+            db, labelled, kind=asked.kind, epochs=asked.epochs, folds=asked.folds, class_weights=asked.class_weights,
+            seed=asked.seed, curve=asked.beside, beside=asked.beside,
+        )  # fmt: skip
+    title = f"Pattern classifier, {asked.class_set}"
+    provenance, rows = ran(train_patterns.STUDY.name, options, title=title, where=where)
     run = StoredRun.of(provenance)
     about = {"seed": run.seed, "created": run.created, "code_version": run.code_version}
     about |= {"classifier": run.run[:12], "class_set": asked.class_set, "kind": asked.kind, "epochs": asked.epochs}
     print_scores(asked.class_set, rows, about, form)
 
 
-def _training(options: Training) -> Row:
-    """Return the study's options, with the labels saved in a snapshot."""
-    with database(held="empty" if options.labels else "copy") as db:
-        if options.labels is None:
-            bundled_labels(db, options.class_set)
-            labelled = snapshot(db, options.class_set, method=checked_method(options.truth))
-        else:
-            labelled = from_file(options.labels, options.class_set)
-        return training_options(
-            db, labelled, kind=options.kind, epochs=options.epochs, folds=options.folds,
-            class_weights=options.class_weights, seed=options.seed, curve=options.beside, beside=options.beside,
-        )  # fmt: skip
-
-
 def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -> None:
     """Print the summary of a trained classifier and one row for each class."""
-    best, per_class = headline(rows), list(map(_class_row, ClassScore.among(rows)))
+    best = headline(rows)
+    per_class = [
+        {"class": score.name, "precision": score.precision, "recall": score.recall, "f1": score.f1,
+         "support": score.support}
+        for score in ClassScore.among(rows)
+    ]  # fmt: skip
     if form == "json":
         parts = ("scores", "checkpoint", "curve")
         printed = {
@@ -353,11 +353,6 @@ def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -
         f"{best.n_labels} labels, classifier {provenance.get('classifier')}"
     )
     tell(f"baseline that only knows the head, not the map: macro F1 {best.identity_f1:.3f}")
-
-
-def _class_row(score: ClassScore) -> Row:
-    return {"class": score.name, "precision": score.precision, "recall": score.recall, "f1": score.f1,
-            "support": score.support}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ..jobs.executors import JobPlacement
 from ..report import recorded_report, rendering, report
 from ..report.discoveries import together
 from ..report.plan import ReportOptions
-from ..report.records import ClaimRecord, Records, records_of
+from ..report.records import Records, records_of
 from ..report.rendering.words import About, numbers_of
 from ..store import exchange, runs, shipped_record
 from ..store.database import Database
@@ -118,7 +118,10 @@ def reproduce(asked: ReproduceOptions, form: Form, where: JobPlacement) -> None:
     """
     started = time.monotonic()
     if asked.from_record:
-        _of_the_record(asked, form, started)
+        evidence = recorded_report.recorded_evidence(asked.checkpoints or ())
+        record, records = recorded_report.about_record(evidence), report.records_of(evidence)
+        provenance = {"title": record.title, "created": record.created, "record": shipped_record.about()}
+        _end(asked, record, records, provenance, form, started)
         return
     options = asked.report
     db, holder = open_or_beside(report.STUDY_NAME, asdict(options))
@@ -126,7 +129,11 @@ def reproduce(asked: ReproduceOptions, form: Form, where: JobPlacement) -> None:
         api.runner(db, where)
         run = _make(db, options, anew=asked.anew, stored=asked.stored)
         provenance, records = runs.one_run(db, run), records_of(runs.run_rows(db, run))
-        left = _leave(db, run, records) if holder else []
+        left = []
+        if holder:  # leave every run of the report for the app that holds the database
+            folder = exchange.runs_folder(settings().database.expanduser().resolve())
+            names = [*(step.run for step in records.steps if step.run), run]
+            left = [exchange.export_run(db, name, folder / f"report-{name[:10]}.jsonl") for name in names]
     finally:
         api.runner(db).close()
         db.close()
@@ -136,20 +143,14 @@ def reproduce(asked: ReproduceOptions, form: Form, where: JobPlacement) -> None:
     _end(asked, About.of(provenance), records, about, form, started)
 
 
-def _of_the_record(options: ReproduceOptions, form: Form, started: float) -> None:
-    """Write the report on the bundled record for these checkpoints, or for all."""
-    evidence = recorded_report.recorded_evidence(options.checkpoints or ())
-    about, records = recorded_report.about_record(evidence), report.records_of(evidence)
-    provenance = {"title": about.title, "created": about.created, "record": shipped_record.about()}
-    _end(options, about, records, provenance, form, started)
-
-
 def _end(
     options: ReproduceOptions, about: About, records: Records, provenance: Row, form: Form, started: float
 ) -> None:
     """Write the files, and print the claims, their summary and the duration."""
     page = rendering.html.write_report(options.out.expanduser(), about, records, figures=options.figures)
-    show_rows("reproduce", provenance, [_short(claim) for claim in records.claims], form)
+    names = ("claim", "checkpoint", "task", "outcome", "n", "needed")
+    rows = [{name: getattr(claim, name) for name in names} | {"said": numbers_of(claim)} for claim in records.claims]
+    show_rows("reproduce", provenance, rows, form)
     tell(together(records.claims), err=True)
     seconds = time.monotonic() - started
     tell(f"{page} has been written, with its rows as Parquet in the same folder ({seconds:.0f} s).", err=True)
@@ -176,15 +177,3 @@ def _make(db: Database, options: ReportOptions, *, anew: bool, stored: bool) -> 
 def _watch(db: Database, job: str) -> None:
     with contextlib.suppress(JobError):  # the report shows the error, and the next step starts
         follow(db, job)
-
-
-def _leave(db: Database, run: str, records: Records) -> list[Path]:
-    """Export every run of the report for the app that holds the database."""
-    folder = exchange.runs_folder(settings().database.expanduser().resolve())
-    names = [step.run for step in records.steps if step.run]
-    return [exchange.export_run(db, name, folder / f"report-{name[:10]}.jsonl") for name in [*names, run]]
-
-
-def _short(claim: ClaimRecord) -> Row:
-    names = ("claim", "checkpoint", "task", "outcome", "n", "needed")
-    return {name: getattr(claim, name) for name in names} | {"said": numbers_of(claim)}

@@ -90,8 +90,7 @@ def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, 
     Returns:
         The files that were written, without the pictures.
 
-    Raises:
-        InputError: there is no finding or no file is named, or a file cannot be written.
+    Raises InputError if there is no finding or no file is named, or a file cannot be written.
     """
     if not findings:
         raise InputError("No results are pinned yet. Pin a result on its page first.")
@@ -125,11 +124,14 @@ def _origin(finding: Finding) -> str:
 
 
 def _row(number: Number) -> tuple[str | float | int | None, ...]:
-    return (number.name, number.what, number.value, _interval(number), number.p, number.n)
-
-
-def _interval(number: Number) -> str:
-    return "–" if number.low is None or number.high is None else f"{number.low:.4g} to {number.high:.4g}"
+    return (
+        number.name,
+        number.what,
+        number.value,
+        ("–" if number.low is None or number.high is None else f"{number.low:.4g} to {number.high:.4g}"),
+        number.p,
+        number.n,
+    )
 
 
 def _names(finding: Finding) -> list[str]:

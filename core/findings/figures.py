@@ -23,11 +23,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
-    """Return at most KEPT numbers from the rows of a run, grouped by measured quantity and sorted by absolute value.
-
-    Args:
-        rows: as they are stored; a record of the study says which of its fields is its number, or that it has none.
-    """
+    """Return at most KEPT numbers of a run's rows, by quantity and descending absolute value."""
     kinds = _by_kind(study, rows)
     most = max(1, KEPT // max(1, len(kinds)))
     return tuple(number for group in kinds for number in group[:most])[:KEPT]
@@ -49,11 +45,7 @@ def _numbers(study: str, rows: Sequence[Row]) -> Iterator[Number]:
             numbers = (number for record in find_study(study).records(rows) for number in record.numbers())
         except JobError:  # of an earlier version
             return
-    yield from (number for number in numbers if _is_finite(number.value))
-
-
-def _is_finite(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
+    yield from (number for number in numbers if (number.value is not None and math.isfinite(number.value)))
 
 
 def _by_kind(study: str, rows: Sequence[Row]) -> list[list[Number]]:
@@ -69,31 +61,23 @@ def _size(number: Number) -> float:
 
 
 def pictures_of(study: str, rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Return charts of the first quantity that a run measured: its largest values with intervals, and a heatmap by
-    layer and head if every value belongs to a head.
-
-    Returns:
-        Vega-Lite specifications, none without numbers.
-    """
+    """Return Vega-Lite charts of a run's first quantity: a heatmap of heads, and the largest values."""
     kinds = _by_kind(study, rows)
     if not kinds:
         return ()
     mine, what = kinds[0], kinds[0][0].what
     heads = [number for number in mine if _HEAD.fullmatch(number.name)]
-    drawn = [_heads(heads, what)] if len(heads) == len(mine) > 1 else []
-    return (*drawn, _intervals(mine[:SHOWN], what))
-
-
-def _heads(numbers: Sequence[Number], what: str) -> dict[str, Any]:
+    if len(heads) != len(mine) or len(mine) < 2:
+        return (_intervals(mine[:SHOWN], what),)
     values = [
         {"layer": place.layer + 1, "head": place.head + 1, "name": number.name, "value": number.value,
          "low": number.low, "high": number.high}
-        for number in numbers for place in [Head.parse(number.name)]
+        for number in heads for place in [Head.parse(number.name)]
     ]  # fmt: skip
-    most = max(abs(number.value or 0.0) for number in numbers) or 1.0
-    diverging = any((number.value or 0.0) < 0 for number in numbers)
+    most = max(abs(number.value or 0.0) for number in heads) or 1.0
+    diverging = any((number.value or 0.0) < 0 for number in heads)
     scale = {"range": "diverging", "domain": [-most, most]} if diverging else {"range": "ramp", "domain": [0, most]}
-    return {
+    heatmap = {
         "$schema": SCHEMA,
         "data": {"values": values},
         "mark": {"type": "rect", "stroke": "gray", "strokeOpacity": 0.25},
@@ -106,6 +90,7 @@ def _heads(numbers: Sequence[Number], what: str) -> dict[str, Any]:
             "tooltip": [{"field": name} for name in ("name", "value", "low", "high")],
         },
     }
+    return heatmap, _intervals(mine[:SHOWN], what)
 
 
 def _intervals(numbers: Sequence[Number], what: str) -> dict[str, Any]:

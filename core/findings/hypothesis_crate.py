@@ -62,8 +62,8 @@ def export(db: Database, checkpoint: str, folder: Path) -> Path:
         db: where they are registered.
         folder: a new or empty one, or one that holds a crate, whose files are written over.
 
-    Raises:
-        InputError: no hypothesis about the checkpoint is registered, or the folder holds something that is no crate.
+    Raises InputError if no hypothesis about the checkpoint is registered, or the folder holds something that is no
+    crate.
     """
     mine = [batch for batch in batches(db) if batch.checkpoint == checkpoint]
     if not mine:
@@ -379,8 +379,7 @@ def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
     Returns:
         How many criteria were compared, and what differs: rows first; where rows differ nothing is computed.
 
-    Raises:
-        InputError: it is no crate, or one that cannot be trusted; its weights are not those here.
+    Raises InputError if it is no crate, or one that cannot be trusted; its weights are not those here.
     """
     every = read(folder)
     found = [difference for batch in every for difference in altered_rows(batch)]

@@ -122,8 +122,7 @@ def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, rem
         head: zero-based.
         source: the checkpoint, and the command that gives the scores again.
 
-    Raises:
-        RightsError: one who only views asks.
+    Raises RightsError if one who only views asks.
     """
     tested = [
         Number(f"{one.sentence}: {criterion.state}", criterion.criterion, criterion.amount, criterion.low,
@@ -148,11 +147,7 @@ def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, rem
 
 
 def command(run: Row) -> str:
-    """Return the terminal command that reproduces a stored run.
-
-    Args:
-        run: as `runs.one_run` gives it.
-    """
+    """Return the command that reproduces a run, given as by `runs.one_run`; "" if there is none."""
     if run["study"] == report.STUDY_NAME:
         return command_of(About.of(run).options)
     try:

@@ -72,11 +72,7 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the job runner of a database. The first call marks jobs that an earlier process left running as
-    interrupted.
-
-    place: where its jobs run from now on; None leaves it unchanged.
-    """
+    """Return the database's job runner, which marks jobs of an ended process. `place`: for its next jobs."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:
@@ -115,7 +111,10 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
     check_runnable(study, options)
     keeper = runner(db)
     with _STARTING:
-        job = _active_like(db, study, options)
+        active = [job for job in jobs_of(db, study) if job.active and not keeper.stopping(job.job)]
+        # without an active job the study is not imported
+        wanted = _identity(study, options) if active else None
+        job = next((job.job for job in active if _identity(study, job.options) == wanted), None)
         if job is None:
             job = store.add_job(db, study, title or study, with_absolute_task_paths(options))
             keeper.put(job)
@@ -146,15 +145,6 @@ def check_runnable(study: str, options: Any) -> None:
     except JobError:  # reported by the job itself
         return
     preflight.check_runnable(declared, with_absolute_task_paths(options))
-
-
-def _active_like(db: Database, study: str, options: Any) -> str | None:
-    keeper = runner(db)
-    active = [job for job in jobs_of(db, study) if job.active and not keeper.stopping(job.job)]
-    if not active:
-        return None  # avoids importing the study for its first job
-    wanted = _identity(study, options)
-    return next((job.job for job in active if _identity(study, job.options) == wanted), None)
 
 
 def status(db: Database, job: str) -> JobStatus:

@@ -50,14 +50,17 @@ def run_in_turn(
         watch: called with the database and the job's ID; returns once the job has stopped.
         before: called before each job with its zero-based number and its ID (None if an earlier run is reused).
 
-    Raises:
-        JobError: a job was cancelled or interrupted, which ends the sequence.
+    Raises JobError if a job was cancelled or interrupted, which ends the sequence.
     """
     ended: list[Ended] = []
     for number, request in enumerate(requests):
         done = None if anew else api.finished_like(db, request.study, request.options)
         try:
-            job = None if done else _put(db, request)
+            job = None if done else api.unfinished_like(db, request.study, request.options)
+            if job is not None and not api.status(db, job).active:
+                api.resume(db, job)
+            elif job is None and not done:
+                job = api.start(db, request.study, request.options, request.title)
         except InputError as error:  # its checkpoint or examples lack something that the study needs
             ended.append(Ended(None, str(error)))
             continue
@@ -74,15 +77,6 @@ def run_in_turn(
             )
         ended.append(Ended(now.run, now.error or ""))
     return ended
-
-
-def _put(db: Database, request: JobRequest) -> str:
-    job = api.unfinished_like(db, request.study, request.options)
-    if job is None:
-        return api.start(db, request.study, request.options, request.title)
-    if not api.status(db, job).active:
-        api.resume(db, job)
-    return job
 
 
 # ---------------------------------------------------------------- sequences in the app

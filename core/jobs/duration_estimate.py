@@ -160,9 +160,12 @@ def estimate_duration(
     known = runs.known_runs(db, study)
     if known.empty:
         return None
-    timed = [(_alike(json.loads(row.options), options), -place, row) for place, row in enumerate(known.itertuples())]
-    for _, _, row in sorted(timed, key=lambda ranked: ranked[:2], reverse=True):
+    timed = []
+    for place, row in enumerate(known.itertuples()):
         before = json.loads(row.options)
+        alike = sum(before.get(name) == value for name, value in options.items())
+        timed.append((alike, -place, row, before))
+    for _, _, row, before in sorted(timed, key=lambda ranked: ranked[:2], reverse=True):
         seconds = store.seconds_of(db, row.run) if row.source == "yours" else getattr(row, "seconds", None)
         if seconds and not pd.isna(seconds):
             (factor, rows), counts = _amounts(study, options, before), find_study(study).counts
@@ -248,10 +251,6 @@ def _times(options: Mapping[str, Any], before: Mapping[str, Any], row_ids: str |
         return rows * asked.runs / (took * was.runs), rows * asked.runs
     tasks = [max(1, len(extent.tasks or ())) for extent in (asked, was)]
     return tasks[0] * asked.runs / (tasks[1] * was.runs), None
-
-
-def _alike(before: Mapping[str, Any], options: Mapping[str, Any]) -> int:
-    return sum(before.get(name) == value for name, value in options.items())
 
 
 def _scale(study: str, options: Mapping[str, Any], before: Mapping[str, Any], *, counted: bool = False) -> float:

@@ -41,7 +41,8 @@ def divide(name: str, options: Row) -> Outcome:
     study = find_study(name)
     chosen = study.read(options)
     check_paths(study, chosen)
-    _find_checkpoints(study, chosen)
+    for checkpoint in study.checkpoints(chosen):
+        models.opening.locate(checkpoint)
     units = _as_rows(study.units(chosen))
     if not units:
         raise JobError(
@@ -49,14 +50,6 @@ def divide(name: str, options: Row) -> Outcome:
             "restrictive options."
         )
     return {"options": as_json(chosen), "units": units}
-
-
-def _find_checkpoints(study: Study[Any, Any], chosen: Any) -> None:
-    """Check that the checkpoints exist before the job is divided. Raises CheckpointError."""
-    names = study.checkpoints(chosen)
-    if names:
-        for name in names:
-            models.opening.locate(name)
 
 
 def _as_rows(units: Sequence[Unit]) -> list[Row]:

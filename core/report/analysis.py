@@ -47,9 +47,7 @@ class PlannedStudy:
 
 @dataclass(frozen=True)
 class AnalysisPlan:
-    """The studies that can measure a checkpoint on one task. `cores` is the number of cores that work at the
-    same time.
-    """
+    """The studies that can measure a checkpoint on a task. `cores`: how many work at the same time."""
 
     checkpoint: str
     task: str
@@ -58,9 +56,7 @@ class AnalysisPlan:
 
     @property
     def quick(self) -> tuple[str, ...]:
-        """Return the names of the studies that are selected by default: the shortest ones, as many as together take at
-        most QUICK_SECONDS.
-        """
+        """Return the shortest studies, as many as together take at most QUICK_SECONDS."""
         chosen, left = [], QUICK_SECONDS * self.cores
         for planned in self.studies:
             if planned.seconds is not None and planned.seconds <= left:
@@ -69,9 +65,7 @@ class AnalysisPlan:
         return tuple(chosen)
 
     def of(self, names: Collection[str]) -> "list[PlannedStudy]":
-        """Return the planned studies with these names, in the order of the plan. Raises InputError for a name that is
-        not in the plan.
-        """
+        """Return the named studies in the order of the plan. Raises InputError for others."""
         known = [planned.study for planned in self.studies]
         if unknown := sorted(set(names) - set(known)):
             raise InputError(
@@ -81,9 +75,7 @@ class AnalysisPlan:
         return [planned for planned in self.studies if planned.study in names]
 
     def seconds(self, names: Collection[str]) -> float:
-        """Return the estimated seconds that the named studies take on all cores. A study with an unknown duration
-        counts as 0.
-        """
+        """Return the seconds that studies take on all cores; 0 for an unknown duration."""
         return sum(planned.seconds or 0.0 for planned in self.of(names)) / self.cores
 
     def job(self, names: Collection[str]) -> MeasureHeadsOptions:

@@ -111,9 +111,7 @@ def rows_in_both(task: str, folder: str | None) -> int:
 
 
 def facts_of(checkpoint: str) -> Facts:
-    """Return whether a checkpoint is a decoder and which recipe fine-tunes it, without opening its weights. Raises
-    CheckpointError.
-    """
+    """Return a checkpoint's kind and recipe from its files. Raises CheckpointError."""
     folder = models.opening.locate(checkpoint)
     model_type = models.config_files.read_config(folder, checkpoint)["model_type"]
     size = sum(file.stat().st_size for file in weight_files(folder, checkpoint))

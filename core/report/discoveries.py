@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import scipy  # its parts load when they are used
 
+from ..interval import Estimate
 from ..scoring.corrections import significant_at_fdr
-from ..studies.estimate import Estimate
 from .claims.outcomes import FAILS, HOLDS, UNDECIDED, Decision, OutcomeWord
 from .claims.registry import claim
 from .records import ClaimRecord
@@ -29,9 +29,7 @@ def power(records: Sequence[ClaimRecord]) -> str:
 
 
 def p_of(record: ClaimRecord) -> float | None:
-    """Return the two-sided p of a claim's test, computed from its interval. None if the test counts heads or has no
-    interval.
-    """
+    """Return a test's two-sided p from its interval; None if it counts heads or has no interval."""
     registered = claim(record.claim)
     if not was_tested(record) or registered is None or registered.correction.counts:
         return None
@@ -43,9 +41,7 @@ def p_of(record: ClaimRecord) -> float | None:
 
 
 def together(records: Sequence[ClaimRecord]) -> str:
-    """Return as text how many tests of claims are decided, and how many of these remain at a false discovery rate of 5
-    %.
-    """
+    """Say how many tests are decided, and how many remain at a false discovery rate of 5 %."""
     tests = [(record, p) for record in records if (p := p_of(record)) is not None]
     if not tests:
         return ""

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ..interval import Estimate
 from ..scoring.chance import fisher_interval
 from ..scoring.corrections import widened
 from ..scoring.intervals import wilson_interval
-from ..studies.estimate import Estimate
 
 
 def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:

@@ -23,9 +23,7 @@ ON_TRAIN_ROWS = {  # each cross-fitted
 
 @dataclass(frozen=True)
 class Origin:
-    """How the results of a step were made: weights, time, code version and device. `seconds` is the total time of its
-    work in workers.
-    """
+    """How a step was made: weights, time, code version and device. `seconds`: in all workers."""
 
     weights_hash: str | None = None
     created: str | None = None
@@ -111,9 +109,7 @@ class Evidence:
         return [result for result in results if task is None or result.task == task]
 
     def each_seed(self, result: StepResult) -> list[StepResult]:
-        """Return a result about a fine-tuned checkpoint, followed by the same measurement of checkpoints fine-tuned
-        with other seeds.
-        """
+        """Return a result of a fine-tuned checkpoint, then those of the other seeds."""
         seed_results = [
             candidate
             for candidate in self.of(OTHER_SEEDS[result.step.part], result.task)
@@ -127,16 +123,12 @@ class Evidence:
         return [seed_result for checkpoint, seed_result in by_checkpoint.items() if _recipe_of(checkpoint) == recipe]
 
     def sweeps(self, part: Part = Part.HEADS) -> list[StepResult]:
-        """Return the ablations of heads or layers, or the pruning curves, one per task. A cross-fitted result replaces
-        the one on dev examples.
-        """
+        """Return the ablations or pruning curves by task, cross-fitted ones where they exist."""
         crossed = {result.task: result for result in self.of(ON_TRAIN_ROWS[part])}
         return [crossed.get(result.task, result) for result in self.of(part)]
 
     def tuned_from(self, *initialisations: str) -> list[StepResult]:
-        """Return the fine-tuning scores, one result per task. Cross-fitted scores are preferred if all of these
-        initialisations have them.
-        """
+        """Return the scores by task, cross-fitted ones if they have all these initialisations."""
         crossed = {
             result.task: result
             for result in self.of(Part.CROSSED_SCORES)
@@ -157,9 +149,7 @@ class Evidence:
         return first_results
 
     def missing(self, part: Part, task: str | None = None) -> str:
-        """Return why a part of the report (and task) has no result: the error of its step, or that it was not
-        measured.
-        """
+        """Return why a part (and task) has no result: its step's error, or that it was not measured."""
         part_results = [result for result in self.results if result.step.part == part]
         errors = [
             result.error for result in part_results if result.error and (task is None or result.task in (task, None))

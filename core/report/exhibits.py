@@ -14,9 +14,7 @@ from .ids import ExhibitId, Part
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure or table in a source. `causal` says which checkpoints it is about: decoders (True) or encoders
-    (False).
-    """
+    """A figure or table in a source. `causal`: about decoders (True) or encoders (False)."""
 
     id: ExhibitId
     title: str

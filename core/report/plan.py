@@ -110,9 +110,7 @@ class ReportOptions:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> "ReportOptions":
-        """Return the given options, with defaults for all others. Raises InputError for an unknown option, part or
-        task.
-        """
+        """Fill in defaults. Raises InputError for an unknown option, part or task."""
         names = [option.name for option in fields(cls)]
         if unknown := sorted(set(given) - set(names)):
             raise InputError(
@@ -163,9 +161,7 @@ INITIALISATIONS = ("pretrained", "random", "untrained")  # the paper's three col
 
 @dataclass(frozen=True)
 class ReportStep:
-    """One job in the plan of a report. `options` is None if this version cannot read the stored options; `task` is None
-    if the job covers several tasks.
-    """
+    """A job of a report. `options`: None if unreadable; `task`: None if it covers several."""
 
     part: Part
     study: str
@@ -234,9 +230,7 @@ def _runs(name: str, given: Row) -> bool:
 
 
 def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Facts]) -> list[ReportStep]:
-    """Return every step of a report, in order. `facts` holds the properties of each checkpoint. Raises InputError for
-    invalid options.
-    """
+    """Return every step, in order, given each checkpoint's `facts`. Raises InputError."""
     tasks = tuple(task for task in options.tasks or data.dev if task in data.dev)
     if not tasks:
         raise InputError(
@@ -278,9 +272,7 @@ class _Planned:
         return ReportStep(part, study.name, options, self.checkpoint, title, task)
 
     def _frames(self) -> list[ReportStep]:
-        """Return the steps on the paper's sentences in the paper's pairing. For a decoder, which only attends
-        backwards, the direction is reversed.
-        """
+        """Return the steps on frame sentences; decoders only attend backwards."""
         causal, listed = self.facts.causal, self.data.sentences
         direction = "later_to_earlier" if causal else "element_to_target"
         options = frame_heads.FrameHeadsOptions(
@@ -330,9 +322,7 @@ class _Planned:
         return [*steps, *self._explained()]
 
     def _linked_on_train(self, task: str) -> relations.RelationsOptions:
-        """Return the options that measure links on all train examples, whose labels a checkpoint without fine-tuning
-        has never seen.
-        """
+        """Return options for links on all train examples, which the checkpoint never saw."""
         options = self._attending(relations.RelationsOptions, task, limit=self.options.train_limit)
         return replace(options, split="train", relations=FEW_LINKS)
 
@@ -424,9 +414,7 @@ class _Planned:
         ]
 
     def _other_seeds(self) -> range:
-        """Return the seeds of fine-tuning after the first. The checkpoint with the first seed is used by every other
-        step.
-        """
+        """Return the seeds after the first, which every other step uses."""
         return range(1, self.options.seeds)
 
     def _found_again(self, task: str) -> ReportStep:
@@ -441,9 +429,7 @@ class _Planned:
         return self._step(Part.MATCH, counterparts.STUDY, options, task)
 
     def _features(self, task: str, tuned: bool) -> list[ReportStep]:
-        """Return the steps that compare the checkpoint with the first fine-tuned checkpoint, and with those of other
-        seeds.
-        """
+        """Return the steps that compare the checkpoint with the fine-tuned ones."""
         options = self._attending(features.FeaturesOptions, task, limit=self.options.limit)
         if self.facts.causal:
             options = replace(options, features=(*options.features, "last"))  # a sentence is about it
@@ -480,9 +466,7 @@ class _Planned:
         )
 
     def _crossed(self, task: str) -> list[ReportStep]:
-        """Return the cross-fitted ablations, scores and pruning curves, which use all train examples, if they are
-        requested.
-        """
+        """Return the requested cross-fitted ablations, scores and pruning curves."""
         if not self.options.folds or task not in CROSSED:
             return []
         tuned = self.tuning(task)

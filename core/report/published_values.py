@@ -14,7 +14,6 @@ pass in which only the last layer reached the logits (see the docs of the Fine-t
 """
 
 import csv
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -83,24 +82,24 @@ class Printed:
 def figures() -> tuple[Figure, ...]:
     """Return every published number that a report compares with its own measurements."""
     with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as lines:
-        return tuple(map(_figure, csv.DictReader(lines)))
-
-
-def _figure(line: Mapping[str, str]) -> Figure:
-    value = float(line["value"].removesuffix("%")) / (100 if line["value"].endswith("%") else 1)
-    layer = int(line["layer"]) if line["layer"] else None
-    head = Head.parse(line["head"]) if line["head"] else None
-    return Figure(
-        line["source"],
-        ExhibitId(line["exhibit"]),
-        line["task"] or None,
-        Item(Quantity(line["quantity"]), line["subject"], layer, LAYERS if layer else None, head),
-        Condition(line["condition"]),
-        value,
-        float(line["error"] or 0),
-        GPT2 if line["source"] == REPLICATION else BERT,
-        FLAWS[line["flaw"]],
-    )
+        found = []
+        for line in csv.DictReader(lines):
+            value = float(line["value"].removesuffix("%")) / (100 if line["value"].endswith("%") else 1)
+            layer = int(line["layer"]) if line["layer"] else None
+            head = Head.parse(line["head"]) if line["head"] else None
+            figure = Figure(
+                line["source"],
+                ExhibitId(line["exhibit"]),
+                line["task"] or None,
+                Item(Quantity(line["quantity"]), line["subject"], layer, LAYERS if layer else None, head),
+                Condition(line["condition"]),
+                value,
+                float(line["error"] or 0),
+                GPT2 if line["source"] == REPLICATION else BERT,
+                FLAWS[line["flaw"]],
+            )
+            found.append(figure)
+    return tuple(found)
 
 
 def of_exhibit(exhibit: ExhibitId) -> list[Figure]:
@@ -119,16 +118,12 @@ def printed(task: str) -> list[Printed]:
 
 
 def printed_changes() -> list[float]:
-    """Return the cosines of attention maps before and after fine-tuning on QQP, by layer, that Kovaleva et al.
-    published (Fig 5).
-    """
+    """Return the published cosines before and after fine-tuning on QQP, by layer (Fig 5)."""
     return [figure.value for figure in of_exhibit(ExhibitId.CHANGE)]
 
 
 def printed_layers() -> dict[str, dict[str, list[float]]]:
-    """Return the mean attention weights on features on QQP that Kovaleva et al. published (Fig 6), by feature,
-    condition and layer.
-    """
+    """Return the published weights on features on QQP, by layer and condition (Fig 6)."""
     layers: dict[str, dict[str, list[float]]] = {}
     for figure in of_exhibit(ExhibitId.FEATURES):
         if figure.item.layer is not None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ..interval import Estimate
 from ..store.rows import Row
 from ..studies.ablation.records import (
     AblatedTarget,
@@ -14,7 +15,6 @@ from ..studies.ablation.records import (
     SplitHalf,
 )
 from ..studies.attention.records import Score
-from ..studies.estimate import Estimate
 from ..studies.frames.records import FrameHead, FrameSummary
 from ..studies.patterns.records import ClassShare, MovedShare
 from ..studies.records import Result, picked
@@ -66,16 +66,12 @@ def frames(rows: Sequence[Row]) -> Frames:
 
 
 def class_shares(rows: Iterable[Row]) -> list[ClassShare]:
-    """Return the share of each pattern class from the results of the study `pattern-shares`, not corrected for
-    confusions.
-    """
+    """Return the raw shares of pattern classes from `pattern-shares`."""
     return picked(ClassShare.among(rows), part="share")
 
 
 def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
-    """Return how the share of each pattern class changed, from the results of `pattern-shares`; empty for a single
-    checkpoint.
-    """
+    """Return the changes of shares from `pattern-shares`; empty for a single checkpoint."""
     return [moved for moved in MovedShare.among(rows) if moved.share is not None]
 
 
@@ -122,16 +118,12 @@ def sweep(rows: Sequence[Row]) -> Sweep:
 
 
 def prune_curves(rows: Iterable[Row]) -> dict[str, list[PruneStep]]:
-    """Return the pruning curves from the results of the study `prune`, by pruning order. Each curve begins with the
-    fewest removed heads.
-    """
+    """Return the pruning curves by order, each beginning with the fewest removed heads."""
     steps = PruneStep.among(rows)
     orders = dict.fromkeys(step.order for step in steps)
     return {order: sorted(picked(steps, order=order), key=lambda step: step.removed) for order in orders}
 
 
 def agreements(rows: Iterable[Row]) -> list[tuple[RankCorrelation, float]]:
-    """Return the rank correlations from the results of the study `importance` that are defined, each with its
-    Spearman's rho.
-    """
+    """Return the defined rank correlations of `importance`, each with Spearman's rho."""
     return [(result, result.spearman) for result in RankCorrelation.among(rows) if result.spearman is not None]

@@ -6,9 +6,8 @@ reports together, and every exhibit and claim is computed as in `core.report.rep
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
 from .. import config
 from ..errors import AtlasError, InputError
@@ -66,8 +65,14 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
     chosen = []
     for part, study in BY_COMMAND.items():
         for run in shipped_record.runs(study).to_dict("records"):
-            checkpoint = _reported(part, run["checkpoint"], options := from_json(run["options"]))
-            if checkpoint:
+            options = from_json(run["options"])
+            if part == Part.REDUNDANCY:  # without random weights it says nothing of repeated patterns
+                checkpoint = run["checkpoint"] if options.get("random") else None
+            elif part == Part.WORD_LINKS and tuple(options.get("edges", ())) != CUT_WORDS:
+                checkpoint = None
+            else:
+                checkpoint = config.ENCODER if run["checkpoint"] == config.CLASSIFIER else None
+            if checkpoint:  # whose report the run belongs to
                 task = None if part == Part.REDUNDANCY else run["task"]  # a report's step of several tasks has none
                 chosen.append(
                     StepRecord(
@@ -91,15 +96,6 @@ def about_record(evidence: Sequence[Evidence]) -> About:
     ]
     newest = max((datetime.fromisoformat(date) for date in dates), default=datetime(1970, 1, 1))
     return About(f"Report on {', '.join(names)}, from the record", newest, ReportOptions(checkpoints=names))
-
-
-def _reported(part: Part, checkpoint: str, options: Mapping[str, Any]) -> str | None:
-    """Return the checkpoint whose report a run belongs to; None if no report would have made the run."""
-    if part == Part.REDUNDANCY:  # without random weights it says nothing of repeated patterns
-        return checkpoint if options.get("random") else None
-    if part == Part.WORD_LINKS and tuple(options.get("edges", ())) != CUT_WORDS:
-        return None
-    return config.ENCODER if checkpoint == config.CLASSIFIER else None
 
 
 def _newest(steps: Iterable[StepRecord]) -> list[StepRecord]:

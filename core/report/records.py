@@ -16,9 +16,7 @@ REPORT = "reproduce"  # the study under which reports are stored
 
 @dataclass(frozen=True)
 class StepRecord:
-    """A step of a report as it is stored. `error` says why the step has no results; `seconds` is its total time in
-    workers.
-    """
+    """A stored step of a report. `error`: why it has no results; `seconds`: in all workers."""
 
     part: str
     study: str

@@ -76,15 +76,10 @@ def _is_like(result: StepResult, run: Row, settings: Mapping[str, int | str]) ->
         and "pretrained" in run_options.get("initialisations", ())
         and _resolved(run_options.get("data")) == _resolved(planned.get("data"))
         and result.origin.weights_hash in (None, run.get("weights_hash"))
-        and ("pooling" not in settings or _reads_first_token(planned))
+        and (
+            "pooling" not in settings or (Recipe.of(planned["preset"], planned["settings"]).pooling in ("auto", "cls"))
+        )
     )
-
-
-def _reads_first_token(planned: Mapping[str, Any]) -> bool:
-    """Return whether the planned runs classify by [CLS], so that a run that classifies by [SEP] can be compared with
-    them.
-    """
-    return Recipe.of(planned["preset"], planned["settings"]).pooling in ("auto", "cls")
 
 
 def _resolved(folder: Any) -> str | None:
@@ -106,18 +101,14 @@ class Report:
 
 
 def prepared(db: Database, options: ReportOptions) -> Report:
-    """Check the data and checkpoints of a report and plan its steps. Raises InputError or CheckpointError if something
-    is missing or invalid.
-    """
+    """Check data and checkpoints, and plan the steps. Raises InputError or CheckpointError."""
     data = find_data(options.data, hub=options.hub)
     facts = {name: facts_of(name) for name in options.checkpoints}
     return Report(options, data, facts, plan(db, options, data, facts))
 
 
 def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]) -> str:
-    """Build a report from the finished runs of its steps, store it, and return the ID of its run. `ended` holds the run
-    ID (or None) and error of each step.
-    """
+    """Store a report of finished steps (run or None, error) and return the ID of its run."""
     results = [result_of(db, step, *run) for step, run in zip(report.steps, ended, strict=True)]
     known = runs.known_runs(db, finetune.STUDY.name)
     stored = known[known["source"] != "imported"].to_dict("records")
@@ -166,7 +157,22 @@ def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Recor
     chosen = [exhibit for exhibit in exhibits() if not parts or set(exhibit.parts) & shown]
     ids = {exhibit.id for exhibit in chosen}
     return Records(
-        [_step(result) for checkpoint_evidence in evidence for result in checkpoint_evidence.results],
+        [
+            StepRecord(
+                step.part,
+                step.study,
+                step.checkpoint,
+                step.task,
+                step.title,
+                result.run,
+                result.error,
+                step.asked,
+                **plain(vars(result.origin)),
+            )
+            for checkpoint_evidence in evidence
+            for result in checkpoint_evidence.results
+            for step in [result.step]
+        ],
         [
             value
             for exhibit in chosen
@@ -185,18 +191,8 @@ def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Recor
     )
 
 
-def _step(result: StepResult) -> StepRecord:
-    step = result.step
-    return StepRecord(
-        step.part, step.study, step.checkpoint, step.task, step.title, result.run, result.error, step.asked,
-        **plain(vars(result.origin)),
-    )  # fmt: skip
-
-
 def values(item: Exhibit, evidence: Evidence) -> list[ValueRecord]:
-    """Return the measured numbers of one figure or table next to the published ones. Decoders are compared with GPT-2,
-    and encoders with BERT.
-    """
+    """Return the measured numbers of an exhibit next to the published ones."""
     printed = [
         figure
         for figure in figures()
@@ -209,19 +205,18 @@ def values(item: Exhibit, evidence: Evidence) -> list[ValueRecord]:
 
 def outcomes(claim: Claim, evidence: Evidence) -> list[ClaimRecord]:
     """Test one claim on one checkpoint, and return the outcomes as records for the store."""
-    return [_claimed(claim, evidence, outcome) for outcome in claim.test(evidence)]
-
-
-def _claimed(claim: Claim, evidence: Evidence, outcome: Outcome) -> ClaimRecord:
-    tested = outcome.statistic
-    return ClaimRecord(
-            claim.id, claim.exhibit, claim.source, claim.section, claim.sentence, claim.error, evidence.checkpoint,
-            outcome.task, outcome.outcome, outcome.said + _learned(evidence, outcome) + _unseen(evidence, outcome),
-            outcome.n, outcome.run, outcome.needed,
-            tested.value if tested else None, tested.low if tested else None, tested.high if tested else None,
-            claim.margin if outcome.margin is None else outcome.margin, _seeds(claim, outcome),
-            outcome.needed_seeds,
-        )  # fmt: skip
+    results = []
+    for outcome in claim.test(evidence):
+        tested = outcome.statistic
+        results.append(ClaimRecord(
+                claim.id, claim.exhibit, claim.source, claim.section, claim.sentence, claim.error, evidence.checkpoint,
+                outcome.task, outcome.outcome, outcome.said + _learned(evidence, outcome) + _unseen(evidence, outcome),
+                outcome.n, outcome.run, outcome.needed,
+                tested.value if tested else None, tested.low if tested else None, tested.high if tested else None,
+                claim.margin if outcome.margin is None else outcome.margin, _seeds(claim, outcome),
+                outcome.needed_seeds,
+            ))  # fmt: skip
+    return results
 
 
 def _learned(evidence: Evidence, outcome: Outcome) -> str:
@@ -254,9 +249,7 @@ def _seeds(claim: Claim, outcome: Outcome) -> int | None:
 
 
 def keep(db: Database, options: ReportOptions, records: Records) -> str:
-    """Store a report as a run and return the ID of the run. If the newest stored report has the same rows and options,
-    its ID is returned instead.
-    """
+    """Store a report as a run, unless the newest one is equal, and return the run's ID."""
     rows, chosen = rows_of(records), plain(asdict(options))
     newest = runs.latest_run(db, STUDY_NAME)
     if newest and one_run(db, newest).options == chosen and runs.run_rows(db, newest) == rows:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ..studies.estimate import Estimate
+from ..interval import Estimate
 from .ids import Condition, ExhibitId, Item
 from .published_values import Figure
 from .records import ValueRecord
@@ -42,9 +42,7 @@ class Measured:
 
     @property
     def position(self) -> float | None:
-        """Return the horizontal position of the number in a plot. For a layer this is its depth, from 0 (first) to 1
-        (last).
-        """
+        """Return the horizontal position in a plot: for a layer its depth, from 0 to 1."""
         return self.item.position if self.x is None else self.x
 
 
@@ -60,9 +58,7 @@ class MeasurementContext:
 
 
 def is_checkpoint(name: str, published: str) -> bool:
-    """Return whether a checkpoint name, folder or hub ID (with or without a revision) denotes the checkpoint that a
-    source published results on.
-    """
+    """Return whether a name, folder or hub ID is the checkpoint of a source."""
     last = Path(name.partition("@")[0].rstrip("/")).name.lower()
     return last in ALIASES.get(published, {published})
 

@@ -100,8 +100,7 @@ def back_up(db: Database, file: str | Path) -> int:
 
     Nothing is written during the copy, so it contains every label acknowledged before and no partial write.
 
-    Raises:
-        StoreError: the file exists or cannot be written, or the database is damaged.
+    Raises StoreError if the file exists or cannot be written, or the database is damaged.
     """
     target = Path(file).expanduser().resolve()
     _must_be_new(target, "A backup")
@@ -148,10 +147,8 @@ def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = 
         file: a file written by `back_up`, or a database that was moved away; its log is read if it has one.
         say: called with a message if a log could only be read in part.
 
-    Raises:
-        StoreError: `file` cannot be opened completely, is not a database of this program or comes from a newer version,
-            or
-            `database` exists.
+    Raises StoreError if `file` cannot be opened completely, is not a database of this program or comes from a newer
+    version, or `database` exists.
     """
     source, target = Path(file).expanduser().resolve(), database.expanduser().resolve()
     if not _is_file(source):
@@ -173,7 +170,17 @@ def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = 
         finally:
             for log in part_logs:
                 log.unlink(missing_ok=True)
-        _place_new(part, target)
+        with part.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        try:
+            os.link(part, target)
+        except FileExistsError:
+            _must_be_new(target, "A restored database")
+        except OSError:  # the file system has no hard links
+            try:
+                os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            except FileExistsError:
+                _must_be_new(target, "A restored database")
     _verify(target, events)
     return events
 
@@ -181,21 +188,6 @@ def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = 
 def _logs(database: Path) -> list[Path]:
     """Return the paths of a database's log and of the logs that exist during a checkpoint."""
     return [database.with_name(database.name + ending) for ending in (".wal", ".wal.checkpoint", ".wal.recovery")]
-
-
-def _place_new(part: Path, target: Path) -> None:
-    """Move the copy to its target; if two processes restore at once, one gets a StoreError. Raises OSError."""
-    with part.open("rb+") as stream:
-        os.fsync(stream.fileno())
-    try:
-        os.link(part, target)
-    except FileExistsError:
-        _must_be_new(target, "A restored database")
-    except OSError:  # the file system has no hard links
-        try:
-            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        except FileExistsError:
-            _must_be_new(target, "A restored database")
 
 
 def _verify(target: Path, events: int) -> None:
@@ -216,9 +208,7 @@ def _verify(target: Path, events: int) -> None:
 
 
 def _checked(part: Path, source: Path, say: Callable[[str], object]) -> int:
-    """Return the number of label events in the copy. Raises StoreError if it is not a sound database of this
-    program.
-    """
+    """Return the number of label events. Raises StoreError for an unsound database."""
     try:
         log = LogCopy(part)
         with duckdb.connect(str(part), config=CONFIG) as connection:
@@ -300,8 +290,7 @@ def schema_of(file: str | Path) -> int:
 def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> int:
     """Ask the process that has a database open to copy it to a new file; return the size of the copy in bytes.
 
-    Raises:
-        StoreError: the holder reports an error or does not answer in time.
+    Raises StoreError if the holder reports an error or does not answer in time.
     """
     folder = runs_folder(database.expanduser().resolve())
     folder.mkdir(parents=True, exist_ok=True)
@@ -352,8 +341,7 @@ def _answer(db: Database, request: Path) -> dict[str, int | str]:
 def back_up_now(database: Path, file: str | Path) -> int:
     """Copy a database to a new file, even if another process has it open; return the size of the copy in bytes.
 
-    Raises:
-        StoreError: the database does not exist, or the backup cannot be made.
+    Raises StoreError if the database does not exist, or the backup cannot be made.
     """
     if not _is_file(database.expanduser()):
         raise StoreError(

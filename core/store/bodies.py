@@ -159,10 +159,7 @@ def left_out() -> bool:
 
 
 def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
-    """Return whether every JSON column of a row has the right type; otherwise report that the row is left out.
-
-    name: of the row, as people know it, such as "the job 1a2b".
-    """
+    """Return whether all JSON columns of a row have the right type; else report `name` as left out."""
     for column, text in row.items():
         if (table, column) in BODIES and (why := misfit(table, column, text)):
             leave_out(f"Left out {name}: {why}. Delete it, or import it again from a sound export.")

@@ -116,8 +116,7 @@ def class_set_of(db: Database, classifier: str) -> str | None:
 def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str) -> None:
     """Select the classifier that suggests classes in a class set (None: no suggestions).
 
-    Raises:
-        InputError: the classifier was trained on another class set.
+    Raises InputError if the classifier was trained on another class set.
     """
     db.person.must("admin", "choose the classifier that suggests")
     if classifier is not None:

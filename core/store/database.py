@@ -43,8 +43,7 @@ def begin(path: Path, config: Mapping[str, Any]) -> None:
     DuckDB creates a file in four steps and cannot open a file left by a kill between them. If this fails, opening
     `path` reports why.
 
-    Raises:
-        StoreError: it cannot be determined whether the file exists.
+    Raises StoreError if it cannot be determined whether the file exists.
     """
     try:
         if path.exists():
@@ -122,8 +121,7 @@ class Opening:
     def end(self) -> None:
         """Close the database file and all cursors once no other thread runs a statement.
 
-        Raises:
-            StoreError: a statement still runs after BUSY seconds; the file is partly closed, so call again.
+        Raises StoreError if a statement still runs after BUSY seconds; the file is partly closed, so call again.
         """
         self.stopped = True
         last = time.monotonic() + BUSY
@@ -330,19 +328,14 @@ _LOCKS_GUARD = threading.Lock()
 _OPEN: "weakref.WeakSet[Database]" = weakref.WeakSet()
 
 
-def _lock_of(path: Path) -> threading.RLock:
-    with _LOCKS_GUARD:
-        return _LOCKS.setdefault(path, threading.RLock())
-
-
 class Database:
     """The open database file at `path`, created with its folder if missing, and migrated if it has an older schema.
 
     `notice` is a message for users if the end of the log could not be recovered, otherwise None. `person` is the acting
     user: whoever opens the file may do everything, and `acting_as` returns handles with fewer rights.
 
-    Raises:
-        StoreError: the file is held by another process, written by newer code, damaged, not a database, or read-only.
+    Raises StoreError if the file is held by another process, written by newer code, damaged, not a database, or read-
+    only.
     """
 
     person: Person = OWNER
@@ -352,7 +345,8 @@ class Database:
 
     def __init__(self, path: str | Path):
         self.path = Path(path).expanduser().resolve()
-        self._lock = _lock_of(self.path)
+        with _LOCKS_GUARD:
+            self._lock = _LOCKS.setdefault(self.path, threading.RLock())
         self._closed = False
         with self._lock:
             self._opening = Opening(self.path, self._open())
@@ -398,7 +392,13 @@ class Database:
         self.close()
 
     def _open(self) -> duckdb.DuckDBPyConnection:
-        _make_folder(self.path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"The database must be in a folder that can be created; {self.path.parent} cannot be created "
+                f"({error.strerror}). Choose another file with --db or ATLAS_DB."
+            ) from error
         self.notice = None
         if any(other.path == self.path and not other._opening.stopped for other in list(_OPEN)):
             try:
@@ -549,16 +549,6 @@ def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
         cursor.execute("ROLLBACK")
     except duckdb.Error:
         return  # a failed commit has been rolled back already
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"The database must be in a folder that can be created; {path.parent} cannot be created "
-            f"({error.strerror}). Choose another file with --db or ATLAS_DB."
-        ) from error
 
 
 def _connect(path: Path) -> tuple[duckdb.DuckDBPyConnection, str | None]:

@@ -7,7 +7,6 @@ exports) are not changed.
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from ..errors import InputError
 from .database import Database
@@ -53,7 +52,14 @@ def known_people(db: Database) -> list[str]:
 def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
     db.person.must("admin", "erase a person")
     with db.write() as cursor:
-        count = _count(cursor, name)
+        count = cursor.execute(
+            """SELECT (SELECT count(*) FROM label_event WHERE annotator = $name)
+                    + (SELECT count(*) FROM claim WHERE annotator = $name)
+                    + (SELECT count(*) FROM class_event WHERE annotator = $name)
+                    + (SELECT count(*) FROM project WHERE annotator = $name)
+                    + (SELECT count(*) FROM project_event WHERE annotator = $name OR person = $name)""",
+            {"name": name},
+        ).fetchall()[0][0]
         if not count:
             raise InputError(
                 f"The name to erase must be the annotator of stored labels or projects; got {name[:60]!r}. Choose "
@@ -99,18 +105,6 @@ def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
         )
     db.fold()  # otherwise the log would contain the name until the next checkpoint
     return erasures(db)[-1]
-
-
-def _count(cursor: Any, name: str) -> int:
-    rows = cursor.execute(
-        """SELECT (SELECT count(*) FROM label_event WHERE annotator = $name)
-                + (SELECT count(*) FROM claim WHERE annotator = $name)
-                + (SELECT count(*) FROM class_event WHERE annotator = $name)
-                + (SELECT count(*) FROM project WHERE annotator = $name)
-                + (SELECT count(*) FROM project_event WHERE annotator = $name OR person = $name)""",
-        {"name": name},
-    ).fetchall()
-    return int(rows[0][0])
 
 
 def _without(text: str, name: str, pseudonym: str) -> str | None:

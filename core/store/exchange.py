@@ -79,7 +79,14 @@ def check_rows(table: str, rows: pa.Table) -> None:
             for text in column.unique().to_pylist():
                 check_name(name, text, f"the table {table}")
         elif (table, name) in BODIES:
-            _check_bodies(table, name, column.to_pylist())
+            for text in column.to_pylist():
+                if why := misfit(table, name, text):
+                    raise InputError(f"{why}. Export again.")
+                if text is not None and (table, name) == ("study_row", "body"):
+                    check_fields(json.loads(text), f"{table}.{name}")
+                if text is not None and (table, name) == ("finding", "numbers"):
+                    for number in json.loads(text):
+                        check_fields(number, f"{table}.{name}")
         elif name == "ordinal":
             _check_whole(table, name, column, 1, LAST_ORDINAL)
         elif name in ("layer", "head"):
@@ -171,17 +178,6 @@ _ROWS: Mapping[str, Callable[[Row], None]] = MappingProxyType(
         "finding": _check_finding,
     }
 )
-
-
-def _check_bodies(table: str, name: str, texts: list[Any]) -> None:
-    for text in texts:
-        if why := misfit(table, name, text):
-            raise InputError(f"{why}. Export again.")
-        if text is not None and (table, name) == ("study_row", "body"):
-            check_fields(json.loads(text), f"{table}.{name}")
-        if text is not None and (table, name) == ("finding", "numbers"):
-            for number in json.loads(text):
-                check_fields(number, f"{table}.{name}")
 
 
 NUMERIC = frozenset({"value", "low", "high", "baseline", "p", "q"})  # fields of study rows and of numbers in findings
@@ -293,13 +289,25 @@ def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None =
     Args:
         check_run: called with every run, `core.studies.imports.check_run`.
 
-    Raises:
-        InputError: the folder has no export, the export is from newer code, or the database is not empty.
+    Raises InputError if the folder has no export, the export is from newer code, or the database is not empty.
     """
     db.person.must("admin", "import an export")
     folder = Path(folder).expanduser()
     names = tables(db)
-    manifest = _read_manifest(folder, names)
+    try:
+        manifest = json.loads(read_text(folder / MANIFEST))
+        unknown = set(manifest["migrations"]) - {step.number for step in migrations.known()}
+        exported = list(manifest["tables"])
+    except (InputError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(
+            f"An export must be a folder with {MANIFEST} and Parquet files; got {folder}. Give the folder that "
+            f"`{command_line('export')}` wrote."
+        ) from error
+    if unknown or not all(isinstance(name, str) and name in names for name in exported):
+        raise InputError(
+            f"An export must come from this version or an earlier one; {folder} comes from a newer "
+            "one. Update this program to read it."
+        )
     with db.write() as cursor:
         full = [name for name in names if cursor.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 1").fetchall()]  # noqa: S608
         if full:
@@ -307,7 +315,7 @@ def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None =
                 f"An export must be imported into an empty database; the table {full[0]} of {db.path} has rows. "
                 "Choose a new file with --db or ATLAS_DB."
             )
-        counts = {name: _read_table(cursor, name, folder / f"{name}.parquet") for name in manifest["tables"]}
+        counts = {name: _read_table(cursor, name, folder / f"{name}.parquet") for name in exported}
         for name in ("run", "hypothesis_event"):  # an import may contain invented results
             cursor.execute(f"UPDATE {quoted(name)} SET imported = now()::TIMESTAMP WHERE imported IS NULL")  # noqa: S608
         for table in ("run", "job"):  # an earlier version exported former names of studies
@@ -333,24 +341,6 @@ def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None =
     return counts
 
 
-def _read_manifest(folder: Path, known: Sequence[str]) -> Row:
-    try:
-        manifest = json.loads(read_text(folder / MANIFEST))
-        unknown = set(manifest["migrations"]) - {step.number for step in migrations.known()}
-        names = list(manifest["tables"])
-    except (InputError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(
-            f"An export must be a folder with {MANIFEST} and Parquet files; got {folder}. Give the folder that "
-            f"`{command_line('export')}` wrote."
-        ) from error
-    if unknown or not all(isinstance(name, str) and name in known for name in names):
-        raise InputError(
-            f"An export must come from this version or an earlier one; {folder} comes from a newer "
-            "one. Update this program to read it."
-        )
-    return manifest
-
-
 def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int:
     try:
         count = 0
@@ -368,8 +358,7 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
 def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> int:
     """Append an Arrow table to a database table by column name; return the number of rows.
 
-    Raises:
-        InputError: a column is unknown, or a row is invalid.
+    Raises InputError if a column is unknown, or a row is invalid.
     """
     listed = cursor.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()
     check_columns(table, rows, [name for (name,) in listed])

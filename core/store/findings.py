@@ -202,7 +202,15 @@ def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]
     )
     names = "".join(_COLUMNS.split()).split(",")
     named = (dict(zip(names, row, strict=True)) for row in rows)
-    return [_finding(row) for row in named if sound("finding", f"the finding {row['title'][:60]!r}", row)]
+    results = []
+    for row in named:
+        if not (sound("finding", f"the finding {row['title'][:60]!r}", row)):
+            continue
+        numbers = tuple(Number(**known_keys(number, NUMBER)) for number in from_json(row["numbers"]))
+        pictures = tuple(filter(drawable, from_json(row["pictures"])))
+        maps = row["maps"] if packed(row["maps"]) else None
+        results.append(Finding(**{**row, "numbers": numbers, "pictures": pictures, "maps": maps}))
+    return results
 
 
 def unpin(db: Database, finding: str) -> None:
@@ -215,11 +223,3 @@ def unpin(db: Database, finding: str) -> None:
         db.person.must("admin", "delete findings of other people")
     with db.write() as cursor:
         cursor.execute("DELETE FROM finding WHERE finding = ?", [finding])
-
-
-def _finding(row: dict[str, Any]) -> Finding:
-    """Return a stored finding, without charts and maps that this program cannot have written."""
-    numbers = tuple(Number(**known_keys(number, NUMBER)) for number in from_json(row["numbers"]))
-    pictures = tuple(filter(drawable, from_json(row["pictures"])))
-    maps = row["maps"] if packed(row["maps"]) else None
-    return Finding(**{**row, "numbers": numbers, "pictures": pictures, "maps": maps})

@@ -29,25 +29,29 @@ def replace_release(
     with db.write() as cursor:
         cursor.execute("DELETE FROM frame_annotation WHERE release = ?", [release])
         cursor.execute("DELETE FROM frame_release WHERE release = ?", [release])
-        count = insert(cursor, "frame_annotation", _ANNOTATION, (_annotation(release, row) for row in rows))
+        count = insert(
+            cursor,
+            "frame_annotation",
+            _ANNOTATION,
+            (
+                {
+                    "release": release,
+                    "id": row["id"],
+                    "frame": row.get("frame") or "",
+                    "unit": row.get("lexical_unit") or "",
+                    "elements": sorted({element["name"] for element in row.get("elements", [])}),
+                    "text": row["text"],
+                    "words": len(row["text"].split()),
+                    "body": to_json(row),
+                }
+                for row in rows
+            ),
+        )
         cursor.execute(
             "INSERT INTO frame_release VALUES (?, ?, ?, ?, ?, ?)",
             [release, folder, run, count, to_json(skipped), datetime.now(UTC).replace(tzinfo=None)],
         )
     return count
-
-
-def _annotation(release: str, row: Row) -> Row:
-    return {
-        "release": release,
-        "id": row["id"],
-        "frame": row.get("frame") or "",
-        "unit": row.get("lexical_unit") or "",
-        "elements": sorted({element["name"] for element in row.get("elements", [])}),
-        "text": row["text"],
-        "words": len(row["text"].split()),
-        "body": to_json(row),
-    }
 
 
 def indexed_releases(db: Database) -> pd.DataFrame:

@@ -173,8 +173,7 @@ def hypotheses(db: Database) -> list[StoredHypothesis]:
 def withdraw(db: Database, hypothesis: str, note: str = "", *, annotator: str = "") -> None:
     """Withdraw a registered hypothesis; it remains stored and still counts.
 
-    Raises:
-        StoreError: the ID is unknown, or the hypothesis has been withdrawn already.
+    Raises StoreError if the ID is unknown, or the hypothesis has been withdrawn already.
     """
     db.person.must("annotator", "withdraw a hypothesis")
     stored = next(

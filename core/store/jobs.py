@@ -213,10 +213,7 @@ def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
 
 
 def by_worker(db: Database, job: str) -> "pd.DataFrame":
-    """Return the units of a job by worker: worker (host and process), units, failed, retries, seconds.
-
-    retries: attempts at these units before the final one.
-    """
+    """Return units by worker: worker (host and process), units, failed, retries (extra attempts), seconds."""
     return db.read(
         f"""SELECT worker, count(*) AS units, count(*) FILTER (state = 'failed') AS failed,
                 sum(attempts - 1)::BIGINT AS retries, sum(seconds) AS seconds

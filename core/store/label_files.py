@@ -99,8 +99,7 @@ def export_labels(db: Database, file: Path, class_set: str | None = None, *, wei
         class_set: only its events; None for all.
         weights: whether to include the weights of maps.
 
-    Raises:
-        InputError: the file has another ending, or cannot be written.
+    Raises InputError if the file has another ending, or cannot be written.
     """
     ending, rows = _ending(file), list(exported(db, class_set, weights=weights))
     if ending == ".parquet":
@@ -188,9 +187,8 @@ def import_rows(
         except InputError as error:
             refused.append((number, str(error)))
         except _BAD as error:
-            refused.append(
-                (number, f"A row must be JSON in UTF-8; this one cannot be read ({_short(error)}). Correct it.")
-            )
+            why = " ".join(str(error).split())[:120]
+            refused.append((number, f"A row must be JSON in UTF-8; this one cannot be read ({why}). Correct it."))
     if refused and not keep_rest:
         return Imported(number, 0, 0, 0, sorted(refused))
     try:
@@ -203,9 +201,20 @@ def import_rows(
                         refused.append((row.number, str(error)))
             maps = _store_their_maps(cursor, rows, refused)
             good = _without(rows, refused)
-            why = refusals(cursor, [row.event for row in good])
-            refused += [(good[index].number, reason) for index, reason in why.items()]
-            refused += _duplicates(_without(good, refused))
+            reasons = refusals(cursor, [row.event for row in good])
+            refused += [(good[index].number, reason) for index, reason in reasons.items()]
+            first_lines: dict[Any, int] = {}
+            for row in _without(good, refused):
+                event = row.event
+                opinion = (event["class_set"], event["map_id"], event["annotator"], event["pass"], event["kind"])
+                key = opinion if row.by_hand else event["event"]
+                if key in first_lines:
+                    refused.append((
+                        row.number,
+                        f"A label must be in the file only once; row {first_lines[key]} has the same one. "
+                        "Keep one of them.",
+                    ))  # fmt: skip
+                first_lines.setdefault(key, row.number)
             if refused and not keep_rest:
                 raise _RefusedError
             events = [row.event for row in _without(good, refused)]
@@ -213,10 +222,6 @@ def import_rows(
     except _RefusedError:
         return Imported(number, 0, 0, 0, sorted(refused))
     return Imported(number, new, len(events) - new, maps, sorted(refused), _notes(db, rows))
-
-
-def _short(error: BaseException) -> str:
-    return " ".join(str(error).split())[:120]
 
 
 def read_bytes(file: Path) -> bytes:
@@ -319,26 +324,6 @@ def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
             "not. Correct it or leave it out."
         )
     return _Incoming(number, event, row, by_hand)
-
-
-def _duplicates(rows: list[_Incoming]) -> list[tuple[int, str]]:
-    """Return rows with an event ID that is used twice in the file, and rows by hand that label a map twice."""
-    first_lines: dict[Any, int] = {}
-    duplicates = []
-    for row in rows:
-        event = row.event
-        opinion = (event["class_set"], event["map_id"], event["annotator"], event["pass"], event["kind"])
-        key = opinion if row.by_hand else event["event"]
-        if key in first_lines:
-            duplicates.append(
-                (
-                    row.number,
-                    f"A label must be in the file only once; row {first_lines[key]} has the same one. "
-                    "Keep one of them.",
-                )
-            )
-        first_lines.setdefault(key, row.number)
-    return duplicates
 
 
 class _RefusedError(Exception):

@@ -73,8 +73,7 @@ def add_history(cursor: Any, class_set: str, history: Any) -> int:
     Args:
         history: changes of its classes, oldest first, from `class_history`.
 
-    Raises:
-        InputError: `history` is not a list of changes of classes.
+    Raises InputError if `history` is not a list of changes of classes.
     """
     if not isinstance(history, list) or not all(isinstance(change, dict) for change in history):
         raise InputError(
@@ -144,7 +143,20 @@ class _Known:
 
 def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
     """Return why label events cannot be stored, by index; an event may refer to valid events before it."""
-    facts, refused = _stored_content(cursor, rows), {}
+    named = {row["event"] for row in rows} | {row["undoes"] for row in rows if row["undoes"]}
+    columns, (these, values) = quoted(*_SAID), among("event", list(named))
+    events = cursor.execute(
+        f"SELECT event, {columns} FROM label_event WHERE {these}",  # noqa: S608 - our columns
+        values,
+    ).fetchall()
+    theirs, names = among("map_id", list({row["map_id"] for row in rows}))
+    maps = cursor.execute(f"SELECT map_id FROM attention_map WHERE {theirs}", names).fetchall()  # noqa: S608
+    facts = _Known(
+        {event: dict(zip(_SAID, said, strict=True)) for event, *said in events},
+        frozenset(name for (name,) in maps),
+        known_names(cursor, {row["class_set"] for row in rows}),
+    )
+    refused = {}
     for index, row in enumerate(rows):
         target = facts.events.get(row["undoes"]) if row["kind"] == "undo" else None
         if target is not None and person_name(target["annotator"]) == row["annotator"]:
@@ -175,22 +187,6 @@ def foreign_batch(cursor: Any, batch: str, owner: str, stored_owner: str | None,
     return (
         f"A batch must be sent by its first sender; {batch[:60]!r} belongs to somebody else. Reload the page to "
         "start a new batch."
-    )
-
-
-def _stored_content(cursor: Any, rows: Sequence[Row]) -> _Known:
-    named = {row["event"] for row in rows} | {row["undoes"] for row in rows if row["undoes"]}
-    columns, (these, values) = quoted(*_SAID), among("event", list(named))
-    events = cursor.execute(
-        f"SELECT event, {columns} FROM label_event WHERE {these}",  # noqa: S608 - our columns
-        values,
-    ).fetchall()
-    theirs, names = among("map_id", list({row["map_id"] for row in rows}))
-    maps = cursor.execute(f"SELECT map_id FROM attention_map WHERE {theirs}", names).fetchall()  # noqa: S608
-    return _Known(
-        {event: dict(zip(_SAID, said, strict=True)) for event, *said in events},
-        frozenset(name for (name,) in maps),
-        known_names(cursor, {row["class_set"] for row in rows}),
     )
 
 
@@ -355,7 +351,15 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: 
         if row["kind"] == "retire":
             db.person.must("admin", "retract labels of others")
     with db.write() as cursor:
-        _claim(cursor, rows, owner_of(db.person, secret))
+        owner = owner_of(db.person, secret)
+        if owner is not None:
+            for batch in {row["batch"] for row in rows}:
+                stored_owner = batch_owner(cursor, batch)
+                why = foreign_batch(cursor, batch, owner, stored_owner, {row["annotator"] for row in rows})
+                if why:
+                    raise InputError(why)
+                if stored_owner is None:
+                    cursor.execute("INSERT INTO label_batch VALUES (?, ?, ?)", [batch, owner, now()])
         refused = refusals(cursor, rows)
         if refused:
             raise InputError(refused[min(refused)])
@@ -371,7 +375,14 @@ def stored_events(cursor: Any, events: Sequence[str]) -> set[str]:
 
 def add_events(cursor: Any, rows: Sequence[Row]) -> int:
     """Insert label events that `refusals` accepts; return how many were new."""
-    stored = _of_their_maps(cursor, rows)
+    theirs, values = among("map_id", sorted({row["map_id"] for row in rows}))
+    found = cursor.execute(
+        f"""SELECT event, kind, class_set, map_id, annotator, pass, undoes FROM label_event
+            WHERE {theirs} ORDER BY ordinal""",  # noqa: S608 - our columns
+        values,
+    )
+    names = [column[0] for column in found.description]
+    stored = [dict(zip(names, event, strict=True)) for event in found.fetchall()]
     there = {row["event"] for row in stored}
     new = list({row["event"]: row for row in rows if row["event"] not in there}.values())
     standing: dict[tuple[Any, ...], list[str]] = {}
@@ -386,48 +397,19 @@ def add_events(cursor: Any, rows: Sequence[Row]) -> int:
                 row["supersedes"] = stack[-1] if stack else None
             stack.append(row["event"])
             whose[row["event"]] = opinion
-    _add(cursor, new)
-    return len(new)
-
-
-def _claim(cursor: Any, rows: Sequence[Row], owner: str | None) -> None:
-    if owner is None:
-        return
-    for batch in {row["batch"] for row in rows}:
-        stored_owner = batch_owner(cursor, batch)
-        why = foreign_batch(cursor, batch, owner, stored_owner, {row["annotator"] for row in rows})
-        if why:
-            raise InputError(why)
-        if stored_owner is None:
-            cursor.execute("INSERT INTO label_batch VALUES (?, ?, ?)", [batch, owner, now()])
-
-
-def _add(cursor: Any, rows: list[Row]) -> None:
-    """Use Arrow for many rows; plain parameters take a third of the time for one or two."""
-    if len(rows) > FEW:
-        insert(cursor, "label_event", EVENT, rows)
-        return
-    for row in rows:
+    if len(new) > FEW:  # Arrow for many events; plain parameters take a third of the time for one or two
+        insert(cursor, "label_event", EVENT, new)
+        return len(new)
+    for row in new:
         cursor.execute(
             f"INSERT INTO label_event ({quoted(*EVENT.names)}) VALUES ({marks(len(EVENT.names))})",  # noqa: S608 - our columns
             [row[name] for name in EVENT.names],
         )
+    return len(new)
 
 
 def _opinion(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["class_set"], row["map_id"], row["annotator"], row["pass"]
-
-
-def _of_their_maps(cursor: Any, rows: Sequence[Row]) -> list[Row]:
-    """Return the stored events on the maps of these events, oldest first."""
-    theirs, values = among("map_id", sorted({row["map_id"] for row in rows}))
-    stored = cursor.execute(
-        f"""SELECT event, kind, class_set, map_id, annotator, pass, undoes FROM label_event
-            WHERE {theirs} ORDER BY ordinal""",  # noqa: S608 - our columns
-        values,
-    )
-    names = [column[0] for column in stored.description]
-    return [dict(zip(names, event, strict=True)) for event in stored.fetchall()]
 
 
 # ---------------------------------------------------------------- queries
@@ -573,8 +555,7 @@ def change_class(
 
     taken: current class names of the class set.
 
-    Raises:
-        InputError: a new class exists already, or the class to change does not exist.
+    Raises InputError if a new class exists already, or the class to change does not exist.
     """
     change_classes(db, class_set, [change], annotator=annotator, taken=taken)
 
@@ -585,7 +566,22 @@ def change_classes(
     """Store several changes of classes, all or none, as `change_class` does."""
     db.person.must("admin", "change classes")
     for change in changes:
-        _check_change(class_set, change, taken)
+        kind, name, into, eye = change.kind, change.name, change.into, change.eye
+        check_class(class_set, name, into=into, title=change.title, eye=eye, colour=change.colour, key=change.key)
+        if kind == "add" and (
+            looks_like(name) in map(looks_like, taken) or not looks_like(name) or not (eye or "").strip()
+        ):
+            raise InputError(
+                f"A new class must have an unused name and a description of the pattern; {name[:60]!r} lacks one of "
+                "them. Change it."
+            )
+        if kind not in ("add", "set") and (
+            name not in taken or (kind == "merge" and (into not in taken or into == name))
+        ):
+            raise InputError(
+                f"Only classes of the class set can be renamed, deleted or merged ({', '.join(taken)}); got "
+                f"{name[:60]!r}{f' into {into!r}' if into else ''}. Choose one of them."
+            )
     with db.write() as cursor:
         cursor.executemany(
             """INSERT INTO class_event (class_set, kind, class, into_class, title, eye, colour, key, annotator, stored)
@@ -596,23 +592,6 @@ def change_classes(
                 for one in changes
             ],
         )  # fmt: skip
-
-
-def _check_change(class_set: str, change: ClassChange, taken: Collection[str]) -> None:
-    kind, name, into, eye = change.kind, change.name, change.into, change.eye
-    check_class(class_set, name, into=into, title=change.title, eye=eye, colour=change.colour, key=change.key)
-    if kind == "add" and (
-        looks_like(name) in map(looks_like, taken) or not looks_like(name) or not (eye or "").strip()
-    ):
-        raise InputError(
-            f"A new class must have an unused name and a description of the pattern; {name[:60]!r} lacks one of "
-            "them. Change it."
-        )
-    if kind not in ("add", "set") and (name not in taken or (kind == "merge" and (into not in taken or into == name))):
-        raise InputError(
-            f"Only classes of the class set can be renamed, deleted or merged ({', '.join(taken)}); got "
-            f"{name[:60]!r}{f' into {into!r}' if into else ''}. Choose one of them."
-        )
 
 
 def class_events(db: Database) -> list[Row]:

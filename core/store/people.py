@@ -92,8 +92,7 @@ def role_of(name: str, roles: Mapping[str, object]) -> str:
         name: from `name_of`. Addresses are compared without case, `sub:` names exactly.
         roles: lists of names by role, and "default".
 
-    Raises:
-        RightsError: `roles` has another form, so that a mistake never grants rights.
+    Raises RightsError if `roles` has another form, so that a mistake never grants rights.
     """
     listed = []
     for role, names in roles.items():

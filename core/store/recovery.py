@@ -60,9 +60,7 @@ def read_log(log: Path) -> LogContent:
 
 
 def _ends(data: mmap.mmap, start: int) -> tuple[int | None, int | None, int | None]:
-    """Return the end of the last complete transaction, the end of a checkpoint and its root block, reading from
-    `start`.
-    """
+    """Return the ends of the last transaction and of a checkpoint, and its root block."""
     position, whole, end, root, fold = start, None, None, None, None
     while position + 16 <= len(data):
         length = int.from_bytes(data[position : position + 8], "little")
@@ -219,8 +217,7 @@ class LogCopy:
     If one connection commits during another one's checkpoint, DuckDB writes a second log (`.wal.checkpoint`), whose
     incomplete end it skips silently; a copy of such a log is kept.
 
-    Raises:
-        StoreError: the log cannot be copied, or has no database next to it.
+    Raises StoreError if the log cannot be copied, or has no database next to it.
     """
 
     def __init__(self, path: Path):
@@ -269,8 +266,7 @@ class LogCopy:
         """Return a message if a database log was read only in part, otherwise None. In that case the copy of the log
         is stored.
 
-        Raises:
-            StoreError: nothing was read of a log with content; `connection` is closed.
+        Raises StoreError if nothing was read of a log with content; `connection` is closed.
         """
         if self.copy is None:
             return self._notice(self._torn)

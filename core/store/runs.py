@@ -221,11 +221,7 @@ def any_rows(db: Database) -> bool:
 
 
 def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
-    """Return the runs of a study (None: all): first those measured here, then those of the bundled record, then
-    imported ones.
-
-    `source` is "yours", "shipped" or "imported".
-    """
+    """Return a study's runs (None: all): `source` "yours" first, then "shipped", then "imported"."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     own_runs = runs(db, study)

@@ -114,9 +114,7 @@ def _reading(file: Path) -> Iterator[None]:
 
 
 def _whole(folder: Path) -> "pd.DataFrame":
-    """Return the runs of the record after checking it. Raises StoreError for another format or a missing or altered
-    table.
-    """
+    """Return the checked runs. Raises StoreError for a damaged record or another format."""
     known = about()
     if known is not None:
         with _reading(folder / ABOUT):
@@ -127,9 +125,7 @@ def _whole(folder: Path) -> "pd.DataFrame":
 
 @lru_cache(maxsize=4)
 def _as_made(folder: Path, hashes: tuple[tuple[str, str], ...], form: str, *changed: int) -> None:
-    """Compare the tables with the hashes in the record. changed: modification times, so that each state is checked
-    once.
-    """
+    """Compare tables with the recorded hashes, once for each state (`changed`: times)."""
     if form != str(FORM):
         raise StoreError(
             f"The bundled record must have format {FORM}; it has format {form}, of another version of Attention "
@@ -191,23 +187,24 @@ def _examples() -> dict[str, tuple[Row, list[Row]]]:
     if not EXAMPLES.is_file():
         return {}
     examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
-    return {study: (_run_of(study, example), example["rows"]) for study, example in examples.items()}
-
-
-def _run_of(study: str, example: Row) -> Row:
     import pandas as pd  # imported here because it takes 0.4 s at start
 
-    options = example["options"]
-    tasks = options.get("tasks") or [options.get("task")]
-    return dict.fromkeys(("weights_hash", "split", "row_ids", "dtype", "operator", "device", "size", "seconds")) | {
-        "run": f"example-{study}",
-        "study": study,
-        "title": f"{study} of {options['checkpoint']}",
-        "checkpoint": options["checkpoint"],
-        "task": ", ".join(task for task in tasks if task) or None,
-        "seed": options.get("seed"),
-        "options": json.dumps(options),
-        "code_version": example["code_version"],
-        "created": pd.Timestamp(example["created"]).tz_localize(None),
-        "rows": len(example["rows"]),
-    }
+    unknown = dict.fromkeys(("weights_hash", "split", "row_ids", "dtype", "operator", "device", "size", "seconds"))
+    known = {}
+    for study, example in examples.items():
+        options = example["options"]
+        tasks = options.get("tasks") or [options.get("task")]
+        run = unknown | {
+            "run": f"example-{study}",
+            "study": study,
+            "title": f"{study} of {options['checkpoint']}",
+            "checkpoint": options["checkpoint"],
+            "task": ", ".join(task for task in tasks if task) or None,
+            "seed": options.get("seed"),
+            "options": json.dumps(options),
+            "code_version": example["code_version"],
+            "created": pd.Timestamp(example["created"]).tz_localize(None),
+            "rows": len(example["rows"]),
+        }
+        known[study] = (run, example["rows"])
+    return known

@@ -81,9 +81,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """The partial result of a unit of work with its provenance. Provenance fields that are None are filled from the
-    options.
-    """
+    """A unit's partial result with its provenance, whose None fields are filled from the options."""
 
     partial: P
     provenance: Provenance = field(default_factory=Provenance)
@@ -153,9 +151,7 @@ class Study(Generic[O, P]):
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job with these options, as given by the user, requires: `needs`, unless a study
-        overrides this.
-        """
+        """Return what a job with these options, as the user gave them, requires: by default `needs`."""
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:
@@ -189,9 +185,7 @@ class Study(Generic[O, P]):
         return []
 
     def merge(self, options: O, partials: Sequence[P]) -> P:
-        """Merge at least one partial result into one, in the order of the units of work, as `core.studies.merging`
-        describes.
-        """
+        """Merge partial results, in the order of the units, as `core.studies.merging` describes."""
         return merged(partials)
 
     def results(self, options: O, merged: P) -> Sequence[Result]:
@@ -219,9 +213,7 @@ class Study(Generic[O, P]):
         return [list(rows)]
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:
-        """Return warnings about inputs that could not be used or results that are weak, for standard error; none unless
-        a study overrides this.
-        """
+        """Return warnings, for standard error, about unusable inputs or weak results."""
         return []
 
     def facts(self, scores: HeadScores) -> list[Fact]:
@@ -229,9 +221,7 @@ class Study(Generic[O, P]):
         return []
 
     def keep(self, db: Database, run: "Finished[O, P]") -> None:
-        """Store further results of a finished run, in the transaction that stores its rows. The default does
-        nothing.
-        """
+        """Store further results of a finished run, in the transaction that stores its rows."""
 
     def title(self, options: O) -> str:
         """Return the default title of a job with these options."""
@@ -258,9 +248,7 @@ class Study(Generic[O, P]):
         return inspect.getdoc(type(self)) or ""
 
     def read(self, given: Mapping[str, Any]) -> O:
-        """Validate options by name, and return them with defaults for all others. Raises InputError for an unknown
-        option or a wrong value.
-        """
+        """Validate options by name and fill in defaults. Raises InputError."""
         return read_options(self.options, self.name, {k: v for k, v in given.items() if k not in WITHDRAWN})
 
     def summarize(self, options: O, partials: Sequence[P]) -> list[Row]:
@@ -269,9 +257,7 @@ class Study(Generic[O, P]):
 
 
 def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
-    """Validate options of a study by name, and return them as an instance of `kind`. Raises InputError with one
-    sentence about what is wrong.
-    """
+    """Validate options by name and return a `kind`. Raises InputError, in one sentence."""
     names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
     if unknown := sorted(set(given) - set(names)):
         raise InputError(

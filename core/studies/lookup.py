@@ -21,9 +21,7 @@ def study_modules() -> dict[str, str]:
 
 
 def module_of(name: str) -> str:
-    """Return the module of a study, given its present or former name. A name with dots is returned as a module. Raises
-    JobError if the name is unknown.
-    """
+    """Return the module of a study by its present, former or dotted name. Raises JobError if unknown."""
     if not re.fullmatch(r"\w+(-\w+)*|\w+(\.\w+)+", name):
         raise JobError(
             f"A study's name must have letters, digits and dashes only; got {name!r}. See the list of studies."
@@ -37,9 +35,7 @@ def module_of(name: str) -> str:
 
 @cache
 def _folders() -> dict[str, str]:
-    """Return the folder of every module in this package, cached because tens of thousands of rows look up their
-    study.
-    """
+    """Return the folder of every module, cached because tens of thousands of rows look up their study."""
     return {file.stem: file.parent.name for file in sorted(FOLDER.glob("*/*.py"), reverse=True)}
 
 

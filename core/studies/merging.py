@@ -61,9 +61,7 @@ class SortedBy:
 
 
 class MergedBy:
-    """Marks a tuple of records. Records with equal values in the named fields are merged, in the order of the field
-    `order`.
-    """
+    """Marks a tuple of records: those with equal named fields are merged, in the order of `order`."""
 
     def __init__(self, *names: str, order: str | None = None) -> None:
         self.key, self.order = attrgetter(*names), attrgetter(*names, order) if order else None
@@ -80,9 +78,7 @@ OfFirst = Annotated[T, First()]
 
 
 def merged(partials: Sequence[P]) -> P:
-    """Merge at least one partial result, each field as its type declares. Raises JobError if values that must be equal
-    differ.
-    """
+    """Merge partial results as the types of fields declare. Raises JobError if values differ that must not."""
     kind = type(partials[0])
     declared = _declared(kind)  # type: ignore[arg-type]  # a class can be hashed
     key = next((name for name, how in declared.items() if isinstance(how, Joined) and how.key), None)

@@ -4,16 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .estimate import Estimate, estimate_in
+from ..interval import Estimate
 
 RANKING = ("accuracy", "f1", "pearson")  # the first that a row has ranks
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric computed from some predictions; None if undefined. For near-duplicate heads, `apart` is the sum of the
-    heads' single effects.
-    """
+    """A metric of some predictions; None if undefined. `apart`: sum of the single effects of a group's heads."""
 
     name: str
     value: float | None = None
@@ -41,12 +39,19 @@ class Metrics:
         return next((metric for metric in self.every if metric.name == name), None)
 
 
+def _estimate_in(row: Mapping[str, Any], name: str, low: str, high: str, unit: str = "") -> Estimate | None:
+    """Return the estimate stored in three columns of a row (value, low and high); None if the value is undefined."""
+    found = (row.get(column) for column in (name, low, high))
+    value, start, end = (None if number is None or number != number else float(number) for number in found)
+    return None if value is None else Estimate(value, start, end, unit)
+
+
 def _contrast(row: Mapping[str, Any], name: str) -> Estimate | None:
-    return estimate_in(row, name, f"{name}_low", f"{name}_high")
+    return _estimate_in(row, name, f"{name}_low", f"{name}_high")
 
 
 def _value(row: Mapping[str, Any], name: str) -> float | None:
-    known = estimate_in(row, name, "", "")
+    known = _estimate_in(row, name, "", "")
     return None if known is None else known.value
 
 
@@ -57,7 +62,7 @@ def _metrics(row: Mapping[str, Any]) -> Metrics:
             Metric(
                 name,
                 _value(row, name),
-                estimate_in(row, f"{name}_change", f"{name}_low", f"{name}_high", name),
+                _estimate_in(row, f"{name}_change", f"{name}_low", f"{name}_high", name),
                 _value(row, f"{name}_full"),
                 *(_contrast(row, f"{name}_{beside}") for beside in CONTRASTS),
             )
@@ -76,9 +81,7 @@ def _estimate(name: str, estimate: Estimate | None, low: str, high: str) -> dict
 
 
 def _changes(metrics: Metrics) -> dict[str, Any]:
-    """Return the columns of a row: contrasts if there are any, then each metric with its change, then those of the
-    whole inputs.
-    """
+    """Return the columns of a row: contrasts, then metrics with changes, then those of whole inputs."""
     row: dict[str, Any] = {}
     for metric in metrics.every:
         contrasts = {f"{metric.name}_{beside}": getattr(metric, beside) for beside in CONTRASTS}

@@ -108,9 +108,7 @@ _SWITCHES = {"true": True, "false": False}
 
 
 def settings_of(given: Any) -> Any:
-    """Return fine-tuning settings by name, parsed from text such as "epochs=1". Raises InputError for text in another
-    form.
-    """
+    """Parse fine-tuning settings such as "epochs=1". Raises InputError."""
     if not isinstance(given, (list, tuple)):
         return given
     settings: dict[str, int | float | str | bool] = {}

@@ -5,11 +5,10 @@ from typing import Protocol, Required, TypedDict, runtime_checkable
 
 import numpy as np
 
-from ..interval import RecordInterval
+from ..interval import RecordInterval, estimate_of
 from ..scoring import effects
 from ..scoring.intervals import wilson_interval
 from ..tasks.glue import Task
-from .estimate import estimate_of
 from .metric_columns import Metric, Metrics
 
 
@@ -41,10 +40,7 @@ def metrics_of(task: Task) -> tuple[str, ...]:
 
 
 def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return how correct each prediction is, so that the mean over examples is the task's main metric.
-
-    The value is 1 or 0 for classes, and the example's share of Pearson's r for scores.
-    """
+    """Return 1 or 0 per example, or its share of Pearson's r, so that the mean is the task's metric."""
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
 
 
@@ -54,9 +50,7 @@ def finite(value: float) -> float | None:
 
 
 class ChangeFields(TypedDict, total=False):
-    """The fields of a record about predictions under one ablation. Fractions of changed predictions and McNemar's p are
-    undefined for tasks with scores.
-    """
+    """Predictions under one ablation, compared with none. Rates and McNemar's p are None for scores."""
 
     n: Required[int]
     metrics: Required[Metrics]

@@ -19,8 +19,12 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
     study needs labels and the examples have none. A hub ID is only checked when the checkpoint is opened.
     """
     for name in ("checkpoint", "before", *(["compare"] if options.get("compare") else [])):
-        if options.get(name):
-            _must_be_there(str(options[name]))
+        chosen = str(options.get(name) or "")
+        if chosen.startswith(("data/", "/", "./", "~")) and _folder(chosen) is None:
+            raise InputError(
+                f"The checkpoint {chosen} must be on this machine; it is not (some bundled results come "
+                "without their checkpoint). Fine-tune one on the Fine-tuning page and choose it."
+            )
     checkpoint, task = options.get("checkpoint"), options.get("task")
     needs = study.needs_of(options)
     if Need.LABELS in needs:
@@ -59,14 +63,6 @@ def _judges(trained: str, task: str, labels: Mapping[str, str] | None) -> bool:
         except CheckpointError:
             return False
     return task_of(trained).key == task_of(task).key
-
-
-def _must_be_there(name: str) -> None:
-    if name.startswith(("data/", "/", "./", "~")) and _folder(name) is None:
-        raise InputError(
-            f"The checkpoint {name} must be on this machine; it is not (some bundled results come "
-            "without their checkpoint). Fine-tune one on the Fine-tuning page and choose it."
-        )
 
 
 def _folder(name: str) -> Path | None:

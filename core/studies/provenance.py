@@ -27,9 +27,7 @@ def provenance(
 
 
 def provenance_of_run(options: Mapping[str, Any], said: Mapping[str, Any]) -> Provenance:
-    """Return the provenance of a run: fields from its options (several checkpoints or tasks are joined), then fields
-    from its units of work.
-    """
+    """Return a run's provenance: fields from its options, then from its units of work."""
     named = {name: options.get(name) for name in ("checkpoint", "task", "split", "seed", "dtype", "operator")}
     for name in ("checkpoint", "task"):
         several = options.get(f"{name}s")

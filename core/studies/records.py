@@ -17,8 +17,8 @@ import numpy as np
 
 from ..attention import Head
 from ..errors import StoreError
+from ..interval import Estimate
 from ..store.findings import Number
-from .estimate import Estimate
 
 R = TypeVar("R")
 S = TypeVar("S", bound="Result")
@@ -27,16 +27,12 @@ Write = Callable[[Any], dict[str, Any]]
 
 
 def column(name: str, default: Any = MISSING) -> Any:
-    """Declare a dataclass field whose column in stored rows has a name that is not a valid field name, such as
-    "class".
-    """
+    """Declare a field whose column has a name that is not a valid field name, such as "class"."""
     return field(metadata={"column": name}, default=default)
 
 
 def stated(default: Any = None) -> Any:
-    """Declare a dataclass field that is written to every row even if it has its default. Rows of earlier versions may
-    lack the column.
-    """
+    """Declare a field that every row has, also with its default; earlier versions may lack it."""
     return field(default=default, metadata={"stated": True})
 
 
@@ -101,9 +97,7 @@ class Result:
         return [self.number(value, self.FIGURE.words, getattr(self, "low", None), getattr(self, "high", None))]
 
     def number(self, value: float | None, words: str, low: float | None, high: float | None) -> Number:
-        """Create a number for findings and plots, with the record's p and n. `words` is a template as in
-        `Figure.words`.
-        """
+        """Create a number for findings, with the record's p and n. `words`: as in `Figure.words`."""
         told = defaultdict(str, {name: "" if known is None else known for name, known in vars(self).items()})
         parts = [" ".join(part.format_map(told).split()) for part in words.split("|")]
         corrected = getattr(self, "q", None)
@@ -127,9 +121,7 @@ class Result:
 
 
 def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
-    """Convert rows to records, leaving out rows that are of another kind or lack a column. The most specific record
-    class is last in `kinds`.
-    """
+    """Convert rows to records, without rows of another kind. The most specific class is last."""
     for row in rows:
         if (kind := record_kind(kinds, row)) is not None:
             with contextlib.suppress(StoreError):  # of an earlier version
@@ -172,9 +164,7 @@ def picked(records: Iterable[R], **wanted: object) -> list[R]:
 
 @dataclass(frozen=True)
 class _Field:
-    """A field of a record class. `number` is int or float if the field holds a number, and `write` converts a field
-    that has several columns.
-    """
+    """A field of a record class. `number`: int or float, if numeric; `write`: for several columns."""
 
     name: str
     column: str

@@ -15,9 +15,7 @@ def find_score(key: str) -> HeadScore:
 
 
 def label_of(key: str) -> str:
-    """Return the label of a score with its feature, for people to read. If no study has the score, return the names in
-    its key.
-    """
+    """Return a score's label with its feature; the names in its key if no study has the score."""
     study, name, feature = _names(key)
     score = _score_of(key)
     label = score.label if score else f"{name} ({study})"
@@ -31,9 +29,7 @@ def meaning_of(key: str) -> str:
 
 
 def in_order(keys: Iterable[str]) -> list[str]:
-    """Sort keys of scores for display: by study, and within a study as it lists its scores. Keys without a study come
-    last.
-    """
+    """Sort keys of scores by study, and within a study as it lists them; others come last."""
     return sorted(keys, key=lambda key: (*_place(*_names(key)[:2]), key))
 
 

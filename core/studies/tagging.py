@@ -69,7 +69,21 @@ def tag(texts: Sequence[str], pipeline: Any) -> list[TaggedSentence]:
         sentences = {text: known[text] for text in dict.fromkeys(texts) if text in known}
         missing = [text for text in dict.fromkeys(texts) if text not in sentences]
         for text, doc in zip(missing, pipeline.pipe(missing, batch_size=BATCH_TEXTS), strict=True):
-            sentences[text] = known[text] = _sentence(doc)
+            kept = [token for token in doc if not token.is_space]
+            place = {token.i: number for number, token in enumerate(kept)}
+            words = tuple(
+                TaggedWord(
+                    token.text,
+                    token.idx,
+                    token.idx + len(token.text),
+                    token.tag_,
+                    token.pos_,
+                    token.dep_.lower(),
+                    place.get(token.head.i, number),
+                )
+                for number, token in enumerate(kept)
+            )
+            sentences[text] = known[text] = TaggedSentence(doc.text, words)
         for text in sentences:
             known.move_to_end(text)
         while len(known) > REMEMBERED:
@@ -81,21 +95,3 @@ def tag(texts: Sequence[str], pipeline: Any) -> list[TaggedSentence]:
 
 _LOCK = threading.Lock()  # a spaCy pipeline is not made for several threads
 _KNOWN: "WeakKeyDictionary[Any, OrderedDict[str, TaggedSentence]]" = WeakKeyDictionary()
-
-
-def _sentence(doc: Any) -> TaggedSentence:
-    kept = [token for token in doc if not token.is_space]
-    place = {token.i: number for number, token in enumerate(kept)}
-    words = tuple(
-        TaggedWord(
-            token.text,
-            token.idx,
-            token.idx + len(token.text),
-            token.tag_,
-            token.pos_,
-            token.dep_.lower(),
-            place.get(token.head.i, number),
-        )
-        for number, token in enumerate(kept)
-    )
-    return TaggedSentence(doc.text, words)

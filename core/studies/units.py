@@ -28,9 +28,7 @@ class ExampleUnit:
 
 @dataclass(frozen=True)
 class ChunkUnit:
-    """A unit of work on the inputs from index `start` to `stop` of one checkpoint. `inputs` names a task, a split of a
-    treebank, or another list of inputs.
-    """
+    """Inputs `start` to `stop` of one checkpoint. `inputs`: a task, a split of a treebank or a list."""
 
     checkpoint: str
     inputs: str

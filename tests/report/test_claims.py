@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.interval import Estimate
 from core.report.claims import changes, disabling, heads_and_layers, maps, scores
 from core.report.claims.maps import made_by_blocks, no_op
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED, apart, decided, exists, no_loss
@@ -11,7 +12,6 @@ from core.report.measures.registry import MEASURES
 from core.report.measures.scores import removable
 from core.report.plan import PART_STEPS
 from core.report.readings import prune_curves
-from core.studies.estimate import Estimate
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, layer_rows, sweep_rows
 
 

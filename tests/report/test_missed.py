@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from core.interval import Estimate
 from core.report.claims import class_shares, heads_and_layers
 from core.report.claims.outcomes import (
     FAILS,
@@ -18,7 +19,6 @@ from core.report.claims.outcomes import (
     within,
 )
 from core.report.measures.scores import BEST_KEPT, table_one
-from core.studies.estimate import Estimate
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, sweep_rows
 
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from core.interval import Estimate
 from core.report.claims import heads_and_layers
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, gains
 from core.report.claims.registry import claim
 from core.report.claims.seeds import Luck, decided_with, luck_of, welch, with_luck
 from core.report.rendering.words import needed_of, numbers_of
 from core.report.report import outcomes
-from core.studies.estimate import Estimate
 from tests.report.evidence_made import evidence, found
 
 FIRST, OTHER = (0.80, 0.83, 0.79), (0.42, 0.65, 0.43)

@@ -51,7 +51,7 @@ KNOWN = {
             ("core/report/published_values.py", "figures"), ("core/report/rendering/html.py", "html_of"),
             ("core/store/migrations/__init__.py", "known"), ("core/store/shipped_record.py", "_examples"),
             ("core/store/shipped_record.py", "_runs"), ("core/store/shipped_record.py", "hash_of"),
-            ("core/store/shipped_record.py", "_rows"), ("core/studies/comparison/development.py", "_seeds"),
+            ("core/store/shipped_record.py", "_rows"),
             ("core/studies/comparison/development.py", "bundled_curves"),
             ("core/studies/lookup.py", "study_modules"),
             ("core/tasks/perturbations.py", "words"), ("pages/parts/frames/lookup.py", ""),
@@ -86,8 +86,8 @@ KNOWN = {
     **dict.fromkeys(
         [
             *(("core/store/backup.py", name) for name in (
-                "_answer", "ask", "schema_of", "_must_be_whole", "_checked", "_verify", "_place_new", "restore",
-                "back_up", "damaged_blocks",
+                "_answer", "ask", "schema_of", "_must_be_whole", "_checked", "_verify", "restore", "back_up",
+                "damaged_blocks",
             )),
             *(("core/store/database.py", name) for name in ("_connect", "Database._open", "begin")),
             *(("core/store/recovery.py", name) for name in (

@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 
 from core.errors import StoreError
+from core.interval import Estimate
 from core.store import shipped_record
 from core.studies.ablation import records as pruning
 from core.studies.ablation import records as setup
 from core.studies.contract import Study
-from core.studies.estimate import Estimate
 from core.studies.lookup import find_study, study_modules
 from core.studies.metric_columns import RANKING, Metric, Metrics
 from core.studies.records import Result

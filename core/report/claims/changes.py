@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...interval import Estimate
 from ...scoring.recurrence import recurs_by_chance
 from ...studies.comparison.records import CounterpartsSummary
-from ...studies.estimate import Estimate
 from ...studies.records import picked
 from ..estimates import as_share, bonferroni_widened, mean_over, share_interval
 from ..evidence import Evidence, StepResult
@@ -101,25 +101,19 @@ def _changed(evidence: Evidence, result: StepResult, most: slice, least: slice) 
 
 
 def gain(result: StepResult, feature: str) -> Estimate | None:
-    """Return how much fine-tuning increases attention to a feature: the mean over heads, paired by input. None if it
-    was not measured.
-    """
+    """Return the mean gain of attention to a feature over heads, paired by input; None if unmeasured."""
     mean = over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint="difference"))
     return None if mean is None or mean.low is None else -mean  # the study's difference is before less after
 
 
 def gains_by_seed(evidence: Evidence, result: StepResult, feature: str) -> list[Estimate]:
-    """Return, for each fine-tuning seed, how much fine-tuning increases attention to a feature. The list is empty if
-    the first seed has no result.
-    """
+    """Return the gain of attention to a feature for each seed; empty if the first has no result."""
     gains = [gain(seed_result, feature) for seed_result in evidence.each_seed(result)]
     return [seed_gain for seed_gain in gains if seed_gain is not None] if gains[0] is not None else []
 
 
 def said_of_seeds(gains: Sequence[Estimate]) -> str:
-    """Return the mean of several gains in attention as text, with an interval that covers both examples and fine-tuning
-    seeds.
-    """
+    """Return the mean of gains as text, with an interval over examples and seeds."""
     return said(with_luck(*mean_of_seeds(gains)), 2)
 
 
@@ -158,9 +152,7 @@ def _gains_of_heads(result: StepResult, features: Sequence[str]) -> dict[str, li
 
 
 def _recurs(seeds: Sequence[Sequence[Estimate]]) -> Decision:
-    """Decide whether heads gain attention in all seeds: on average, or in more heads than expected by chance. `seeds`
-    holds the gains of the heads for each seed.
-    """
+    """Decide whether heads gain attention in all seeds: on average, or in more heads than by chance."""
     mean = decided_over_seeds(_means(seeds))
     if mean.word == HOLDS or recurs_by_chance(_clear(seeds, HOLDS)) > BY_CHANCE:
         return mean
@@ -188,9 +180,7 @@ def _means(seeds: Sequence[Sequence[Estimate]]) -> list[Estimate]:
 
 
 def _clear(seeds: Sequence[Sequence[Estimate]], word: str) -> np.ndarray:
-    """Return whether each head gains (HOLDS) or loses (FAILS) attention, corrected over heads. *Shape:* (seed,
-    head).
-    """
+    """Return whether each head gains (HOLDS) or loses (FAILS), corrected over heads. *Shape:* (seed, head)."""
     return np.array(
         [[decided(bonferroni_widened(head, len(heads)), 0.0).word == word for head in heads] for heads in seeds]
     )

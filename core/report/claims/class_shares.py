@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ... import patterns
+from ...interval import Estimate
 from ...patterns.class_shares import MISFIT_LEVEL
-from ...studies.estimate import Estimate
 from ...studies.patterns.records import ClassShare, HeadClass, MovedShare
 from .. import readings
 from ..estimates import share_interval
@@ -151,9 +151,7 @@ def few_meaningful(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def _meaningless(result: StepResult, heads: Sequence[HeadClass]) -> tuple[list[Estimate], bool]:
-    """Return, for each head, the share of its maps that are neither Heterogeneous nor Block, and whether the shares are
-    corrected.
-    """
+    """Return each head's share of maps without meaningful classes, and whether shares are corrected."""
     names = list(dict.fromkeys(name for head in heads for name in head.counts))
     counts = np.array([[head.counts.get(name, 0) for name in names] for head in heads])
     chosen = np.array([name not in MEANINGFUL for name in names])

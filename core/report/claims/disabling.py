@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from ...interval import Estimate
 from ...scoring.corrections import ALPHA
 from ...studies.ablation.records import AblatedTarget, LinkContrast
 from ...studies.circuits.records import HeadPair, OrderContrast, RankingCorrelation, ShapleyHead, ShapleySum
-from ...studies.estimate import Estimate
 from ...studies.records import picked
 from ...tasks.relations import SAME_WORD
 from .. import readings

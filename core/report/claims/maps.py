@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from ...codebook.measures import NEARLY_UNIFORM
+from ...interval import Estimate
 from ...studies.ablation.records import SeparatorLayer
 from ...studies.attention.records import RepeatedShare, Score
-from ...studies.estimate import Estimate
 from ...studies.explanation.records import SortScore
 from ...studies.frames.records import FrameHead
 from ...studies.headline import SIGNIFICANT

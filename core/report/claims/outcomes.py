@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from ...interval import Estimate
 from ...scoring.corrections import widened
-from ...studies.estimate import Estimate
 from ..estimates import bonferroni_widened
 from ..evidence import ON_TRAIN_ROWS, Evidence, StepResult
 from ..ids import Part

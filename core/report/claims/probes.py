@@ -1,6 +1,6 @@
 """Tests of claims about probes and about pruned weights, on examples that selected nothing."""
 
-from ...studies.estimate import Estimate
+from ...interval import Estimate
 from ...studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, Subnetwork
 from ...studies.tuning.records import BestLayer, Transferred
 from ..estimates import mean_over
@@ -112,9 +112,7 @@ def middle_transfers(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def _nothing_to_lose(result: StepResult) -> Outcome | None:
-    """Return UNTESTED if the fine-tuned, unpruned checkpoint does not score above the constant prediction; otherwise
-    None.
-    """
+    """Return UNTESTED if the unpruned checkpoint is not above the constant prediction."""
     networks = [score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "curve")]
     unpruned = [score for score in networks if score.name == "full" or (score.kind == "curve" and not score.share)]
     for score in unpruned[:1]:
@@ -128,7 +126,12 @@ def _nothing_to_lose(result: StepResult) -> Outcome | None:
 @for_each(Part.SUBNETWORKS)
 def a_third_can_go(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Fine-tuned without 30 % of its weights, the smallest of all layers, a checkpoint loses no point."""
-    point = next((score for score in Subnetwork.defined(result.rows) if _is_point(score)), None)
+    of_all = [
+        score
+        for score in Subnetwork.defined(result.rows)
+        if (score.kind, score.scope, score.moment) == ("curve", "global", "before") and score.share is not None
+    ]
+    point = next((score for score in of_all if abs((score.share or 0.0) - PRUNED) < 1e-6), None)
     if point is None or (nothing := _nothing_to_lose(result)):
         return None if point is None else nothing
     change = point.change_estimate
@@ -137,11 +140,6 @@ def a_third_can_go(evidence: Evidence, result: StepResult) -> Outcome | None:
     )
     sentence += f"{_shown(point)}."
     return found_by(result, no_loss([change]), sentence, point.n)
-
-
-def _is_point(score: Subnetwork) -> bool:
-    of_all = (score.kind, score.scope, score.moment) == ("curve", "global", "before")
-    return of_all and score.share is not None and abs(score.share - PRUNED) < 1e-6
 
 
 def _shown(score: Subnetwork) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...config import command_line
+from ...interval import Estimate
 from ...studies.attention.records import DependencyScore, LengthCorrelation
-from ...studies.estimate import Estimate
 from ...studies.records import picked
 from ...studies.tuning.records import finetuned_task
 from ...tasks.glue import TASKS

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy  # its parts load when they are used
 
-from ...studies.estimate import Estimate
+from ...interval import Estimate
 from ...studies.tuning.records import FinetunedTask, TunedScore
 from ..estimates import bonferroni_widened, mean_over
 from ..measures.scores import scored
@@ -39,9 +39,7 @@ def luck_of(values: Sequence[float]) -> Luck:
 
 
 def with_luck(rows: Estimate, luck: Luck) -> Estimate:
-    """Return an estimate whose interval also covers seeds: squared half-widths are added. There is no interval if the
-    variance between seeds is unknown.
-    """
+    """Add the squared error of seeds to an interval; None if the variance between seeds is unknown."""
     if math.isnan(luck.half):
         return Estimate(rows.value)
     low = None if rows.low is None else rows.value - math.hypot(rows.value - rows.low, luck.half)
@@ -84,9 +82,7 @@ def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
 
 
 def welch(first: Luck, other: Luck) -> Luck:
-    """Return the error that seeds add to the difference of two means, by Welch's method. A mean of a single seed adds
-    none.
-    """
+    """Return the error of seeds in a difference of means (Welch); a single seed adds none."""
     squares = [luck.spread**2 / luck.seeds for luck in (first, other)]
     if not any(squares):
         return Luck()
@@ -162,9 +158,7 @@ def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
 
 
 def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float = 0.0) -> Decision:
-    """Decide whether the mean over seeds is above `zero`, as one of `several` parts that must all hold. Failing is
-    corrected for the number of parts.
-    """
+    """Decide whether the mean over seeds is above `zero`; failing is corrected for `several` parts."""
     rows, luck = mean_of_seeds(seeds)
     decision = decided_with(rows, luck, zero)
     if decision.word != FAILS or several < 2:
@@ -184,9 +178,7 @@ def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequen
 
 
 def both(of_each: Decision, together: Decision) -> Decision:
-    """Combine two decisions: HOLDS if both hold, FAILS if both fail, otherwise UNDECIDED with what the first undecided
-    decision needs.
-    """
+    """Combine two decisions: HOLDS or FAILS if both do, otherwise UNDECIDED."""
     if of_each.word == together.word and of_each.word != UNDECIDED:
         return of_each
     needed = next((decision for decision in (of_each, together) if decision.word == UNDECIDED), Decision(UNDECIDED))

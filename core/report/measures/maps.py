@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...attention import Head
+from ...interval import Estimate
 from ...studies.attention.records import DependencyScore, LengthCorrelation, Score
-from ...studies.estimate import Estimate
 from ...studies.records import picked
 from .. import readings
 from ..evidence import Evidence, StepResult
@@ -32,9 +32,7 @@ def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str
 
 
 def condition_of(evidence: Evidence, checkpoint: str | None) -> Condition:
-    """Return whether a row is about the checkpoint of the report itself or about one fine-tuned from it, as a
-    Condition.
-    """
+    """Return whether a row is about the report's checkpoint or one fine-tuned from it."""
     return Condition.BEFORE if checkpoint == evidence.checkpoint else Condition.TUNED
 
 
@@ -111,17 +109,17 @@ def features(evidence: Evidence) -> list[Measured]:
                 continue
             for feature in LOOKED_AT:
                 feature_scores = picked(result.scores, statistic="max", checkpoint=checkpoint, feature=feature)
-                values += _feature(result, feature_scores, feature, condition_of(evidence, checkpoint))
+                mean = over_heads(feature_scores)
+                if mean is None:
+                    continue
+                item, n = Item(Quantity.MEAN_OVER_HEADS, feature), int(feature_scores[0].n or 0)
+                about = (mean, n, "inputs that have it", result.run)
+                condition = condition_of(evidence, checkpoint)
+                overall = Measured(ExhibitId.FEATURES, result.task, item, condition, *about)
+                values.append(overall)
+                if feature in printed_layers():
+                    values += layers_of(by_layer(feature_scores), overall, feature)
     return values
-
-
-def _feature(result: StepResult, feature_scores: Sequence[Score], feature: str, condition: Condition) -> list[Measured]:
-    mean = over_heads(feature_scores)
-    if mean is None:
-        return []
-    item, n = Item(Quantity.MEAN_OVER_HEADS, feature), int(feature_scores[0].n or 0)
-    overall = Measured(ExhibitId.FEATURES, result.task, item, condition, mean, n, "inputs that have it", result.run)
-    return [overall, *(layers_of(by_layer(feature_scores), overall, feature) if feature in printed_layers() else ())]
 
 
 def classifying(evidence: Evidence) -> list[Measured]:
@@ -153,9 +151,7 @@ def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Sco
 
 
 def relations(evidence: Evidence) -> list[Measured]:
-    """Return the best head of each relation and direction, with its weight at the same distance elsewhere (Kovaleva et
-    al., Fig 7, left).
-    """
+    """Return each relation's best head, and the same distance (Kovaleva et al., Fig 7, left)."""
     values = []
     for result in evidence.of(Part.RELATIONS):
         for task, feature, direction in dict.fromkeys(
@@ -175,9 +171,7 @@ def relations(evidence: Evidence) -> list[Measured]:
 
 
 def tokens(evidence: Evidence) -> list[Measured]:
-    """Return the measured numbers for both halves of Fig 7 of Kovaleva et al.: relations, and attention from the
-    classifying token.
-    """
+    """Return both halves of Fig 7 of Kovaleva et al.: relations, and the classifying token."""
     return [*relations(evidence), *classifying(evidence)]
 
 
@@ -192,62 +186,48 @@ def statistics(evidence: Evidence) -> list[Measured]:
     for result in evidence.of(Part.STATISTICS):
         for task in dict.fromkeys(score.task for score in result.scores):
             task_scores = picked(result.scores, task=task)
-            values += [*_counted(result, task_scores, task or ""), *_last_entropy(result, task_scores, task or "")]
+            for name, quantity in (("previous", Quantity.ON_PREVIOUS), ("next", Quantity.ON_NEXT)):
+                defined = [score for score in picked(task_scores, statistic=name) if score.value is not None]
+                if defined:
+                    unit = f"inputs, {len(defined)} heads"
+                    about = (counted(defined, 0.5), int(defined[0].n or 0), unit, result.run, task or "")
+                    values.append(Measured(ExhibitId.STATISTICS, None, Item(quantity), Condition.BEFORE, *about))
+            entropies = picked(task_scores, statistic="classifying entropy")
+            defined = [score for score in entropies if score.value is not None]
+            layers = by_layer(defined)
+            if layers and layers[-1] is not None:
+                about = (layers[-1], int(defined[0].n or 0), "inputs", result.run, task or "")
+                item = Item(Quantity.CLS_ENTROPY)
+                values.append(Measured(ExhibitId.STATISTICS, None, item, Condition.BEFORE, *about))
     return values
 
 
 def counted(some: Sequence[Score], bound: float) -> Estimate:
-    """Return how many heads have a score above a bound, with an interval: the counts of lower and of upper interval
-    bounds above it.
-    """
+    """Return how many heads are above a bound, with the counts of both interval bounds."""
     lows, highs = [score.low for score in some], [score.high for score in some]
     low, high = (float(sum(end is not None and end > bound for end in ends)) for ends in (lows, highs))
     return Estimate(float(sum(score.estimate.value > bound for score in some)), low, high)
 
 
-def _counted(result: StepResult, task_scores: Sequence[Score], task: str) -> list[Measured]:
-    values = []
-    for name, quantity in (("previous", Quantity.ON_PREVIOUS), ("next", Quantity.ON_NEXT)):
-        defined = [score for score in picked(task_scores, statistic=name) if score.value is not None]
-        if defined:
-            about = (counted(defined, 0.5), int(defined[0].n or 0), f"inputs, {len(defined)} heads", result.run, task)
-            values.append(Measured(ExhibitId.STATISTICS, None, Item(quantity), Condition.BEFORE, *about))
-    return values
-
-
-def _last_entropy(result: StepResult, task_scores: Sequence[Score], task: str) -> list[Measured]:
-    defined = [score for score in picked(task_scores, statistic="classifying entropy") if score.value is not None]
-    layers = by_layer(defined)
-    if not layers or layers[-1] is None:
-        return []
-    about = (layers[-1], int(defined[0].n or 0), "inputs", result.run, task)
-    return [Measured(ExhibitId.STATISTICS, None, Item(Quantity.CLS_ENTROPY), Condition.BEFORE, *about)]
-
-
 def dependencies(evidence: Evidence) -> list[Measured]:
-    """Return the best head for each syntactic dependency on gold trees, and the best fixed distance (Clark et al.,
-    Table 1).
-    """
-    return [
-        value
-        for result in evidence.of(Part.DEPENDENCIES)
-        for label in dict.fromkeys(score.feature for score in result.scores)
-        for value in _dependency(result, label or "")
-    ]
-
-
-def _dependency(result: StepResult, label: str) -> list[Measured]:
-    defined = [score for score in picked(DependencyScore.among(result.rows), feature=label) if score.value is not None]
-    if not defined:
-        return []
-    best = max(defined, key=lambda score: score.dev or 0.0)  # the direction too is chosen on dev
-    item, note = Item(Quantity.BEST_HEAD, label), f"{best.name} {best.statistic}, chosen on dev"
-    about = (int(best.n or 0), "links", result.run)
-    head = Measured(ExhibitId.DEPENDENCIES, None, item, Condition.BEFORE, best.estimate, *about, note)
-    if best.baseline is None:
-        return [head]
-    fixed = Item(Quantity.FIXED_DISTANCE, label)
-    return [head, replace(head, item=fixed, estimate=Estimate(float(best.baseline)), note=f"{best.distance:+d}")]
+    """Return the best head and fixed distance for each dependency (Clark et al., Table 1)."""
+    values = []
+    for result in evidence.of(Part.DEPENDENCIES):
+        for label in dict.fromkeys(score.feature or "" for score in result.scores):
+            scores = picked(DependencyScore.among(result.rows), feature=label)
+            defined = [score for score in scores if score.value is not None]
+            if not defined:
+                continue
+            best = max(defined, key=lambda score: score.dev or 0.0)  # the direction too is chosen on dev
+            item, note = Item(Quantity.BEST_HEAD, label), f"{best.name} {best.statistic}, chosen on dev"
+            about = (best.estimate, int(best.n or 0), "links", result.run, note)
+            head = Measured(ExhibitId.DEPENDENCIES, None, item, Condition.BEFORE, *about)
+            values.append(head)
+            if best.baseline is not None:
+                fixed = Item(Quantity.FIXED_DISTANCE, label)
+                baseline = Estimate(float(best.baseline))
+                values.append(replace(head, item=fixed, estimate=baseline, note=f"{best.distance:+d}"))
+    return values
 
 
 def effective(evidence: Evidence) -> list[Measured]:
@@ -263,17 +243,13 @@ def effective(evidence: Evidence) -> list[Measured]:
             values.append(Measured(ExhibitId.EFFECTIVE, length.task, item, Condition.NONE, *about, x=x))
         for condition in (Condition.RAW, Condition.EFFECTIVE):
             for token_type in ("start", "separator", "punctuation", "other"):
-                values += _type_weights(result, condition, token_type)
-    return values
-
-
-def _type_weights(result: StepResult, condition: Condition, token_type: str) -> list[Measured]:
-    values = []
-    for task in dict.fromkeys(score.task for score in result.scores):
-        type_scores = picked(result.scores, statistic=condition.value, feature=token_type, task=task)
-        mean = over_heads(type_scores)
-        if mean is not None:
-            item = Item(Quantity.TYPE_WEIGHT, token_type)
-            about = (mean, int(type_scores[0].n or 0), "inputs", result.run)
-            values.append(Measured(ExhibitId.EFFECTIVE, task, item, condition, *about))
+                for task in dict.fromkeys(score.task for score in result.scores):
+                    type_scores = picked(result.scores, statistic=condition.value, feature=token_type, task=task)
+                    mean = over_heads(type_scores)
+                    if mean is not None:
+                        item = Item(Quantity.TYPE_WEIGHT, token_type)
+                        n = int(type_scores[0].n or 0)
+                        values.append(
+                            Measured(ExhibitId.EFFECTIVE, task, item, condition, mean, n, "inputs", result.run)
+                        )
     return values

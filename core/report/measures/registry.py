@@ -1,12 +1,11 @@
 """The function that measures each exhibit."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ...codebook.registry import shipped_set
+from ...interval import Estimate
 from ...patterns import classifier_registry
-from ...store.rows import Row
-from ...studies.estimate import Estimate
 from .. import readings
 from ..estimates import share_interval
 from ..evidence import Evidence
@@ -24,7 +23,12 @@ def classifier(evidence: Evidence) -> list[Measured]:
     """Return the F1 of the bundled pattern classifier on checkpoints outside its training data, and each class's
     fraction of the labels. Empty if another classifier classified the maps.
     """
-    results = [result for result in evidence.of(Part.SHARES) if _by_bundled(result.rows)]
+    bundled = f"{classifier_registry.BUNDLED}-{DECODERS}-"
+    results = [
+        result
+        for result in evidence.of(Part.SHARES)
+        if any(share.classifier.startswith(bundled) for share in readings.class_shares(result.rows))
+    ]
     about = classifier_registry.bundled_about(DECODERS)
     if not results or about is None:
         return []
@@ -39,11 +43,6 @@ def classifier(evidence: Evidence) -> list[Measured]:
             for name in about["classes"]
         ),
     ]
-
-
-def _by_bundled(rows: Iterable[Row]) -> bool:
-    mark = f"{classifier_registry.BUNDLED}-{DECODERS}-"
-    return any(share.classifier.startswith(mark) for share in readings.class_shares(rows))
 
 
 def _measured(item: Item, estimate: Estimate, n: int, run: str | None, note: str = "") -> Measured:

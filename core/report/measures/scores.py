@@ -5,11 +5,10 @@ heatmaps.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...interval import Estimate
 from ...studies.ablation.records import AblatedTarget, PruneStep
 from ...studies.attention.records import Score
-from ...studies.estimate import Estimate
 from ...studies.records import picked
-from ...studies.tuning import finetune
 from ...studies.tuning.records import FinetunedTask, TunedScore, finetuned_task
 from ...tasks.glue import SPLIT, TASKS
 from ...tuning.recipe import Recipe
@@ -27,15 +26,17 @@ BEST_KEPT = "; the best epoch by these dev rows was kept, so the score is too hi
 
 
 def table_one(evidence: Evidence) -> list[Measured]:
-    """Return the fine-tuning scores of each initialisation, as in Table 1: means over seeds, with intervals over dev
-    examples.
-    """
+    """Return the scores of Table 1: means over seeds, with intervals over dev examples."""
     values = []
     for result in evidence.of(Part.TUNING):
         tuning = finetuned_task(result.rows)
         for mean in tuning.means:
             note = f"{mean.n} seed{'s' * ((mean.n or 0) > 1)}" + ("; " + mean.note if mean.note else "")
-            note += BEST_KEPT if _keeps_best(result.step.options) else ""
+            note += (
+                BEST_KEPT
+                if (Recipe.of(result.step.options.preset, result.step.options.settings).keep == "best")
+                else ""
+            )
             for metric in ("accuracy", "f1", "pearson", "mse"):
                 if mean.of_metric(metric) is not None:
                     item, estimate = Item(Quantity.SCORE, metric), scored(mean, metric, tuning.rows)
@@ -43,11 +44,6 @@ def table_one(evidence: Evidence) -> list[Measured]:
                     condition = Condition(mean.initialisation or "")
                     values.append(Measured(ExhibitId.TABLE_1, result.task, item, condition, *about))
     return values
-
-
-def _keeps_best(options: finetune.FinetuneOptions) -> bool:
-    """Return whether a fine-tuning selected its best epoch."""
-    return Recipe.of(options.preset, options.settings).keep == "best"
 
 
 def scored(score: TunedScore, metric: str, n: int) -> Estimate:
@@ -125,37 +121,34 @@ def heads(evidence: Evidence) -> list[Measured]:
     """Return the best, mean and worst change of the score when one head is ablated, and the best head's change on
     unseen examples (Kovaleva et al., Fig 8).
     """
-    return [value for result in evidence.of(Part.HEADS) for value in _heads(result)]
+    values = []
+    for result in evidence.of(Part.HEADS):
+        sweep = readings.sweep(result.rows)
+        head_changes = sorted(sweep.known, key=lambda pair: -pair[1].value)
+        if not head_changes:
+            continue
+        corrected = f"corrected over {len(sweep.variants)} heads"
+        (best, most), (worst, least) = head_changes[0], head_changes[-1]
+        found = [
+            (Quantity.BEST_HEAD, most, f"{best.name}, {sweep.metric}; p {best.p:.2g} {corrected}"),
+            (Quantity.WORST_HEAD, least, f"{worst.name}, {sweep.metric}; p {worst.p:.2g} {corrected}"),
+        ]
+        mean = mean_over(change for _, change in head_changes)
+        if mean is not None:
+            found.append((Quantity.MEAN_OVER_HEADS, mean, sweep.metric))
+        if sweep.held_out is not None:
+            unit = "share of r" if sweep.metric == "pearson" else "share of rows right"
+            note = f"chosen on the other half, most often {sweep.held_out.name}; {unit}"
+            found.append((Quantity.HELD_OUT_HEAD, sweep.held_out.gain, note))
+        for quantity, estimate, note in found:
+            about = (estimate, best.n, _rows_of(result), result.run, note)
+            values.append(Measured(ExhibitId.HEADS, result.task, Item(quantity), Condition.DISABLED, *about))
+    return values
 
 
 def _rows_of(result: StepResult) -> str:
     """Return which examples an ablation of every head uses."""
     return "rows it never saw" if getattr(result.step.options, "split", "") == SPLIT else "dev rows"
-
-
-def _heads(result: StepResult) -> list[Measured]:
-    sweep = readings.sweep(result.rows)
-    head_changes = sorted(sweep.known, key=lambda pair: -pair[1].value)
-    if not head_changes:
-        return []
-
-    def measured(quantity: Quantity, estimate: Estimate, note: str) -> Measured:
-        about = (estimate, head_changes[0][0].n, _rows_of(result), result.run, note)
-        return Measured(ExhibitId.HEADS, result.task, Item(quantity), Condition.DISABLED, *about)
-
-    def noted(variant: AblatedTarget) -> str:
-        return f"{variant.name}, {sweep.metric}; p {variant.p:.2g} corrected over {len(sweep.variants)} heads"
-
-    (best, most), (worst, least) = head_changes[0], head_changes[-1]
-    values = [measured(Quantity.BEST_HEAD, most, noted(best)), measured(Quantity.WORST_HEAD, least, noted(worst))]
-    mean = mean_over(change for _, change in head_changes)
-    if mean is not None:
-        values.append(measured(Quantity.MEAN_OVER_HEADS, mean, sweep.metric))
-    if sweep.held_out is not None:
-        unit = "share of r" if sweep.metric == "pearson" else "share of rows right"
-        note = f"chosen on the other half, most often {sweep.held_out.name}; {unit}"
-        values.append(measured(Quantity.HELD_OUT_HEAD, sweep.held_out.gain, note))
-    return values
 
 
 def _by_layers(evidence: Evidence, part: Part, exhibit: ExhibitId, condition: Condition) -> list[Measured]:
@@ -192,16 +185,12 @@ def layers(evidence: Evidence) -> list[Measured]:
 
 
 def alone(evidence: Evidence) -> list[Measured]:
-    """Return the change of the score when a layer retains only its best head, for every layer (Michel et al.,
-    Table 2).
-    """
+    """Return what retaining only a layer's best head changes (Michel et al., Table 2)."""
     return _by_layers(evidence, Part.ALONE, ExhibitId.ALONE, Condition.ZEROED)
 
 
 def prune(evidence: Evidence) -> list[Measured]:
-    """Return the largest fraction of heads that can be pruned, least important first, before the score drops
-    significantly (Michel et al., Fig 3).
-    """
+    """Return how many heads can be pruned before the score drops (Michel et al., Fig 3)."""
     values = []
     for result in evidence.of(Part.PRUNE):
         curves = readings.prune_curves(result.rows)
@@ -229,9 +218,7 @@ def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
 
 
 def importance(evidence: Evidence) -> list[Measured]:
-    """Return the rank correlation between the gradient-based importance of heads and the effect of zeroing each head
-    (Michel et al., section 4).
-    """
+    """Return the correlation of gradients with effects of zeroing (Michel et al., section 4)."""
     return [
         Measured(
             ExhibitId.IMPORTANCE, result.task, Item(Quantity.AGREEMENT, agreement.name), Condition.ZEROED,

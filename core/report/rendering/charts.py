@@ -15,7 +15,7 @@ from ...codebook.registry import COLOURS
 from ...tasks.glue import task_name
 from ..exhibits import Exhibit
 from ..ids import ExhibitId
-from ..records import HeadRecord, Records, ValueRecord
+from ..records import Records, ValueRecord
 from .words import short
 
 WIDE, NARROW, TALL = 300, 210, 190  # pixels of one panel
@@ -46,11 +46,35 @@ class Mark:
 
 
 def chart_of(item: Exhibit, records: Records) -> alt.TopLevelMixin | None:
-    """Return the plot of a figure or table of the report, or None if there is nothing to draw. `records` holds the
-    numbers of this exhibit.
-    """
+    """Return the plot of an exhibit with these numbers; None if there is nothing to draw."""
     if item.chart == "heads":
-        return _heads(records.heads)
+        if not records.heads:
+            return None
+        values = [head.value for head in records.heads if head.value is not None]
+        diverging, label = min(values, default=0.0) < 0, records.heads[0].label.partition(" of ")[0]
+        most = max(map(abs, values), default=0.0) or 1.0
+        ends = [-most, most] if diverging else [0.0, most]
+        scale = alt.Scale(range="diverging" if diverging else "ramp", domain=ends)
+        legend = alt.Legend(gradientLength=90, format=".2~g")
+        charts = []
+        for checkpoint, task in dict.fromkeys((head.checkpoint, head.task) for head in records.heads):
+            task_heads = [head for head in records.heads if (head.checkpoint, head.task) == (checkpoint, task)]
+            title = ", ".join(part for part in (short(checkpoint), task_name(task)) if part)
+            numbers = [asdict(replace(head, layer=head.layer + 1, head=head.head + 1)) for head in task_heads]
+            table = pd.DataFrame(numbers).assign(name=[str(Head(head.layer, head.head)) for head in task_heads])
+            charts.append(
+                alt.Chart(table, title=alt.TitleParams(title, fontSize=12))
+                .mark_rect(stroke="gray", strokeOpacity=0.25)
+                .encode(
+                    x=alt.X("head:O", title="head", axis=alt.Axis(labelAngle=0)),
+                    y=alt.Y("layer:O", title="layer"),
+                    color=alt.Color("value:Q", title=label, scale=scale, legend=legend),
+                    tooltip=["name", alt.Tooltip("value:Q", format=".4f", title=label),
+                             alt.Tooltip("low:Q", format=".4f"), alt.Tooltip("high:Q", format=".4f"), "n"],
+                )
+                .properties(width=alt.Step(CELL), height=alt.Step(CELL))
+            )  # fmt: skip
+        return alt.concat(*charts, columns=4).resolve_scale(color="shared")
     first: dict[tuple[Any, ...], Mark] = {}
     for mark in (mark for value in records.values for mark in (_measured(value), _printed(value)) if mark is not None):
         first.setdefault((mark.series, mark.task, mark.item, mark.condition, mark.ours, mark.value), mark)
@@ -61,9 +85,7 @@ def chart_of(item: Exhibit, records: Records) -> alt.TopLevelMixin | None:
 
 
 def series_of(value: ValueRecord, *, printed: bool) -> str:
-    """Return the name of a data series for a plot's legend: "atlas-encoder, fine-tuned", or "printed: Kovaleva et al.
-    2019, fine-tuned".
-    """
+    """Return a legend entry such as "printed: Kovaleva et al. 2019, fine-tuned"."""
     who = f"{PRINTED}{value.source}" if printed else short(value.checkpoint)
     return ", ".join(part for part in (who, value.condition) if part)
 
@@ -108,9 +130,7 @@ def _stacked(exhibit: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
 
 
 def classes_scale(names: Sequence[str]) -> alt.Scale:
-    """Return the colour scale that pattern classes have on every page. Names that are not all pattern classes get the
-    default palette.
-    """
+    """Return the colours of pattern classes; other names get the default palette."""
     colours = [COLOURS[name] for name in names if name in COLOURS]
     return alt.Scale(range=colours if len(colours) == len(names) else "category", domain=list(names))
 
@@ -203,37 +223,6 @@ ARRANGED: dict[ExhibitId, tuple[Placed, int]] = {
     ExhibitId.IMPORTANCE: (lambda mark: replace(mark, panel=mark.item, line=mark.task), 2),
     ExhibitId.SINK: (_without_heads, 1),
 }  # the function that places a mark, or leaves it out, and how many panels stand side by side
-
-
-def _heads(heads: Sequence[HeadRecord]) -> alt.TopLevelMixin | None:
-    """Return a small heatmap per checkpoint and task, with one colour scale per exhibit."""
-    if not heads:
-        return None
-    values = [head.value for head in heads if head.value is not None]
-    diverging, label = min(values, default=0.0) < 0, heads[0].label.partition(" of ")[0]
-    most = max(map(abs, values), default=0.0) or 1.0
-    ends = [-most, most] if diverging else [0.0, most]
-    scale = alt.Scale(range="diverging" if diverging else "ramp", domain=ends)
-    legend = alt.Legend(gradientLength=90, format=".2~g")
-    charts = []
-    for checkpoint, task in dict.fromkeys((head.checkpoint, head.task) for head in heads):
-        task_heads = [head for head in heads if (head.checkpoint, head.task) == (checkpoint, task)]
-        title = ", ".join(part for part in (short(checkpoint), task_name(task)) if part)
-        numbers = [asdict(replace(head, layer=head.layer + 1, head=head.head + 1)) for head in task_heads]
-        table = pd.DataFrame(numbers).assign(name=[str(Head(head.layer, head.head)) for head in task_heads])
-        charts.append(
-            alt.Chart(table, title=alt.TitleParams(title, fontSize=12))
-            .mark_rect(stroke="gray", strokeOpacity=0.25)
-            .encode(
-                x=alt.X("head:O", title="head", axis=alt.Axis(labelAngle=0)),
-                y=alt.Y("layer:O", title="layer"),
-                color=alt.Color("value:Q", title=label, scale=scale, legend=legend),
-                tooltip=["name", alt.Tooltip("value:Q", format=".4f", title=label), alt.Tooltip("low:Q", format=".4f"),
-                         alt.Tooltip("high:Q", format=".4f"), "n"],
-            )
-            .properties(width=alt.Step(CELL), height=alt.Step(CELL))
-        )  # fmt: skip
-    return alt.concat(*charts, columns=4).resolve_scale(color="shared")
 
 
 # ---------------------------------------------------------------- behind them

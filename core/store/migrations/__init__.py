@@ -81,8 +81,7 @@ def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None
 def back_up(path: Path, step: Migration) -> Path:
     """Copy a closed database file and its log before a schema migration changes the file.
 
-    Raises:
-        StoreError: the copy failed; no copy remains, and the file is unchanged.
+    Raises StoreError if the copy failed; no copy remains, and the file is unchanged.
     """
     folder = backups(path)
     copy = folder / f"{path.stem}-before-{step.number:03}-{stamp()}{path.suffix}"

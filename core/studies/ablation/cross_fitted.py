@@ -42,9 +42,7 @@ TARGETS = ("heads", "layers")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedOptions(cross_fitting.CrossFitting):
-    """Options of a cross-fitted ablation: how examples are divided into folds, and how the heads of each fold's model
-    are ablated.
-    """
+    """How examples are divided into folds, and how the heads of each fold's model are ablated."""
 
     operator: Annotated[
         str, Flag("ablation method: disable (uniform attention), zero, previous, current, next or first")
@@ -76,7 +74,6 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: CrossFittedOptions) -> list[Unit]:
-        """Return one unit of work per cross-fitting fold. Invalid options raise an error here, before any training."""
         cross_fitting.recipe_of(options)
         if options.operator not in capture.interventions.OPERATORS:
             raise InputError(
@@ -93,16 +90,13 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         return _units(options, ())
 
     def more(self, options: CrossFittedOptions, partials: Sequence[CrossFitted]) -> list[Unit]:
-        """If models ran in low precision, return units of work that recompute in float32 the ablations whose effect
-        might be significant.
-        """
+        """Return units that recompute in float32 the ablations whose effect might be significant."""
         if any(not len(part.swept.changed) for part in partials):
             return []
         near = disable.near_claims(_sweep(options), self.merge(options, partials).swept)
         return _units(options, near) if near else []
 
     def run(self, options: CrossFittedOptions, unit: Unit) -> Done[CrossFitted]:
-        """Fine-tune a model on all folds but one, then ablate its heads on the fold that was left out."""
         of: TrainingUnit = unit.arguments
         all_rows, folds = cross_fitting.cut_rows(options)
         places = np.flatnonzero(folds == of.fold)
@@ -118,7 +112,6 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         return Done(CrossFitted(swept, folds[places], runs), facts)
 
     def merge(self, options: CrossFittedOptions, partials: Sequence[CrossFitted]) -> CrossFitted:
-        """Merge the results of all folds, with examples in the order of the task's data."""
         first = sorted((part for part in partials if len(part.swept.changed)), key=lambda part: part.folds[0])
         swept = disable.STUDY.merge(_sweep(options), [part.swept for part in partials])
         places = np.concatenate([part.swept.rows for part in first])
@@ -126,18 +119,24 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         return CrossFitted(swept, folds[np.argsort(places)], tuple(run for part in first for run in part.runs))
 
     def results(self, options: CrossFittedOptions, merged: CrossFitted) -> list[Result]:
-        """Return the ablation records, with the number of folds whose change has the same sign as the overall change,
-        then one record per fold.
-        """
-        swept = disable.STUDY.results(_sweep(options), merged.swept)
-        agree = iter(_agreeing(options, merged))
+        """Return the records of `disable`, with the number of folds that agree in sign, then one per fold."""
+        task, swept, folds = task_of(options.task), merged.swept, np.unique(merged.folds)
+        difference = outcomes(task, swept.gold, swept.changed) - outcomes(task, swept.gold, swept.plain)
+        overall = np.sign(difference.mean(1))
+        signs = [np.sign(difference[:, merged.folds == fold].mean(1)) for fold in folds]
+        agree = iter(np.sum([(sign == overall) & (overall != 0) for sign in signs], axis=0).tolist())
         told = [
             replace(result, statistic=None, folds=options.folds, folds_agree=next(agree))  # no score of one checkpoint
             if isinstance(result, AblatedTarget)
             else result
-            for result in swept
+            for result in disable.STUDY.results(_sweep(options), swept)
         ]
-        return [*told, *_parts(options, merged)]
+        parts = [
+            cross_fitting.part_score(task, number, run, swept.gold[own], swept.plain[own])
+            for number, run in zip(folds, merged.runs, strict=True)
+            for own in [merged.folds == number]
+        ]
+        return [*told, *parts]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return ablation_headline(rows)
@@ -166,23 +165,3 @@ def _sweep(options: CrossFittedOptions, folder: str = "-") -> disable.DisableOpt
         checkpoint=folder, task=options.task, data=options.data, split="train", limit=options.limit,
         dtype=options.dtype, seed=options.seed, what=options.what, operator=options.operator,
     )  # fmt: skip
-
-
-def _agreeing(options: CrossFittedOptions, merged: CrossFitted) -> list[int]:
-    """Return, for each ablation target, the number of folds in which the change has the sign of the change over all
-    examples; 0 if that change is 0.
-    """
-    task, swept = task_of(options.task), merged.swept
-    difference = outcomes(task, swept.gold, swept.changed) - outcomes(task, swept.gold, swept.plain)
-    whole = np.sign(difference.mean(1))
-    parts = [np.sign(difference[:, merged.folds == fold].mean(1)) for fold in np.unique(merged.folds)]
-    return [int(count) for count in np.sum([(part == whole) & (whole != 0) for part in parts], axis=0)]
-
-
-def _parts(options: CrossFittedOptions, merged: CrossFitted) -> list[CrossFittedPart]:
-    """Return the score of the model of each fold."""
-    task, swept, parts = task_of(options.task), merged.swept, []
-    for number, run in zip(np.unique(merged.folds), merged.runs, strict=True):
-        mine = merged.folds == number
-        parts.append(cross_fitting.part_score(task, number, run, swept.gold[mine], swept.plain[mine]))
-    return parts

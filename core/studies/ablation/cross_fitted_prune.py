@@ -28,9 +28,7 @@ from .records import CrossFittedPart, PruneStep
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedPruneOptions(cross_fitting.CrossFitting):
-    """Options of cross-fitted pruning: how examples are divided into folds, and the orders in which each fold's model
-    is pruned.
-    """
+    """How examples are divided into folds, and the orders in which each fold's model is pruned."""
 
     orders: Annotated[
         tuple[str, ...],
@@ -69,7 +67,6 @@ class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: CrossFittedPruneOptions) -> list[Unit]:
-        """Return one unit of work per cross-fitting fold. Invalid options raise an error here, before any training."""
         prune.order_names(_pruning(options))
         cross_fitting.recipe_of(options)
         cross_fitting.cut_rows(options)
@@ -77,9 +74,6 @@ class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
         return [Unit(f"fold-{number}", TrainingUnit(fold=number), size) for number in range(options.folds)]
 
     def run(self, options: CrossFittedPruneOptions, unit: Unit) -> Done[PartCurves]:
-        """Fine-tune a model and rank its heads on all folds but one, then compute the pruning curves on the fold that
-        was left out.
-        """
         of: TrainingUnit = unit.arguments
         rows, folds = cross_fitting.cut_rows(options)
         run = cross_fitting.run_without(options, of.fold)
@@ -126,9 +120,7 @@ def _pruning(options: CrossFittedPruneOptions, folder: str = "-") -> prune.Prune
 
 
 def _together(curves: Sequence[prune.Curve]) -> prune.Curve:
-    """Join the curves of all folds for one order into one curve. It names no heads where the orders of the models
-    differ.
-    """
+    """Join one order's curves of all folds. It names no heads if the orders of the models differ."""
     first = curves[0]
     heads = first.heads if all(curve.heads == first.heads for curve in curves) else ()
     gold, plain = (np.concatenate([getattr(curve, side) for curve in curves]) for side in ("gold", "plain"))

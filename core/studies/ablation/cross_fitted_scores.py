@@ -33,9 +33,7 @@ from . import cross_fitting, setup
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedScoresOptions(cross_fitting.CrossFitting):
-    """Options of cross-fitted scores: how examples are divided into folds, and from which initialisations models are
-    trained.
-    """
+    """How examples are divided into folds, and from which initialisations models are trained."""
 
     initialisations: Annotated[
         tuple[str, ...], Flag("initialisation: pretrained, random, frozen or untrained; can be repeated", name="--init")
@@ -76,7 +74,6 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: CrossFittedScoresOptions) -> list[Unit]:
-        """Return one unit of work per model to train. Invalid options raise an error here, before any training."""
         if not options.initialisations or not options.seeds:
             raise InputError("Cross-fitting needs at least one initialisation and one seed; got none. Choose them.")
         for initialisation in options.initialisations:
@@ -96,7 +93,6 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
         ]
 
     def run(self, options: CrossFittedScoresOptions, unit: Unit) -> Done[TestedParts]:
-        """Fine-tune a model on all folds but one, then predict the examples of the fold that was left out."""
         of: TrainingUnit = unit.arguments
         rows, folds = cross_fitting.cut_rows(options)
         left_out = folds == of.fold
@@ -114,9 +110,7 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
         return Done(TestedParts((tested,)), facts)
 
     def results(self, options: CrossFittedScoresOptions, merged: TestedParts) -> list[TunedScore]:
-        """Return the score over all examples for each initialisation and seed, then the means over seeds and the
-        constant prediction.
-        """
+        """Return one score per initialisation and seed, the means over seeds and the constant prediction."""
         several: dict[tuple[str, int], list[TestedPart]] = {}
         for part in merged.parts:
             several.setdefault((part.initialisation, part.seed), []).append(part)
@@ -144,9 +138,7 @@ STUDY = CrossFittedScores()
 
 
 def _over_all_rows(task: Task, parts: Sequence[TestedPart]) -> TunedRun:
-    """Return the joint score of all folds' models of one initialisation and seed. `train_rows` is the smallest number
-    of examples that a model was trained on.
-    """
+    """Return the joint score of all folds' models; `train_rows` is their smallest number of examples."""
     gold, predicted = in_order(parts, ("gold", "predicted")).values()
     answer, best_constant = majority(task, gold, gold)
     silent = sum(len(np.unique(part.predicted)) == 1 for part in parts)

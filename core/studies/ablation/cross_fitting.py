@@ -55,9 +55,7 @@ class TunedPart:
 
 
 def recipe_of(options: CrossFitting) -> Recipe:
-    """Return the fine-tuning recipe of a cross-fitting. Raises InputError if the recipe would choose the best epoch on
-    the left-out fold.
-    """
+    """Return the recipe. Raises InputError if it would choose the best epoch on the left-out fold."""
     recipe = Recipe.of(options.preset, options.settings)
     if recipe.keep == "best":
         raise InputError(
@@ -73,9 +71,7 @@ def training_size(options: CrossFitting) -> int:
 
 
 def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
-    """Return the options of a fine-tuning on all examples. They determine the size of each fold's training and the name
-    of its folder.
-    """
+    """Return a fine-tuning on all examples, which determines each fold's size and folder."""
     settings = options.settings if options.limit is None else options.settings | {"train_limit": options.limit}
     return finetune.FinetuneOptions(
         checkpoint=options.checkpoint,
@@ -115,14 +111,19 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
     folds = np.zeros(len(rows), int)
     for number, (_, left_out) in enumerate(cut.split(labels, labels, together)):
         folds[left_out] = number
-    _must_have_all_labels(labels, folds, is_score=task.is_score)
+    for fold in np.unique(folds):
+        missing = set(labels) - {label for label, of in zip(labels, folds, strict=True) if of == fold}
+        if missing and not task.is_score:
+            raise InputError(
+                "Every fold must have an example of each label, and examples that share a sentence must be "
+                f"in one fold; fold {fold + 1} has no example of "
+                f"{', '.join(map(str, sorted(missing, key=str)))}. Use fewer folds or more examples."
+            )
     return rows, folds
 
 
 def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
-    """Return the group of each example. Two examples are in one group if they share a sentence (ignoring case),
-    directly or through other examples.
-    """
+    """Return each example's group. Examples that share a sentence (ignoring case) are in one group."""
     group: dict[str, str] = {}
 
     def root(text: str) -> str:
@@ -139,23 +140,10 @@ def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
     return np.array([numbers.setdefault(root(first), len(numbers)) for first, *_ in texts])
 
 
-def _must_have_all_labels(labels: Sequence[object], folds: np.ndarray, *, is_score: bool) -> None:
-    for fold in np.unique(folds):
-        missing = set(labels) - {label for label, of in zip(labels, folds, strict=True) if of == fold}
-        if missing and not is_score:
-            raise InputError(
-                "Every fold must have an example of each label, and examples that share a sentence must be "
-                f"in one fold; fold {fold + 1} has no example of "
-                f"{', '.join(map(str, sorted(missing, key=str)))}. Use fewer folds or more examples."
-            )
-
-
 def run_without(
     options: CrossFitting, number: int, initialisation: str = "pretrained", seed: int | None = None
 ) -> "FinetuningRun":
-    """Describe the fine-tuning on all folds except fold `number`. The name of the run's folder depends on everything
-    that determines the result.
-    """
+    """Describe the fine-tuning on all folds but `number`. Its folder's name depends on all that determines it."""
     task, seed = task_of(options.task), options.seed if seed is None else seed
     name = finetune.run_name(_on_all_rows(options), task.key, initialisation, seed)
     key = f"{name}-without-texts-{number + 1}-of-{options.folds}"
@@ -172,9 +160,7 @@ def parted(rows: Sequence[TaskRow], left_out: np.ndarray) -> tuple[list[TaskRow]
 
 
 def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedPart:
-    """Fine-tune a model on all folds but one, or reuse a model that was already trained on these examples by this
-    recipe.
-    """
+    """Fine-tune a model on all folds but one, or reuse one that was trained in the same way."""
     base = studies.worker_cache.get_checkpoint(options.checkpoint)
     others, own_rows = parted(rows, left_out)
     if not studies.tuning.finetune.is_trained(base, run, others, own_rows):
@@ -185,9 +171,7 @@ def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow],
 
 
 def part_score(task: Task, number: int, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
-    """Return the score on one cross-fitting fold by the model that was not trained on the fold, next to the score of
-    the constant predictor.
-    """
+    """Return the score on one fold by the model that was not trained on it, and the constant predictor's."""
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
     return CrossFittedPart(

@@ -18,12 +18,11 @@ from jaxtyping import Float
 from ... import capture, scoring
 from ...attention import all_heads
 from ...errors import InputError
-from ...interval import RecordInterval
+from ...interval import Estimate, RecordInterval, estimate_of
 from ...scoring import effects
 from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, read_rows, task_of
 from ..contract import Done, Flag, Need, Study, Unit
-from ..estimate import Estimate, estimate_of
 from ..headline import Fact, Headline, HeadScores
 from ..metric_columns import Metric, Metrics
 from ..outcomes import finite, in_order, metrics_of, outcomes
@@ -114,9 +113,7 @@ class Ablations:
 
     @property
     def in_float32(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the predictions that were recomputed in float32, without and with ablation, or None if there
-        are none.
-        """
+        """Return the float32 predictions, without and with ablation; None if there are none."""
         return None if self.exact is None or self.exact_plain is None else (self.exact_plain, self.exact)
 
 
@@ -145,7 +142,6 @@ class Disable(Study[DisableOptions, Ablations]):
         return super().read(setup.with_groups(given))
 
     def units(self, options: DisableOptions) -> list[Unit]:
-        """Divide the examples of the task into units of work. Invalid options raise an error here."""
         references.check(capture.interventions.known_operator(options.operator), options)
         if setup.has_parts(options.what, options.heads) and options.operator != "zero":
             raise InputError(
@@ -160,23 +156,19 @@ class Disable(Study[DisableOptions, Ablations]):
         return setup.units_of(options)
 
     def more(self, options: DisableOptions, partials: Sequence[Ablations]) -> list[Unit]:
-        """If the model ran in low precision, return units of work that recompute in float32 the ablations whose effect
-        might be significant.
-        """
+        """Return units that recompute in float32 the ablations whose effect might be significant."""
         if any(not len(part.changed) for part in partials):
             return []
         near = near_claims(options, self.merge(options, partials))
         return setup.units_of(options, "again", targets=near) if near else []
 
     def run(self, options: DisableOptions, unit: Unit) -> Done[Ablations]:
-        """Predict some examples without ablation and under every ablation."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         rows = [all_rows[k] for k in unit.arguments.positions]
         partial, dtype = swept_rows(options, opened, rows, unit.arguments)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows], dtype=dtype))
 
     def merge(self, options: DisableOptions, partials: Sequence[Ablations]) -> Ablations:
-        """Merge the predictions of all units of work, with examples in the order of the task's data."""
         swept = [part for part in partials if len(part.changed)]
         first, columns = swept[0], in_order(swept, ("rows", "gold", "plain", "changed"))
         whole = Ablations(
@@ -184,13 +176,17 @@ class Disable(Study[DisableOptions, Ablations]):
         )
         if first.exact is None:
             return whole
-        exact_plain, exact = _exact(partials, whole.rows, len(whole.changed))
+        places = {row: k for k, row in enumerate(whole.rows.tolist())}
+        exact_plain, exact = np.full(len(whole.rows), np.nan), np.full((len(whole.changed), len(whole.rows)), np.nan)
+        for part in partials:
+            at = [places[row] for row in part.rows.tolist()]
+            if part.in_float32 is not None:
+                exact_plain[at], changed = part.in_float32
+                exact[:, at] = np.where(np.isnan(changed), exact[:, at], changed)
         return replace(whole, exact_plain=exact_plain, exact=exact)
 
     def results(self, options: DisableOptions, merged: Ablations) -> list[Result]:
-        """Return the unmodified model's scores, one record per ablation target, and a split-half check of the best
-        target.
-        """
+        """Return the unmodified model, one record per ablation target, and a split-half check of the best target."""
         return _Table(options, task_of(options.task), merged).results()
 
     def facts(self, scores: HeadScores) -> list[Fact]:
@@ -236,9 +232,7 @@ def exactly_known(exact: Differences) -> np.ndarray:
 
 
 def deviation_of(low: Differences, exact: Differences) -> Deviation:
-    """Return the largest deviation of mean effects, and of their t statistics, between low precision and float32,
-    multiplied by SAFETY.
-    """
+    """Return the largest deviations of low precision from float32, multiplied by SAFETY."""
     both = exactly_known(exact)
     means = np.abs(low[both].mean(1) - exact[both].mean(1))
     scores = np.abs(np.abs(effects.t_values(low[both])) - np.abs(effects.t_values(exact[both])))
@@ -246,9 +240,7 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Return the indices of ablation targets that must be recomputed in float32, because their corrected p could be
-    significant given the deviation of low precision.
-    """
+    """Return indices of targets whose corrected p could be significant given the deviation of low precision."""
     difference = deviation_of(low, exact)
     reachable = (
         effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM
@@ -257,9 +249,7 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Return the outcomes after minus before ablation. A target's outcomes are from float32 if all examples have them,
-    otherwise from low precision.
-    """
+    """Return outcomes after minus before ablation, from float32 for targets that have it for all examples."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 
@@ -272,11 +262,20 @@ def check_within(within: float) -> None:
 
 
 def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
-    """Return the ablation targets for every group of near-duplicate heads: the whole group, each of its heads alone,
-    and random control heads.
-    """
+    """Return the targets of every group of near-duplicate heads: the group, its single heads, random controls."""
     checkpoint = opened.checkpoint
-    groups = _groups(opened, data, seed, within)
+    key = (opened.checkpoint.name, opened.checkpoint.weights_hash, opened.task.key, data, seed, within)
+    if key not in _KNOWN:
+        _KNOWN.clear()  # a worker meets one job at a time
+        checkpoint = opened.checkpoint
+        rows = read_rows(opened.task, "train", folder=data, limit=GROUP_ROWS, seed=seed)
+        shape = (checkpoint.layers, checkpoint.heads, checkpoint.attending)
+        distances = scoring.distances.HeadDistances(*shape, queries=QUERIES, seed=seed)
+        capture.running.run(checkpoint, opened.encoded(rows), [distances.take(range(len(rows)))])
+        _KNOWN[key] = tuple(
+            scoring.distances.groups_of(distances.result()[distances.seen], checkpoint.all_heads, within=within)
+        )
+    groups = _KNOWN[key]
     if not groups:
         raise InputError(
             f"At least two heads must be near-duplicates, with a distance below {within:g} of the mean "
@@ -295,21 +294,6 @@ def group_targets(opened: Opened, data: str | None, *, seed: int, within: float)
     return found_variants
 
 
-def _groups(opened: Opened, data: str | None, seed: int, within: float) -> "tuple[Group, ...]":
-    key = (opened.checkpoint.name, opened.checkpoint.weights_hash, opened.task.key, data, seed, within)
-    if key not in _KNOWN:
-        _KNOWN.clear()  # a worker meets one job at a time
-        checkpoint = opened.checkpoint
-        rows = read_rows(opened.task, "train", folder=data, limit=GROUP_ROWS, seed=seed)
-        shape = (checkpoint.layers, checkpoint.heads, checkpoint.attending)
-        distances = scoring.distances.HeadDistances(*shape, queries=QUERIES, seed=seed)
-        capture.running.run(checkpoint, opened.encoded(rows), [distances.take(range(len(rows)))])
-        _KNOWN[key] = tuple(
-            scoring.distances.groups_of(distances.result()[distances.seen], checkpoint.all_heads, within=within)
-        )
-    return _KNOWN[key]
-
-
 class Contrast(TypedDict, total=False):
     """The effect of ablating a group of heads, compared with the sum of its heads' single effects and with random
     heads. Differences to the group have the prefix `beyond_`.
@@ -325,9 +309,7 @@ Contrasts = dict[str, Contrast]  # by metric
 
 
 def whole_groups(variants: Sequence[AblationTarget], changed: np.ndarray) -> tuple[list[AblationTarget], np.ndarray]:
-    """Return the ablation targets that are whole groups of near-duplicate heads, and the predictions under each of
-    these ablations.
-    """
+    """Return the targets that are whole groups of near-duplicate heads, and the predictions under each."""
     places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
     return [variants[k] for k in places], changed[places]
 
@@ -339,13 +321,7 @@ def group_contrasts(
     changed: np.ndarray,
     variants: Sequence[AblationTarget],
 ) -> list[Contrasts]:
-    """Compare the effect of ablating each group of heads with the sum of its heads' single effects ("apart") and with
-    random heads ("control").
-
-    Returns:
-        For each group and metric, the effect of both and the difference to the group, with 95 % paired intervals; None
-        for a control if too few heads are left for one.
-    """
+    """Compare groups with the sum of their heads' effects ("apart") and with random heads ("control", if any)."""
     roles = np.array([variant.role for variant in variants])
     group = np.array([variant.group for variant in variants])
     chosen = np.flatnonzero(roles == TOGETHER)
@@ -375,7 +351,9 @@ def swept_rows(
     If `unit` names targets, only these are computed, in float32; otherwise all targets are computed in the dtype of the
     options.
     """
-    again, grouped = unit.targets, _grouped(options, opened)
+    again, grouped = unit.targets, list[AblationTarget]()
+    if options.what == "duplicates":
+        grouped = group_targets(opened, options.data, seed=options.seed, within=options.within)
     shape = (opened.checkpoint.layers, opened.checkpoint.heads)
     attending = opened.checkpoint.attending
     variants = grouped or _variants(options, *shape, attending)
@@ -400,9 +378,7 @@ def swept_rows(
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
-    """Return the indices of ablation targets to be recomputed in float32 because their effect in low precision might be
-    significant.
-    """
+    """Return indices of targets to recompute in float32, because their effect might be significant."""
     return () if merged.exact is None else tuple(_Table(options, task_of(options.task), merged).near())
 
 
@@ -441,26 +417,6 @@ def _spread(measured: np.ndarray, places: Sequence[int], variants: int) -> np.nd
     spread = np.full((variants, measured.shape[1]), np.nan)
     spread[list(places)] = measured
     return spread
-
-
-def _exact(partials: Sequence[Ablations], rows: np.ndarray, variants: int) -> tuple[np.ndarray, np.ndarray]:
-    """Join the float32 predictions of all rounds in the order of `rows`: unmodified [example] and ablated [target,
-    example].
-    """
-    places = {row: k for k, row in enumerate(rows.tolist())}
-    plain, changed = np.full(len(rows), np.nan), np.full((variants, len(rows)), np.nan)
-    for part in partials:
-        at = [places[row] for row in part.rows.tolist()]
-        if part.in_float32 is not None:
-            plain[at], exact = part.in_float32
-            changed[:, at] = np.where(np.isnan(exact), changed[:, at], exact)
-    return plain, changed
-
-
-def _grouped(options: DisableOptions, opened: setup.Opened) -> list[AblationTarget]:
-    if options.what != "duplicates":
-        return []
-    return group_targets(opened, options.data, seed=options.seed, within=options.within)
 
 
 def _variants(options: DisableOptions, layers: int, heads: int, attending: tuple[int, ...]) -> list[AblationTarget]:
@@ -514,9 +470,7 @@ class _Table:
         self.again = exactly_known(self.exact)
 
     def _take_exact(self, plain: np.ndarray, exact: np.ndarray) -> None:
-        """Replace low-precision predictions by the float32 ones of the unmodified model and of the targets that were
-        recomputed.
-        """
+        """Use float32 predictions of the unmodified model and of the targets that were recomputed."""
         precision_facts = exactly_known(exact)
         self.whole = {
             name: effects.counted(name, self.swept.gold, plain[None], np.ones((1, len(plain))))[0, 0]
@@ -527,15 +481,11 @@ class _Table:
         )
 
     def near(self) -> list[int]:
-        """Return the indices of ablation targets to be recomputed in float32 because their effect might be
-        significant.
-        """
+        """Return indices of targets to recompute in float32."""
         return possible_claims(self.low, self.exact, seed=self.options.seed)
 
     def results(self) -> list[Result]:
-        """Return the unmodified model's scores, one record per ablation target, their mean, and a split-half check of
-        the best target.
-        """
+        """Return the unmodified model, one record per target, their mean, and a split-half check."""
         return [self._untouched(), *self._variants(), *self._mean(), *self._checked_on_the_other_half()]
 
     def _mean(self) -> list[MeanOverHeads]:
@@ -578,9 +528,7 @@ class _Table:
         return Metric(name, value, estimate_of(change, name), **contrasts.get(name, {}))
 
     def _intervals(self, name: str) -> list[RecordInterval]:
-        """Return the change of a metric for each ablation target, in the number format on which the target's p value is
-        based.
-        """
+        """Return the change of a metric for each target, in the number format on which its p is based."""
         gold = self.swept.gold
         intervals = effects.metric_intervals(name, gold, self.swept.plain, self.changed)
         if self.swept.in_float32 is None:
@@ -592,9 +540,7 @@ class _Table:
         return intervals
 
     def _flipped(self, k: int) -> tuple[int | None, float | None]:
-        """Return the number of changed predictions and McNemar's p for one ablation; both are None for tasks with
-        scores.
-        """
+        """Return the number of changed predictions and McNemar's p; None for tasks with scores."""
         if self.task.is_score:
             return None, None
         gold = self.swept.gold
@@ -605,9 +551,7 @@ class _Table:
         return int(effects.flips(before, after[None])[0]), effects.mcnemar(before == gold, after == gold)
 
     def _score(self, change: RecordInterval, flipped: int | None) -> ScoreColumns:
-        """Return the columns that make the record of a single head a head score. There is no interval if too few
-        predictions change.
-        """
+        """Return the columns of a head score. There is no interval if too few predictions change."""
         if self.options.what not in ("heads", "all-but-one"):
             return ScoreColumns()
         few = bool(too_few_flips(flipped, len(self.swept.gold)))

@@ -25,7 +25,7 @@ from ..outcomes import metrics_of
 from ..provenance import provenance
 from ..records import Result
 from ..tuning import finetune
-from ..tuning.finetune import TunedRun, TunedRuns, table_scores
+from ..tuning.finetune import TunedRuns, table_scores
 from ..tuning.records import FixedPatternChange, TunedRunScore, TunedScore
 from ..units import TrainingUnit
 from . import setup
@@ -40,9 +40,7 @@ FREE, HELD = "free", "held"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FixedPatternOptions:
-    """Options of a fine-tuning with fixed attention: which checkpoint, which tasks, and which heads get which fixed
-    pattern.
-    """
+    """Which checkpoint is fine-tuned on which tasks, and which heads get which fixed pattern."""
 
     checkpoint: Checkpoint = config.ENCODER
     tasks: TunedTasks = ("sst2",)
@@ -73,9 +71,6 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: FixedPatternOptions) -> list[Unit]:
-        """Return one unit of work per fine-tuning run: with free heads and with fixed patterns, for every task and
-        seed.
-        """
         if options.heads:
             setup.head_groups_of(options.heads)
             capture.interventions.operator_of(options.operator, causal=False)
@@ -84,14 +79,15 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         all_units = []
         for unit in finetune.STUDY.units(plain):
             for kind in (FREE, HELD):
-                key = f"{unit.key}-{_mark(options) if kind == HELD else FREE}"
+                mark = kind
+                if kind == HELD and options.heads:  # so that names of checkpoints differ with the heads and patterns
+                    told = f"{options.heads} {options.operator}"
+                    mark = f"{HELD}-{hashlib.sha256(told.encode()).hexdigest()[:6]}"
+                key = f"{unit.key}-{mark}"
                 all_units.append(Unit(key, replace(unit.arguments, kind=kind), unit.size))
         return all_units
 
     def run(self, options: FixedPatternOptions, unit: Unit) -> Done[TunedRuns]:
-        """Fine-tune one model with free heads or fixed patterns, evaluate it on dev with the same patterns, and save
-        its checkpoint.
-        """
         of: TrainingUnit = unit.arguments
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
         fixed = held_heads(options, base) if of.kind == HELD else []
@@ -103,9 +99,7 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         return Done(TunedRuns((tuned,)), provenance(base, row_ids))
 
     def results(self, options: FixedPatternOptions, merged: TunedRuns) -> list[Result]:
-        """Return the scores with free heads and with fixed patterns, then the effect of fixing heads on each task,
-        averaged over seeds.
-        """
+        """Return the scores with free heads and with fixed patterns, then the difference for each task."""
         scores = table_scores(merged.runs)
         held = [replace(score, held_heads=run.held_heads) for score, run in zip(scores, merged.runs, strict=False)]
         results: list[Result] = [*held, *scores[len(held) :]]
@@ -114,7 +108,17 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
             both = {run.seed for run in mine if run.initialisation == FREE}
             both &= {run.seed for run in mine if run.initialisation == HELD}
             if both:
-                results.append(_cost(task, [run for run in mine if run.seed in both]))
+                # fixed minus free heads, paired by dev example and averaged over seeds
+                runs = [run for run in mine if run.seed in both]
+                metric, gold = metrics_of(task_of(task))[0], runs[0].gold
+                predicted = np.array([run.predicted for run in runs])
+                weights = np.array([[(1.0 if run.initialisation == HELD else -1.0) * 2 / len(runs) for run in runs]])
+                (change,) = effects.contrast_intervals(metric, gold, predicted[0], predicted, weights)
+                results.append(FixedPatternChange(
+                    task=task, initialisation="held less free", metric=metric, n=len(gold), score=change.value,
+                    low=change.low, high=change.high, seeds=len(runs) // 2,
+                    held_heads=max(run.held_heads for run in runs),
+                ))  # fmt: skip
         return results
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -137,9 +141,7 @@ STUDY = FixedPattern()
 
 
 def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
-    """Return a fixed attention pattern for every head except the last one of each layer. The patterns are used
-    in turn.
-    """
+    """Return a fixed pattern for every head but the last of each layer; the patterns are used in turn."""
     turns = [name for name in TURNS if not (causal and name == "next")]
     held: dict[str, set[Head]] = {}
     for head in range(heads - 1):
@@ -148,9 +150,7 @@ def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
 
 
 def held_heads(options: FixedPatternOptions, checkpoint: "Opened") -> "list[Intervention]":
-    """Return the heads whose attention is fixed and the pattern of each, as interventions. Raises InputError or
-    InterventionError for invalid options.
-    """
+    """Return the fixed heads and patterns as interventions. Raises InputError or InterventionError."""
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
     operator = capture.interventions.operator_of(options.operator, causal=checkpoint.causal)
@@ -160,25 +160,3 @@ def held_heads(options: FixedPatternOptions, checkpoint: "Opened") -> "list[Inte
             operator, frozenset(head.within(checkpoint.layers, checkpoint.heads) for head in named)
         )
     ]
-
-
-def _mark(options: FixedPatternOptions) -> str:
-    """Return a text that differs if the fixed heads or patterns differ, for names of checkpoints."""
-    if not options.heads:
-        return HELD
-    mark = f"{options.heads} {options.operator}"
-    return f"{HELD}-{hashlib.sha256(mark.encode()).hexdigest()[:6]}"
-
-
-def _cost(task: str, runs: Sequence[TunedRun]) -> FixedPatternChange:
-    """Return the score with fixed patterns minus that with free heads, paired by dev example and averaged over
-    seeds.
-    """
-    metric, gold = metrics_of(task_of(task))[0], runs[0].gold
-    predicted = np.array([run.predicted for run in runs])
-    weights = np.array([[(1.0 if run.initialisation == HELD else -1.0) * 2 / len(runs) for run in runs]])
-    (change,) = effects.contrast_intervals(metric, gold, predicted[0], predicted, weights)
-    return FixedPatternChange(
-        task=task, initialisation="held less free", metric=metric, n=len(gold), score=change.value, low=change.low,
-        high=change.high, seeds=len(runs) // 2, held_heads=max(run.held_heads for run in runs),
-    )  # fmt: skip

@@ -100,7 +100,6 @@ class Importance(Study[ImportanceOptions, Weighed]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: ImportanceOptions) -> list[Unit]:
-        """Divide the examples of the task into units of work."""
         if options.reading not in READINGS:
             raise InputError(
                 f'Importance must be averaged per {" or per ".join(READINGS)}; got "{options.reading}". '
@@ -109,9 +108,6 @@ class Importance(Study[ImportanceOptions, Weighed]):
         return units_of(options)
 
     def run(self, options: ImportanceOptions, unit: Unit) -> Done[Weighed]:
-        """Return the sums of gradients for some examples and, if effects of ablation are compared, the predictions
-        without each head.
-        """
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         encodings = opened.encoded(rows)
@@ -137,9 +133,7 @@ class Importance(Study[ImportanceOptions, Weighed]):
         return Done(weighed, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
 
     def results(self, options: ImportanceOptions, merged: Weighed) -> list[Result]:
-        """Return one record per head, most important first, then the rank correlations between importance and the
-        effects of ablation.
-        """
+        """Return one record per head, most important first, then rank correlations with the effects of ablation."""
         import torch  # 1.3 s of start-up
 
         total = capture.importance.Gradients(
@@ -157,8 +151,25 @@ class Importance(Study[ImportanceOptions, Weighed]):
             )
             for rank, index in enumerate(ranked)
         ]  # fmt: skip
+        if not options.sweep:
+            return heads
+        assert merged.plain is not None  # noqa: S101 - with a sweep all three are there
+        assert merged.changed is not None  # noqa: S101
+        assert merged.moved is not None  # noqa: S101
+        task = task_of(options.task)
+        lost = outcomes(task, merged.gold, merged.plain).mean() - outcomes(task, merged.gold, merged.changed).mean(1)
+        measured = {f"loss of {metrics_of(task)[0]}": lost, "mean change of logits": merged.moved.mean(1)}
+        if not task.is_score:
+            measured |= {"predictions changed": effects.flips(merged.plain, merged.changed).astype(float)}
         by_place = np.array([float(scores[tuple(at)]) for at in seen])
-        return heads + (_beside_the_sweep(options, merged, by_place) if options.sweep else [])
+        compared: list[Result] = []
+        for name, values in measured.items():
+            agreement = effects.rank_agreement(by_place, values)
+            compared.append(RankCorrelation(
+                name=name, operator=options.sweep, spearman=agreement.spearman, kendall=agreement.kendall,
+                p=agreement.p, n=agreement.n,
+            ))  # fmt: skip
+        return heads + compared
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         told = []
@@ -189,22 +200,3 @@ class Importance(Study[ImportanceOptions, Weighed]):
 
 
 STUDY = Importance()
-
-
-def _beside_the_sweep(options: ImportanceOptions, swept: Weighed, scores: np.ndarray) -> list[Result]:
-    assert swept.plain is not None  # noqa: S101 - with a sweep all three are there
-    assert swept.changed is not None  # noqa: S101
-    assert swept.moved is not None  # noqa: S101
-    task = task_of(options.task)
-    lost = outcomes(task, swept.gold, swept.plain).mean() - outcomes(task, swept.gold, swept.changed).mean(1)
-    measured = {f"loss of {metrics_of(task)[0]}": lost, "mean change of logits": swept.moved.mean(1)}
-    if not task.is_score:
-        measured |= {"predictions changed": effects.flips(swept.plain, swept.changed).astype(float)}
-    compared: list[Result] = []
-    for name, values in measured.items():
-        agreement = effects.rank_agreement(scores, values)
-        compared.append(RankCorrelation(
-            name=name, operator=options.sweep, spearman=agreement.spearman, kendall=agreement.kendall, p=agreement.p,
-            n=agreement.n,
-        ))  # fmt: skip
-    return compared

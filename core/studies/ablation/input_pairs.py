@@ -107,9 +107,7 @@ def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
 
 
 def beside(checkpoint: "Checkpoint", first: "Encoding", second: "Encoding") -> Beside:
-    """Return the attention maps between the words of two inputs, and how much the map of each head changes. Raises
-    InputError if no words correspond.
-    """
+    """Return the maps between the words of two inputs, and their change. Raises InputError without common words."""
     words, alignment = word_alignment(first, second)
     maps = tuple(
         word_weights(capture(checkpoint, encoding).weights, side)

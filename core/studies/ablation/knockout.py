@@ -7,7 +7,7 @@ each kind at the same distances; a last row compares how far cutting them moves 
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -106,21 +106,31 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: KnockoutOptions) -> list[Unit]:
-        """Divide the examples of the task into units of work. Invalid kinds of edges raise an error here."""
         for kind in options.edges:
             if not is_of_words(kind):
                 capture.knockout.edges_of(kind, causal=False)
         return units_of(options)
 
     def run(self, options: KnockoutOptions, unit: Unit) -> Done[Knocked]:
-        """Predict some examples without any cut and with every cut of attention edges."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         encodings, changed, having, moved = opened.encoded(rows), [], [], {}
         untouched = capture.running.predict(checkpoint, encodings)
-        words = _links(options, encodings)
+        words: dict[str, list[list[Link]]] = {}  # by kind of word pairs the links to cut in each input
+        if kinds := _of_words(options):
+            pipeline, matches = studies.worker_cache.pipeline(None), []
+            for encoding in encodings:
+                texts = [text for text in (encoding.text, encoding.pair) if text]
+                tagged = studies.tagging.tag(texts, pipeline)
+                of_kinds = [links_of(encoding, tagged, kind) for kind in kinds]
+                matches.append(matched(of_kinds, seed=options.seed, text=" ".join(texts)))
+            words = {kind: [match[k] for match in matches] for k, kind in enumerate(kinds)}
         for kind in options.edges:
-            edges = _edges(kind, words, encodings, causal=checkpoint.causal)
+            edges = (
+                capture.knockout.LinkEdges(dict(zip(encodings, words[kind], strict=True)), causal=checkpoint.causal)
+                if kind in words
+                else capture.knockout.edges_of(kind, causal=checkpoint.causal)
+            )
             having.append([bool(edges(encoding).any()) for encoding in encodings])
             for layers in layers_of(checkpoint.layers, checkpoint.attending):
                 cut = capture.interventions.Knockout(edges, frozenset(layers), options.renormalise)
@@ -143,9 +153,7 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: KnockoutOptions, merged: Knocked) -> list[Result]:
-        """Return the unmodified model's scores, one record per kind of edge and layer (layer None: all layers), then
-        comparisons between links of words.
-        """
+        """Return the unmodified model, records by kind of edge and layer, then comparisons of word links."""
         task = task_of(options.task)
         how = f"knockout, {'renormalised' if options.renormalise else 'weights set to 0'}"
         cuts = [
@@ -182,34 +190,8 @@ def _of_words(options: KnockoutOptions) -> list[str]:
     return [kind for kind in dict.fromkeys(options.edges) if is_of_words(kind)]
 
 
-def _links(options: KnockoutOptions, encodings: "Sequence[Encoding]") -> dict[str, list[list[Link]]]:
-    """Return, for each kind of word pairs, the links to cut in each input: at every distance as many as of the other
-    kinds.
-    """
-    kinds = _of_words(options)
-    if not kinds:
-        return {}
-    pipeline, found = studies.worker_cache.pipeline(None), []
-    for encoding in encodings:
-        texts = [text for text in (encoding.text, encoding.pair) if text]
-        tagged = studies.tagging.tag(texts, pipeline)
-        links = [links_of(encoding, tagged, kind) for kind in kinds]
-        found.append(matched(links, seed=options.seed, text=" ".join(texts)))
-    return {kind: [links[k] for links in found] for k, kind in enumerate(kinds)}
-
-
-def _edges(
-    kind: str, words: Mapping[str, list[list[Link]]], encodings: "Sequence[Encoding]", *, causal: bool
-) -> "Callable[[Encoding], Tensor]":
-    if kind not in words:
-        return capture.knockout.edges_of(kind, causal=causal)
-    return capture.knockout.LinkEdges(dict(zip(encodings, words[kind], strict=True)), causal=causal)
-
-
 def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
-    """Return the sets of layers in which edges are cut: each layer alone, then all layers together. `attending` lists
-    the layers with attention; empty means all.
-    """
+    """Return the sets of layers in which edges are cut: each layer of `attending` (empty: all) alone, then all."""
     own = list(attending or range(layers))
     return [*([layer] for layer in own), *([own] if len(own) > 1 else [])]
 
@@ -218,9 +200,7 @@ def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
 
 
 def is_of_words(kind: str) -> bool:
-    """Return whether a kind of attention edges joins two word classes, such as "noun-adjective". Raises InputError for
-    an unknown word class.
-    """
+    """Return whether a kind of edges joins word classes ("noun-adjective"). Raises InputError if unknown."""
     first, dash, other = kind.partition("-")
     if not dash:
         return False
@@ -230,9 +210,7 @@ def is_of_words(kind: str) -> bool:
 
 
 def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str) -> list[Link]:
-    """Return the positions (earlier, later) of all word pairs of two given word classes within a sentence. Words with
-    several tokens are left out.
-    """
+    """Return the positions (earlier, later) of the pairs of two word classes; words of several tokens are left out."""
     first, other = (SORTS[name] for name in kind.split("-"))
     found = set()
     for number, sentence in enumerate(tagged):
@@ -248,9 +226,7 @@ def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str
 
 
 def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[list[Link]]:
-    """Sample links so that each kind has equally many at every distance. The sample depends on the seed and the
-    text.
-    """
+    """Sample links so that each kind has as many at every distance, depending on the seed and the text."""
     chance = np.random.default_rng([seed, zlib.crc32(text.encode())])
     counts = [Counter(later - earlier for earlier, later in links) for links in kinds]
     chosen: list[list[Link]] = []
@@ -278,12 +254,7 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Compare how far cutting the first kind of links moves the logits with every other kind, on examples that have
-    both: mean difference with a t interval.
-
-    `moved` says how far cutting the links of a kind moved each example, and `links` how many links were cut, both by
-    kind.
-    """
+    """Compare how far cutting the first kind of links moves the logits with every other kind, paired (t)."""
     names = list(moved)
     found = []
     for name in names[1:]:

@@ -82,7 +82,6 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
     p_is_corrected = True
 
     def units(self, options: OperatorsOptions) -> list[Unit]:
-        """Return one unit of work per ablation method. Invalid methods raise an error here."""
         if len(set(options.operators)) != len(options.operators) or len(options.operators) < 2:
             raise InputError(
                 "At least two different ablation methods must be compared; got "
@@ -94,7 +93,6 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         return [Unit(name, NamedUnit(name, number=k), size) for k, name in enumerate(options.operators)]
 
     def run(self, options: OperatorsOptions, unit: Unit) -> Done[Effects]:
-        """Return how the loss of every example changes when each head is ablated by one method."""
         opened, rows = setup.opened(options), setup.rows_of(options)
         checkpoint, operator = opened.checkpoint, unit.arguments.name
         encodings, gold = opened.encoded(rows), opened.outputs(rows)
@@ -112,22 +110,26 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
             for source in references.sources(operator, opened, options)
         ]
         plain, changes = outcomes[0].plain.numpy(), np.mean([effects.exact.numpy() for effects in outcomes], 0)
+        fitting = np.zeros((3, 0))
+        if operator == "constant":
+            fitted = references.constants(opened, options)
+            fitting = np.stack(
+                [losses.flatten().double().numpy() for losses in (fitted.mean, fitted.zero, fitted.fitted)]
+            )
         partial = Effects(
             checkpoint.layers,
             checkpoint.heads,
             (operator,),
             plain,
             changes[None],
-            _fitting(opened, options) if operator == "constant" else np.zeros((3, 0)),
+            fitting,
             checkpoint.attending,
             np.array([unit.arguments.number]),
         )
         return Done(partial, provenance(checkpoint, names, dtype=outcomes[0].dtype))
 
     def results(self, options: OperatorsOptions, merged: Effects) -> list[Result]:
-        """Return the unmodified model's loss, one record per head and ablation method, then the agreement of each pair
-        of methods.
-        """
+        """Return the unmodified model, one record per head and method, then the agreement of methods."""
         task = task_of(options.task).key
         about: Any = {"task": task, "n": len(merged.plain)}
         baseline = Unmodified(name="untouched", loss=float(merged.plain.mean()), metrics=Metrics(()), **about)
@@ -184,11 +186,6 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
 
 
 STUDY = OperatorsStudy()
-
-
-def _fitting(opened: setup.Opened, options: OperatorsOptions) -> np.ndarray:
-    fitted = references.constants(opened, options)
-    return np.stack([losses.flatten().double().numpy() for losses in (fitted.mean, fitted.zero, fitted.fitted)])
 
 
 def _agreement(options: OperatorsOptions, merged: Effects, about: Any) -> list[OperatorAgreement]:

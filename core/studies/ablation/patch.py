@@ -95,7 +95,6 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: PatchOptions) -> list[Unit]:
-        """Divide the examples of the task into units of work. Invalid options raise an error here."""
         if options.what not in WHAT:
             raise InputError(
                 f'What is patched must be one of {", ".join(WHAT)}; got "{options.what}". Choose one of them.'
@@ -108,7 +107,6 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
         return units_of(options)
 
     def run(self, options: PatchOptions, unit: Unit) -> Done[PatchPartial]:
-        """Return the logit differences of some pairs of inputs, without and with each component patched."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         variants = setup.targets_of(options.what, "", checkpoint.layers, checkpoint.heads, checkpoint.attending)

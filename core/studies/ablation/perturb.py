@@ -73,7 +73,6 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: PerturbOptions) -> list[Unit]:
-        """Divide the examples of the task into units of work. Invalid perturbations raise an error here."""
         if unknown := [kind for kind in options.kinds if kind not in DEFAULT and kind != "same"]:
             raise InputError(
                 f'A perturbation must be one of {", ".join(DEFAULT)}; got "{unknown[0]}". Choose one of them.'
@@ -81,7 +80,6 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
         return units_of(options)
 
     def run(self, options: PerturbOptions, unit: Unit) -> Done[Perturbations]:
-        """Predict some examples and their perturbed versions."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         logits = capture.running.predict(checkpoint, opened.encoded(rows))
@@ -109,9 +107,7 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: PerturbOptions, merged: Perturbations) -> list[Result]:
-        """Return the unmodified scores with the best constant prediction, then one record per perturbation; n = 0 if
-        the perturbation applies to no example.
-        """
+        """Return the unmodified scores, then one record per perturbation (n = 0 if it applies to none)."""
         task = task_of(options.task)
         before, constant = metrics_before(task, merged.gold, merged.plain), _constant(task, merged.gold)
         untouched = Unmodified(task=task.key, n=len(merged.gold), metrics=before, constant=constant)
@@ -148,9 +144,7 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
 
 
 def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
-    """Correct the p values of perturbations for their number by Holm's method. (Max-T does not apply, because
-    perturbations affect different examples.)
-    """
+    """Correct p by Holm's method; max-T does not apply, because perturbations affect different examples."""
     tested = [k for k, kind in enumerate(kinds) if kind.p is not None]
     changed = list(kinds)
     if tested:

@@ -91,7 +91,6 @@ class Prune(Study[PruneOptions, Curves]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: PruneOptions) -> list[Unit]:
-        """Return one unit of work per pruning curve."""
         names = order_names(options)
         if options.split == SPLIT:
             raise InputError(
@@ -103,16 +102,13 @@ class Prune(Study[PruneOptions, Curves]):
         return [Unit(name, NamedUnit(name), size=max(1, options.steps * length)) for name in names]
 
     def run(self, options: PruneOptions, unit: Unit) -> Done[Curves]:
-        """Compute one pruning curve: the order of the heads, and the predictions on dev after every pruning step."""
         opened, dev = setup.opened(options), setup.rows_of(options)
         learned = setup.rows_of(options, "train", options.order_rows)
         curve, dtype = drawn_curve(options, unit.arguments.name, opened, learned, dev)
         return Done(Curves((curve,)), provenance(opened.checkpoint, [row.id for row in dev], dtype=dtype))
 
     def results(self, options: PruneOptions, merged: Curves) -> list[PruneStep]:
-        """Return one record per pruning curve and step: the metric on dev, and its change from the unpruned model with
-        an interval.
-        """
+        """Return one record per order and step: the metric on dev, and its change with an interval."""
         return [step for curve in merged.curves for step in curve_steps(task_of(options.task), curve)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -123,9 +119,7 @@ STUDY = Prune()
 
 
 def order_names(options: PruneOptions) -> list[str]:
-    """Return the names of the requested pruning orders, with one name per random order. Raises InputError if no order
-    is requested.
-    """
+    """Return the names of the pruning orders, one per random order. Raises InputError if there are none."""
     if unknown := [name for name in options.orders if name not in ORDERS]:
         raise InputError(f"A pruning order must be one of {', '.join(ORDERS)}; got {unknown[0]!r}. Choose one of them.")
     if not options.orders or options.steps < 1 or options.random_orders < 1:
@@ -161,9 +155,7 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
 def drawn_curve(
     options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
 ) -> tuple[Curve, str]:
-    """Compute the pruning curve of one order on test examples, and return it with the dtype used. `learned` holds the
-    examples that determine the order.
-    """
+    """Compute one order's pruning curve and its dtype; `learned` are the examples that determine the order."""
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
     swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])
@@ -178,7 +170,17 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
     whole = float(effects.counted(metric, curve.gold, curve.plain[None], np.ones((1, len(curve.gold))))[0, 0])
     changes = effects.metric_intervals(metric, curve.gold, curve.plain, curve.changed)
     steps = zip((0, *curve.removed), (RecordInterval(0.0, 0.0, 0.0), *changes), strict=True)
-    return [_step(curve, task.key, metric, whole, cut, change) for cut, change in steps]
+    results = []
+    for cut, change in steps:
+        score, low, high = (
+            None if value is None else whole + value for value in (change.value, change.low, change.high)
+        )
+        results.append(PruneStep(
+            order=curve.order, task=task.key, metric=metric, n=len(curve.gold), baseline=whole, removed=cut,
+            share=cut / curve.removed[-1], heads=",".join(str(head) for head in curve.heads[:cut]), score=score,
+            change=change.value, low=low, high=high,
+        ))  # fmt: skip
+    return results
 
 
 def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
@@ -189,9 +191,27 @@ def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence
         seed = [options.seed, int(name.split()[1])]
         return [heads[k] for k in np.random.default_rng(seed).permutation(len(heads))]
     if name == "sweep":
-        return _by_sweep(options, opened, heads, learned)
+        # by the loss of score on train examples when each is removed; ties by how far the logits move
+        swept = _swept(options, opened, learned, [[head] for head in heads])
+        gold = np.array([row.label for row in learned])
+        scores = outcomes(opened.task, gold, opened.predicted(swept.changed)).mean(1)
+        moved = (swept.changed - swept.plain).abs().mean((1, 2)).numpy()
+        return [heads[k] for k in sorted(range(len(heads)), key=lambda k: (-scores[k], moved[k], k))]
     recomputed = options.steps if name == "recomputed" else 1
-    return _by_importance(options, opened, heads, learned, recomputed)
+    import torch  # 1.3 s of start-up
+
+    checkpoint = opened.checkpoint
+    encodings, labels = opened.encoded(learned), opened.outputs(learned)
+    mask, gone = torch.ones(checkpoint.layers, checkpoint.heads), []  # type: ignore[var-annotated]
+    for step in range(recomputed):
+        sums = capture.importance.gradients(checkpoint, encodings, labels, zeroed=mask)
+        scores = capture.importance.importance(sums, reading=options.reading, normalize=options.normalize)  # type: ignore[arg-type]
+        left = sorted((head for head in heads if head not in gone), key=lambda head: (float(scores[head]), head))
+        now = left[: round(len(heads) * (step + 1) / recomputed) - len(gone)]
+        gone += now
+        for head in now:
+            mask[head] = 0
+    return gone
 
 
 def _swept(
@@ -201,45 +221,3 @@ def _swept(
     return capture.sweeping.sweep(
         opened.checkpoint, opened.encoded(rows), removed, options.operator, computing=computing
     )
-
-
-def _by_sweep(options: PruneOptions, opened: Opened, heads: Sequence[Head], rows: Sequence[TaskRow]) -> list[Head]:
-    """Return heads ordered by the loss of score on train examples when each is removed, smallest first. Ties are
-    resolved by how far the logits move.
-    """
-    swept = _swept(options, opened, rows, [[head] for head in heads])
-    gold = np.array([row.label for row in rows])
-    scores = outcomes(opened.task, gold, opened.predicted(swept.changed)).mean(1)
-    moved = (swept.changed - swept.plain).abs().mean((1, 2)).numpy()
-    return [heads[k] for k in sorted(range(len(heads)), key=lambda k: (-scores[k], moved[k], k))]
-
-
-def _by_importance(
-    options: PruneOptions, opened: Opened, heads: Sequence[Head], rows: Sequence[TaskRow], times: int
-) -> list[Head]:
-    """Return heads by importance, least important first. If there are several rounds, importance is recomputed among
-    the remaining heads.
-    """
-    import torch  # 1.3 s of start-up
-
-    checkpoint = opened.checkpoint
-    encodings, labels = opened.encoded(rows), opened.outputs(rows)
-    mask, gone = torch.ones(checkpoint.layers, checkpoint.heads), []  # type: ignore[var-annotated]
-    for step in range(times):
-        sums = capture.importance.gradients(checkpoint, encodings, labels, zeroed=mask)
-        scores = capture.importance.importance(sums, reading=options.reading, normalize=options.normalize)  # type: ignore[arg-type]
-        left = sorted((head for head in heads if head not in gone), key=lambda head: (float(scores[head]), head))
-        now = left[: round(len(heads) * (step + 1) / times) - len(gone)]
-        gone += now
-        for head in now:
-            mask[head] = 0
-    return gone
-
-
-def _step(curve: Curve, task: str, metric: str, whole: float, cut: int, change: RecordInterval) -> PruneStep:
-    score, low, high = (None if value is None else whole + value for value in (change.value, change.low, change.high))
-    return PruneStep(
-        order=curve.order, task=task, metric=metric, n=len(curve.gold), baseline=whole, removed=cut,
-        share=cut / curve.removed[-1], heads=",".join(str(head) for head in curve.heads[:cut]), score=score,
-        change=change.value, low=low, high=high,
-    )  # fmt: skip

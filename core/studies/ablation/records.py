@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...interval import Estimate
 from ...scoring import effects
 from ...scoring.effects import FEW_FLIPS, rows_for_flips
 from ...scoring.registry import KOVALEVA, HeadScore
 from ...store.findings import Number
 from ...store.rows import Row
-from ..estimate import Estimate
 from ..headline import (
     SIGNIFICANT,
     Fact,

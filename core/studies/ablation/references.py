@@ -27,9 +27,7 @@ MEANS = {"class": "class of position", "position": "absolute position", "all": "
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ReferenceOptions(ExampleOptions):
-    """Options of an ablation that replaces the outputs of heads: checkpoint, task, examples, and where the replacement
-    outputs come from.
-    """
+    """A checkpoint, a task, examples, and where the outputs that replace those of heads come from."""
 
     reference: Reference = ROWS
     draws: DrawnRows = DRAWS
@@ -37,9 +35,7 @@ class ReferenceOptions(ExampleOptions):
 
 
 def check(operator: str, options: ReferenceOptions) -> None:
-    """Raise InputError if an ablation method needs reference examples and the options provide too few, or invalid
-    settings.
-    """
+    """Raise InputError for invalid reference settings, or too few reference examples for the method."""
     if operator in ("mean", "resample", "constant") and options.reference < 2:
         raise InputError(
             f'The ablation method "{operator}" needs at least two reference examples; got '
@@ -57,9 +53,7 @@ def check(operator: str, options: ReferenceOptions) -> None:
 
 
 def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[StandInSource | None]":
-    """Return where the outputs that replace those of ablated heads come from: one source per draw for "resample",
-    [None] if the method needs no reference examples.
-    """
+    """Return one source of replacement outputs per draw for "resample", or [None] if the method needs none."""
     check(operator, options)
     if operator not in capture.interventions.FROM_REFERENCE:
         return [None]
@@ -80,9 +74,7 @@ def reference_rows(opened: Opened, options: ReferenceOptions, most: int | None =
 
 
 def constants(opened: Opened, options: ReferenceOptions) -> "Fitted":
-    """Return the constant output of every head that minimises the loss when it replaces the head. Constants are fitted
-    once per worker.
-    """
+    """Return every head's constant output that minimises the loss, fitted once per worker."""
     about = opened.checkpoint
     key = (about.name, about.weights_hash, opened.task.key, options.data, options.seed, options.reference)
     if key not in _FITTED:
@@ -92,9 +84,7 @@ def constants(opened: Opened, options: ReferenceOptions) -> "Fitted":
 
 
 def fit(opened: Opened, rows: list[TaskRow], heads: "Collection[Head] | None" = None) -> "Fitted":
-    """Fit, for every head or for some, the constant output that minimises the loss on these examples when it replaces
-    the head.
-    """
+    """Fit the constant output of every head, or of some, that minimises the loss when it replaces the head."""
     return capture.constants.optimal_constants(
         opened.checkpoint, opened.encoded(rows), opened.outputs(rows), steps=STEPS, heads=heads
     )
@@ -104,9 +94,7 @@ _FITTED: dict[tuple[Any, ...], "Fitted"] = {}
 
 
 def expected(logits: "Sequence[Tensor]", *, is_score: bool) -> "Tensor":
-    """Average the outputs over several draws of replacement values: the log of mean probabilities, or mean scores. For
-    a single draw, return its logits.
-    """
+    """Average logits over draws of replacement values: the log of mean probabilities, or mean scores."""
     import torch  # 1.3 s of start-up
 
     if len(logits) == 1:

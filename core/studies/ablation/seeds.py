@@ -23,7 +23,7 @@ from ...interval import Interval
 from ...scoring import effects
 from ...scoring.corrections import CONFIDENCE, holm_adjusted
 from ...store.rows import Row
-from ...tasks.glue import TaskRow, read_rows, task_of
+from ...tasks.glue import read_rows, task_of
 from ...tuning.recipe import Recipe, Seeds
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import SIGNIFICANT, Headline, defined, head_interval
@@ -46,9 +46,7 @@ DRAWS = 1000  # of dev rows, for the standard error of one run's score
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SeedsOptions:
-    """Options of a study of random seeds: what is fine-tuned, how often, and on how many dev examples head importance
-    is computed.
-    """
+    """What is fine-tuned, how often, and on how many dev examples head importance is computed."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
@@ -100,7 +98,6 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: SeedsOptions) -> list[Unit]:
-        """Return one unit of work per fine-tuning run of the Latin square. Invalid sample sizes raise an error here."""
         sampled = _sampled(options)
         plain = finetune.FinetuneOptions(
             checkpoint=options.checkpoint,
@@ -111,12 +108,11 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         )
         size = finetune.STUDY.units(plain)[0].size
         cells = [Seeds(*(options.seed + level for level in levels)) for levels in square(options.side)]
-        return [Unit(_key(options, cell), TrainingUnit(seeds=cell), size) for cell in cells]
+        decides = {name: getattr(options, name) for name in ("checkpoint", "data", "preset", "settings", "train_rows")}
+        keys = [run_key(options.task, f"h{cell.head}-r{cell.rows}-o{cell.order}", decides) for cell in cells]
+        return [Unit(key, TrainingUnit(seeds=cell), size) for key, cell in zip(keys, cells, strict=True)]
 
     def run(self, options: SeedsOptions, unit: Unit) -> Done[SeedRuns]:
-        """Fine-tune one model, evaluate it on dev, and compute head importance on both halves of a sample of dev
-        examples.
-        """
         cell = unit.arguments.seeds
         base, task = studies.worker_cache.get_checkpoint(options.checkpoint), task_of(options.task)
         recipe = replace(Recipe.of(options.preset, options.settings), train_limit=_sampled(options))
@@ -126,19 +122,18 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         tuned, row_ids = studies.tuning.finetune.tune(base, run)
         rows = read_rows(task, "dev", folder=options.data, limit=options.limit, seed=options.seed)
         opened = setup.opened(ExampleOptions(checkpoint=tuned.folder, task=task.key, data=options.data))
-        weighed = np.stack([_importance(opened, rows[half::HALVES]) for half in range(HALVES)])
-        return Done(SeedRuns((SeedRun(cell, tuned, weighed),)), provenance(base, row_ids, split="dev"))
+        weighed = []  # mean |dL/dxi| of each head over a half of the examples, before layers are normalised
+        for half in (rows[start::HALVES] for start in range(HALVES)):
+            sums = capture.importance.gradients(opened.checkpoint, opened.encoded(half), opened.outputs(half))
+            weighed.append((sums.example / sums.inputs).numpy())
+        return Done(SeedRuns((SeedRun(cell, tuned, np.stack(weighed)),)), provenance(base, row_ids, split="dev"))
 
     def results(self, options: SeedsOptions, merged: SeedRuns) -> list[Result]:
-        """Return the result records: runs, sources of variance, spread of scores, overlaps of important heads, and
-        heads.
-        """
+        """Return the runs, sources of variance, spread of scores, overlaps of important heads, and heads."""
         return _Table(options, merged.runs).results()
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        """Return a one-sentence summary: which seed causes most of the variance, and how many of the most important
-        heads two runs share.
-        """
+        """Say which seed causes most of the variance, and how many important heads two runs share."""
         spread, shared = SeedSpread.among(rows)[0], HeadOverlap.among(rows)[0]
         return Headline(
             (
@@ -167,9 +162,7 @@ def _largest_source(sources: Sequence[SeedSource]) -> str:
 
 
 def _sampled(options: SeedsOptions) -> int:
-    """Return the number of train examples in each sample. Raises InputError if a sample would contain all of them,
-    because the seed would then have no effect.
-    """
+    """Return the size of each sample of train examples. Raises InputError if it would contain all of them."""
     there = len(read_rows(task_of(options.task), "train", folder=options.data))
     wanted = there // 2 if options.train_rows is None else options.train_rows
     if not 2 <= wanted < there:
@@ -178,18 +171,6 @@ def _sampled(options: SeedsOptions) -> int:
             f"differ between seeds; got {wanted}. Change the number of training examples."
         )
     return wanted
-
-
-def _key(options: SeedsOptions, cell: Seeds) -> str:
-    """Return a readable name of a run that differs if anything that determines the result differs."""
-    decides = {name: getattr(options, name) for name in ("checkpoint", "data", "preset", "settings", "train_rows")}
-    return run_key(options.task, f"h{cell.head}-r{cell.rows}-o{cell.order}", decides)
-
-
-def _importance(opened: setup.Opened, rows: Sequence[TaskRow]) -> np.ndarray:
-    """Return the mean |dL/dxi| of each head over these examples [layer, head], before layers are normalised."""
-    sums = capture.importance.gradients(opened.checkpoint, opened.encoded(rows), opened.outputs(rows))
-    return (sums.example / sums.inputs).numpy()
 
 
 class _Table:
@@ -210,9 +191,7 @@ class _Table:
         self.about: Any = {"task": self.task.key, "metric": self.metric, "n": len(runs)}
 
     def results(self) -> list[Result]:
-        """Return the records that the finished runs allow: sources of variance if the Latin square is complete, spread
-        and overlaps if there are at least two runs.
-        """
+        """Return what the finished runs allow: sources need a full square, spread and overlaps two runs."""
         if len(self.runs) < 2:
             return [*self._runs()]
         return [*self._runs(), *self._sources(), self._spread(), *self._overlaps(), *self._heads()]
@@ -241,16 +220,17 @@ class _Table:
         if not whole or np.isnan(self.scores).any():  # still running; a correlation that is undefined in some run
             return []
         parts = sources(self.scores, self.options.side)
-        corrected = _holm([part.p for part in parts[:3]])
+        corrected = [part.p for part in parts[:3]]
+        tested = [p for p in corrected if p is not None]
+        if len(tested) == len(corrected):
+            corrected = holm_adjusted(np.array(tested)).tolist()
         return [
             SeedSource(name=name, **self.about, **asdict(part) | {"p": p})
             for name, part, p in zip((*SOURCES, "rest"), parts, (*corrected, None), strict=True)
         ]
 
     def _spread(self) -> SeedSpread:
-        """Return the standard deviation of the score over runs, and the standard error of one run's score over dev
-        examples.
-        """
+        """Return the standard deviation over runs, and one run's standard error over dev examples."""
         first = self.runs[0].tuned
         rows = len(first.gold)
         drawn = np.random.default_rng(self.options.seed).multinomial(rows, np.full(rows, 1 / rows), size=DRAWS)
@@ -304,12 +284,6 @@ class _Table:
         ]
 
 
-def _holm(p: Sequence[float | None]) -> list[float | None]:
-    """Correct the p values of the three seeds by Holm's method (1979); None remains None."""
-    tested = [value for value in p if value is not None]
-    return holm_adjusted(np.array(tested)).tolist() if len(tested) == len(p) else list(p)
-
-
 # ---------------------------------------------------------------- the Latin square
 
 # Run (i, j) of a square of side k has the first factor at level i, the second at j and the third at (i + j) mod k.
@@ -345,9 +319,7 @@ class VarianceSource:
 
 
 def square(side: int) -> list[tuple[int, int, int]]:
-    """Return the Latin square: the levels of the three factors in each run. Raises ValueError if the side is below 3,
-    because there would be no residual.
-    """
+    """Return the levels of the three factors in each run. Raises ValueError if the side is below 3."""
     if side < 3:
         raise ValueError(
             f"A Latin square must have at least 3 rows, so that a residual can be estimated; got {side}. "
@@ -372,15 +344,13 @@ def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource
     total = float(((scores - scores.mean()) ** 2).sum())
     if total <= 1e-12 * max(1.0, float(np.abs(scores).max()) ** 2):
         return [VarianceSource(None, expected, None) for expected in chance]
-    squares = [_between(scores, levels[:, factor], side) for factor in range(3)]
+    squares = []
+    for factor in levels.T:
+        means = np.array([scores[factor == level].mean() for level in range(side)])
+        squares.append(float(side * ((means - scores.mean()) ** 2).sum()))
     residual = max(0.0, total - sum(squares))
     mains = [_main(part, residual, side, total, chance[0]) for part in squares]
     return [*mains, VarianceSource(residual / total, chance[3], float(np.sqrt(residual / left)))]
-
-
-def _between(scores: np.ndarray, levels: np.ndarray, side: int) -> float:
-    means = np.array([scores[levels == level].mean() for level in range(side)])
-    return float(side * ((means - scores.mean()) ** 2).sum())
 
 
 def _main(part: float, residual: float, side: int, total: float, chance: float) -> VarianceSource:
@@ -408,9 +378,7 @@ def _main(part: float, residual: float, side: int, total: float, chance: float) 
 
 
 def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarray, "run head"]:
-    """Return True for the `top` heads with the highest values in each run. Of heads with equal values, the first ones
-    are taken.
-    """
+    """Return True for the `top` heads with the highest values in each run; among equal ones, the first."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :top]
     chosen = np.zeros(values.shape, bool)
     np.put_along_axis(chosen, order, True, axis=1)

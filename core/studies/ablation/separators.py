@@ -76,11 +76,9 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: SeparatorsOptions) -> list[Unit]:
-        """Divide the examples of the task into units of work."""
         return units_of(options)
 
     def run(self, options: SeparatorsOptions, unit: Unit) -> Done[Slopes]:
-        """Return the gradients, attention weights and predictions for some examples."""
         opened, all_rows = setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
         encodings = opened.encoded(rows)
@@ -104,9 +102,7 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: SeparatorsOptions, merged: Slopes) -> list[Result]:
-        """Return the unmodified model's scores, then one record per layer, and one for all layers, with the ratio of
-        gradients and the effect of cutting attention to separators.
-        """
+        """Return the unmodified model, one record per layer, and one for all layers."""
         task = task_of(options.task)
         before = metrics_before(task, merged.gold, merged.plain)
         changes = prediction_changes(task, merged.gold, merged.plain, merged.changed, seed=options.seed)
@@ -127,10 +123,7 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
 
 
 def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float | None, float | None]:
-    """Return the ratio of two means over examples with its 95 % interval by linearisation. The lower end is at least 0.
-
-    The ends are None if fewer than two examples differ.
-    """
+    """Return a ratio of means with its 95 % interval (linearised, at least 0); None with one example."""
     ratio = float(above.mean() / below.mean())
     influence = (above - ratio * below) / below.mean()
     low, high = (float(end[0]) for end in mean_interval(influence[:, None]))
@@ -138,9 +131,7 @@ def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float |
 
 
 def gradient_facts(merged: Slopes, layer: int) -> Row:
-    """Return the gradients of a layer and their ratio, and the separators' fractions of weight, of norm and of tokens,
-    with intervals over examples.
-    """
+    """Return a layer's gradients, their ratio, and the separators' fractions of weight, norm and tokens."""
     is_finite = np.isfinite(merged.to_separator[layer])
     if not is_finite.any():
         return dict.fromkeys(FACTS)

@@ -17,13 +17,13 @@ import pydantic.dataclasses
 from ... import capture
 from ...config import command_line
 from ...errors import InputError, InterventionError
+from ...interval import estimate_of
 from ...scoring import effects
 from ...scoring.corrections import ALPHA
 from ...scoring.sequential_test import FIRST, NextStep, Rules, Standings, next_step, standings, taken
 from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, task_of
 from ..contract import Done, Flag, Need, Study, Unit
-from ..estimate import estimate_of
 from ..headline import Headline
 from ..metric_columns import RANKING, Metric, Metrics
 from ..options import Limit
@@ -48,9 +48,7 @@ INTERVALS = "bets"  # what the intervals are by; earlier versions have "at looks
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
-    """Options of a sequential test: what is ablated in which checkpoint, on which examples, and the margin that an
-    effect must exceed.
-    """
+    """What is ablated on which examples, and the margin that an effect must exceed."""
 
     limit: Limit = None
     what: Annotated[str, Flag("what is tested: heads, layers, all-but-one or groups")] = "heads"
@@ -149,9 +147,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return super().read(setup.with_groups(given))
 
     def units(self, options: SequentialTestOptions) -> list[Unit]:
-        """Return the units of work of the first interim analysis: all ablations, measured exactly and to first order.
-        Invalid options raise an error here.
-        """
+        """Return the units of the first interim analysis, exact and first-order effects of all targets."""
         references.check(capture.interventions.known_operator(options.operator), options)
         if options.what not in TARGETS:
             raise InputError(f'Only {", ".join(TARGETS)} can be tested; got "{options.what}". Choose one of them.')
@@ -168,9 +164,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """Return the units of work of the next interim analysis. After the last one, return those that measure the
-        heads that matter on the remaining examples.
-        """
+        """Return the units of the next analysis, at the end those of the metric of heads that matter."""
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
@@ -181,7 +175,6 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         )
 
     def run(self, options: SequentialTestOptions, unit: Unit) -> Done[Taken]:
-        """Measure the effects of the ablations of one round on some examples."""
         wanted, opened, all_rows = unit.arguments, setup.opened(options), setup.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in wanted.positions]
         variants = setup.targets_of(
@@ -218,9 +211,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows], dtype=measured[0].dtype))
 
     def merge(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> Taken:
-        """Merge the measurements of all units of work in the order of the task's examples. If an example occurs several
-        times, the later number counts.
-        """
+        """Merge measurements in the order of the examples; for a repeated one, the later number counts."""
         places = np.unique(np.concatenate([part.rows for part in partials])).astype(int)
         arrays: dict[str, np.ndarray] = {}
         for name in ("gold", "loss", "plain", "changed", "exact", "first_order"):
@@ -324,9 +315,7 @@ def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow]
 
 
 def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
-    """Return the effects of ablations on a loss that counts at most `clip` for each example, as [target, example]; NaN
-    remains.
-    """
+    """Return effects on a loss that counts at most `clip` per example, as [target, example]; NaN remains."""
     return np.minimum(loss + effects, clip) - np.minimum(loss, clip)
 
 
@@ -352,9 +341,7 @@ class SequentialTestState:
 
     @cached_property
     def costs(self) -> np.ndarray:
-        """Return the cost of measuring each ablation target on one example, in forward passes. The pass of the
-        unmodified model is not counted.
-        """
+        """Return the cost of each target on one example, in passes beyond the unmodified model's."""
         layers = self.taken.layers
         return np.array([
             capture.sweeping.cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants
@@ -362,16 +349,12 @@ class SequentialTestState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return the exact effects of ablations on the clipped loss, as [target, example] in sampling order; NaN if not
-        measured.
-        """
+        """Return exact effects on the clipped loss, [target, example] in sampling order; else NaN."""
         return self._drawn(clipped(self.taken.loss, self.taken.exact, self.rules.clip))
 
     @cached_property
     def first_order(self) -> np.ndarray:
-        """Return the first-order estimates of the ablations' effects, as [target, example] in sampling order; NaN if
-        not measured.
-        """
+        """Return first-order effects, [target, example] in sampling order; NaN if unmeasured."""
         return self._drawn(self.taken.first_order)
 
     def _drawn(self, effects: np.ndarray) -> np.ndarray:
@@ -423,9 +406,7 @@ def state_of(options: SequentialTestOptions, taken: Taken) -> SequentialTestStat
 
 
 def left_over(summary: SequentialTestSummary) -> str:
-    """Return text such as "1 does not, 30 are undecided", which counts the targets that do not matter and those that
-    are undecided.
-    """
+    """Return text that counts other targets, such as "1 does not, 30 are undecided"."""
     do, are = ("does" if summary.does_not_matter == 1 else "do"), ("is" if summary.open == 1 else "are")
     return f"{summary.does_not_matter} {do} not, {summary.open} {are} undecided"
 
@@ -495,9 +476,7 @@ def _metrics(state: SequentialTestState) -> dict[int, list[Metric]]:
 
 
 def verdict_sentence(summary: SequentialTestSummary) -> str:
-    """Return the result of a sequential test in sentences, with the number of examples used and the verdicts from
-    gradients alone.
-    """
+    """Say the result of a sequential test, the examples used, and the verdicts from gradients alone."""
     futile = (
         f" ({summary.hopeless} of them stopped for futility: with all examples, the chance of a verdict is below "
         f"{HOPELESS:.0%})"

@@ -124,9 +124,7 @@ def rows_of(options: ExampleOptions, split: str | None = None, limit: int | None
 
 
 def units_of(options: ExampleOptions, name: str = "rows", *, most: int | None = None, **about: Any) -> list[Unit]:
-    """Divide all selected examples of the task into units of work. Keyword arguments become further fields of each unit
-    (`ExampleUnit`).
-    """
+    """Divide the selected examples into units. Keyword arguments become fields of each `ExampleUnit`."""
     rows = rows_of(options)
     return units_of_rows(rows, range(len(rows)), name, most=most or ROWS_A_UNIT, **about)
 
@@ -180,9 +178,7 @@ class AblationTarget:
 
 
 class TargetFields(TypedDict, total=False):
-    """The fields of a result record that describe an ablation target. Fields of near-duplicate heads are present only
-    for these.
-    """
+    """The fields of a record that describe an ablation target; those of near-duplicates are optional."""
 
     name: Required[str]
     layer: Required[int | None]
@@ -211,9 +207,7 @@ def _group(components: Sequence[Component]) -> AblationTarget:
 
 
 def head_groups_of(text: str) -> list[tuple[Head, ...]]:
-    """Parse groups of heads from text, as `groups_of` does. Raises InputError if a group contains a sublayer or
-    layer.
-    """
+    """Parse groups of heads, as `groups_of` does. Raises InputError for a sublayer or layer."""
     groups = groups_of(text)
     if parts := [component for group in groups for component in group if isinstance(component, LayerBlock)]:
         raise InputError(f"Only heads can have a fixed pattern; {parts[0]} is a sublayer or a layer. Remove it.")
@@ -221,18 +215,14 @@ def head_groups_of(text: str) -> list[tuple[Head, ...]]:
 
 
 def has_parts(what: str, heads: str) -> bool:
-    """Return whether an ablation target includes sublayers or layers, which only the ablation method "zero"
-    supports.
-    """
+    """Return whether a target includes sublayers or layers, which only "zero" supports."""
     if what != "groups":
         return what in WHOLE
     return any(isinstance(component, LayerBlock) for group in groups_of(heads) for component in group)
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the given options, with named heads turned into groups to ablate. Raises InputError if another target is
-    requested as well.
-    """
+    """Turn named heads into groups to ablate. Raises InputError if another target is given as well."""
     what = given.get("what", "heads")
     if not given.get("heads"):
         return given

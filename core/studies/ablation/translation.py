@@ -67,9 +67,7 @@ class Translation:
 def read_translations(
     file: str | Path | None = None, *, split: str = "dev", limit: int | None = None
 ) -> list[Translation]:
-    """Read a translation file, or a bundled split (dev or train) if no file is given. Raises InputError with the number
-    of an invalid line.
-    """
+    """Read a translation file, or a bundled split (dev, train). InputErrors name the line."""
     path = config.inside(file) if file else BUNDLED / f"{split}.tsv"
     try:
         lines = lines_of(read_text(path, given=True))
@@ -77,30 +75,32 @@ def read_translations(
         raise InputError(
             f"A translation file must be readable UTF-8 text; {path} is not. Choose another file, or omit --data."
         ) from error
-    rows = [_row(line, number) for number, line in enumerate(lines, 1) if line.strip()]
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        source, _, rest = line.partition("\t")
+        target, _, listed = rest.partition("\t")
+        if not source.strip() or not target.strip():
+            raise InputError(
+                f"{_FORM}; line {number} has {'no target' if source.strip() else 'no source'}. Correct it."
+            )
+        try:
+            pairs = [link.split("-") for link in listed.split()]
+            links = tuple((int(source_word), int(target_word)) for source_word, target_word in pairs)
+        except ValueError as error:
+            raise InputError(f"{_FORM}; line {number} has {listed[:40]!r}. Correct it.") from error
+        words = len(source.split()), len(target.split())
+        outside = [pair for pair in links if not (0 <= pair[0] < words[0] and 0 <= pair[1] < words[1])]
+        if outside:
+            raise InputError(
+                f"Alignments must be zero-based indices of words; line {number} has {words[0]} and {words[1]} words, "
+                f"and {outside[0][0]}-{outside[0][1]}. Correct it."
+            )
+        rows.append(Translation(source.strip(), target.strip(), links, number))
     if not rows:
         raise InputError(f"A translation file must have at least one row; {path} has none. Add rows.")
     return rows[:limit]
-
-
-def _row(line: str, number: int) -> Translation:
-    source, _, rest = line.partition("\t")
-    target, _, listed = rest.partition("\t")
-    if not source.strip() or not target.strip():
-        raise InputError(f"{_FORM}; line {number} has {'no target' if source.strip() else 'no source'}. Correct it.")
-    try:
-        pairs = [link.split("-") for link in listed.split()]
-        links = tuple((int(source_word), int(target_word)) for source_word, target_word in pairs)
-    except ValueError as error:
-        raise InputError(f"{_FORM}; line {number} has {listed[:40]!r}. Correct it.") from error
-    words = len(source.split()), len(target.split())
-    outside = [pair for pair in links if not (0 <= pair[0] < words[0] and 0 <= pair[1] < words[1])]
-    if outside:
-        raise InputError(
-            f"Alignments must be zero-based indices of words; line {number} has {words[0]} and {words[1]} words, "
-            f"and {outside[0][0]}-{outside[0][1]}. Correct it."
-        )
-    return Translation(source.strip(), target.strip(), links, number)
 
 
 # ---------------------------------------------------------------- translation
@@ -261,7 +261,6 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
     counts = "rows"
 
     def units(self, options: TranslationOptions) -> list[Unit]:
-        """Return one unit of work per measurement."""
         if unknown := [name for name in options.what if name not in PARTS_OF_IT]:
             raise InputError(
                 f"A measurement of a translation study must be one of {', '.join(PARTS_OF_IT)}; got {unknown[0]!r}. "
@@ -276,7 +275,6 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         return [Unit(name, NamedUnit(name), size=len(rows)) for name in options.what]
 
     def run(self, options: TranslationOptions, unit: Unit) -> Done[TranslationPartial]:
-        """Make one of the measurements: zero, rank or prune heads, or compare cross-attention with word alignments."""
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, head="language", dtype=options.dtype)
         rows = _rows(options)
         encodings = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in rows])
@@ -471,9 +469,7 @@ def _align(checkpoint: "Opened", encodings: "list[Encoding]", options: Translati
 def _hits(
     checkpoint: "Opened", encodings: "list[Encoding]", rows: Sequence[Translation], table: PositionTable
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which linked words are found [guess, linked word], by positions first and then by each cross-attention
-    head, and the example of each word.
-    """
+    """Return which linked words are found [guess, word], by positions first, and the example of each word."""
     counts, numbers = [], []
     for number, (row, words) in enumerate(
         zip(rows, capture.translating.aligned_words(checkpoint, encodings), strict=True)

@@ -48,11 +48,9 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return super().read({**given, "tasks": []} if given.get("texts") else given)
 
     def units(self, options: A) -> list[Unit]:
-        """Divide the inputs into chunks, one unit of work per chunk."""
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 
     def run(self, options: A, unit: Unit) -> Done[Pieces[T]]:
-        """Measure attention on one chunk of inputs, and return the sums over the inputs."""
         chunk: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.inputs)[chunk.start : chunk.stop]
@@ -73,9 +71,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return [score for sums in merged.pieces for score in self.scores(options, sums)]
 
     def measured_now(self, options: A, checkpoint: Any, open_pipeline: Callable[[str | None], Any]) -> list[Row]:
-        """Measure the texts in the options at once, with a checkpoint that is already open, and return the result rows.
-        Raises InputError for invalid texts.
-        """
+        """Measure the given texts with an open checkpoint. Raises InputError for invalid texts."""
         measure = self.measure(options, checkpoint)
         pipeline = open_pipeline(options.pipeline) if measure.tags else None
         self.observe(measure, checkpoint, pipeline, sources(options, PASTED))
@@ -83,17 +79,13 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
 
 def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:
-    """Create a score that is not yet assigned to a head from the checkpoint and task of some sums. If `note` is given,
-    the score has no number, and the note says why.
-    """
+    """Create a score without a head from some sums. A `note` says why it has no number."""
     score = kind(checkpoint=sums.at.checkpoint, task=sums.at.task, statistic=statistic, feature=feature)
     return replace(score, n=0, note=note) if note else score
 
 
 def at_head(score: S, value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> S:
-    """Return a copy of a score with the value and interval of one head. `most` limits the upper end of the interval (1
-    for a fraction).
-    """
+    """Return a copy of a score with the value and interval of one head. `most` limits the upper end."""
     number, low, high = ends(value, layer, head, most=most)
     return replace(score, layer=layer, head=head, value=number, low=low, high=high, n=int(value.n[0]))
 
@@ -107,9 +99,7 @@ def of_heads(
     *,
     otherwise: str,
 ) -> list[S]:
-    """Return one score per head. If no input has what is measured, return a single score without a head, with the note
-    `otherwise`.
-    """
+    """Return one score per head, or a single one with the note `otherwise` if nothing was measured."""
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)
@@ -124,9 +114,7 @@ def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) ->
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """Return a copy of a head's score with its contrast (the log weight corrected for other explanations), if there is
-    one.
-    """
+    """Return a copy of a score with its contrast (the log weight corrected for other explanations), if any."""
     if contrast is None:
         return score
     value, low, high = ends(contrast, layer, head)

@@ -76,9 +76,7 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
         return studies.attention.measures.BudgetMeasure(checkpoint, syntax=syntax)
 
     def scores(self, options: BudgetOptions, sums: BudgetSums) -> list[BudgetScore]:
-        """Return each head's share of attention to every category of tokens, in both budgets, then of tokens that
-        belong to several categories.
-        """
+        """Return each head's share of every category in both budgets, then of tokens in several categories."""
         layout, whole, scores = scoring.budget, sums.means.result(), []
         left_out = {"next"} if sums.causal else set()
         left_out |= set() if sums.syntax else set(SYNTAX)

@@ -69,7 +69,6 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
     kinds = (DependencyScore,)
 
     def units(self, options: DependenciesOptions) -> list[Unit]:
-        """Divide the gold sentences into chunks: dev sentences to choose heads, and test sentences to evaluate them."""
         all_units = []
         for part in SPLITS:
             all_sentences = sentences(options, part)
@@ -82,7 +81,6 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         return all_units
 
     def run(self, options: DependenciesOptions, unit: Unit) -> Done[Pieces[RelationSums]]:
-        """Return how often each head finds the related word, summed over the sentences of one chunk."""
         at: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
         batch = sentences(options, at.inputs)[at.start : at.stop]
@@ -100,9 +98,7 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         )
 
     def results(self, options: DependenciesOptions, merged: Pieces[RelationSums]) -> list[DependencyScore]:
-        """Return one record per dependency relation and direction. The list is empty until dev and test sentences have
-        been measured.
-        """
+        """Return one record per relation and direction; none until dev and test have been measured."""
         parts = {sums.at.checkpoint: sums for sums in merged.pieces}
         if set(parts) != set(SPLITS):
             return []
@@ -166,9 +162,7 @@ def sentences(options: DependenciesOptions, part: str) -> list[GoldSentence]:
 
 
 def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int]]:
-    """Return (dependent, governor) for every word whose dependency label is the given one or a subtype of it. The label
-    ALL means every label except those in SKIPPED.
-    """
+    """Return (dependent, governor) of a relation or its subtypes; ALL means every label not in SKIPPED."""
     return [
         (k, word.head)
         for k, word in enumerate(words)
@@ -178,9 +172,7 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """Add to a dependency score how much more its head attends along the links than distance and word classes predict,
-    with p.
-    """
+    """Add to a score how much more its head attends than distance and word classes predict, with p."""
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head

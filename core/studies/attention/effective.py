@@ -57,9 +57,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
     gives = "effective attention"
 
     def units(self, options: EffectiveOptions) -> list[Unit]:
-        """Divide the inputs into small chunks, because effective attention needs a singular value decomposition for
-        every head.
-        """
+        """Divide the inputs into small chunks, because every head needs a singular value decomposition."""
         all_units = []
         for unit in super().units(options):
             whole: ChunkUnit = unit.arguments
@@ -78,9 +76,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         measure.measure(studies.attention.passes.prepare(checkpoint, None, inputs))
 
     def scores(self, options: EffectiveOptions, sums: EffectiveSums) -> list[Result]:
-        """Return the weight on every token type in raw and effective attention, their correlation r, and r by input
-        length.
-        """
+        """Return raw and effective weight on every token type, their correlation r, and r by input length."""
         whole, scores = sums.means.result(), list[Result]()
         named: list[tuple[str, str | None]] = [
             (kind, kind_type) for kind in studies.attention.measures.KINDS for kind_type in TYPES

@@ -86,7 +86,6 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
     gives = "attention to features"
 
     def units(self, options: FeaturesOptions) -> list[Unit]:
-        """Divide the inputs into chunks. Unknown features raise an error here, before anything runs."""
         if not options.features:
             raise InputError("At least one feature must be given; got none. Name one, such as noun.")
         for name in options.features:
@@ -104,9 +103,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
         return scores_of(sums)
 
     def results(self, options: FeaturesOptions, merged: Pieces[FeatureSums]) -> list[Result]:
-        """Return one record per head and statistic for each checkpoint and task, then the differences between two
-        checkpoints.
-        """
+        """Return the scores of each checkpoint and task, then the differences between two checkpoints."""
         by_place = {(sums.at.checkpoint, sums.at.task): sums for sums in merged.pieces}
         scores = list(super().results(options, merged))
         first, second = options.checkpoint, options.compare
@@ -169,9 +166,7 @@ def scores_of(sums: FeatureSums) -> list[Score]:
 
 
 def difference_scores(first: FeatureSums, second: FeatureSums) -> list[Score]:
-    """Return how attention to features differs between two checkpoints: the first minus the second, paired by input,
-    with a two-sided p. Empty if their numbers of layers or heads differ.
-    """
+    """Return the first checkpoint minus the second, paired by input; none if their shapes differ."""
     if first.means.sums.shape != second.means.sums.shape:
         return []
     scores = []

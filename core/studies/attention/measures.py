@@ -67,9 +67,7 @@ class FeatureFinder:
         self._carried = np.zeros((1, len(self.features)), dtype=bool)
 
     def find(self, ready: Prepared) -> TaggedPieces:
-        """Return the annotations for each token of a tagged input. A token belongs to a word if they share
-        characters.
-        """
+        """Return the annotations of each token. It belongs to a word if they share characters."""
         length, spelled = len(ready.encoding), dict[str, int]()
         tags, spellings = [-1] * length, [-1] * length
         joined: list[tuple[int, int]] = []  # pieces of two words carry what both do
@@ -86,7 +84,12 @@ class FeatureFinder:
         for position, number in joined:
             carried[:, position] |= self._carried[number]
         for row, feature in self._others:
-            carried[row, _positions(feature, ready)] = True
+            if feature.special:
+                carried[row, special_positions(feature.name, ready.encoding)] = True
+                continue
+            for sentence, tagged in enumerate(ready.tagged):
+                for start, end in feature_spans(feature, tagged):
+                    carried[row, list(ready.encoding.pieces(start, end, sentence))] = True
         return TaggedPieces(carried, self._kind_of[tags], np.array(spellings))
 
     def _learn(self, word: TaggedWord, *, first: bool) -> int:
@@ -97,18 +100,6 @@ class FeatureFinder:
         self._kind_of = np.insert(self._kind_of, number, kind)
         self._carried = np.insert(self._carried, number, row, axis=0)
         return number
-
-
-def _positions(feature: Feature, ready: Prepared) -> list[int]:
-    """Return the positions of a feature that is a position itself or is found in the text."""
-    if feature.special:
-        return special_positions(feature.name, ready.encoding)
-    return [
-        position
-        for sentence, tagged in enumerate(ready.tagged)
-        for start, end in feature_spans(feature, tagged)
-        for position in ready.encoding.pieces(start, end, sentence)
-    ]
 
 
 def special_positions(name: str, encoding: Encoding) -> list[int]:
@@ -286,9 +277,7 @@ class RelationMeasure:
         return [self.attention.take(linked, [ready.number for ready in inputs])]
 
     def sums(self, at: InputOffset) -> RelationSums:
-        """Return the sums of attention along links over all inputs so far, and the number of links by distance. `at`
-        says which inputs they cover.
-        """
+        """Return the sums so far, and the links by distance. `at` says which inputs they cover."""
         attention, names = self.attention, tuple(relation.name for relation in self.relations)
         distances = tuple(dict(counter) for counter in attention.distances)
         shape = attention.means.sums.shape[1:3]
@@ -339,9 +328,7 @@ def linked_words(
 
 
 def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[int]:
-    """Return a number for each word of an input. Words that differ only in case have equal numbers; special tokens all
-    have different ones.
-    """
+    """Return a number for each word of an input, equal if words differ only in case; special tokens differ."""
     numbers: dict[str | int, int] = {}
     spelled: list[str | int] = []
     for number, word in enumerate(words):
@@ -413,9 +400,7 @@ class PatternMeasure:
         self.repeats = [OwnAndOthers(*shape) for _ in sets]
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Prepare to observe the next inputs, and return the observers. Models with random weights process the inputs
-        at once.
-        """
+        """Return the observers of the next inputs. Models with random weights process them at once."""
         encodings = [ready.encoding for ready in inputs]
         for number, observer in enumerate(self.repeats[1:]):
             drawn = random_copy(self.checkpoint, seed=self.seed + number)

@@ -71,7 +71,6 @@ class Norms(Attending[NormsOptions, NormSums]):
     gives = "the same by norms |alpha f(x)|"
 
     def units(self, options: NormsOptions) -> list[Unit]:
-        """Divide the inputs into chunks. Unknown features raise an error here, before anything runs."""
         for name in options.features:
             feature_of(name)
         return super().units(options)
@@ -81,9 +80,7 @@ class Norms(Attending[NormsOptions, NormSums]):
         return NormMeasure(checkpoint, options.features, seed=options.seed)
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Measure norm-based attention on some inputs in one forward pass, which reads value vectors in addition to
-        attention weights.
-        """
+        """Measure in one forward pass, which reads value vectors in addition to attention weights."""
         measure.observe(pipeline, inputs)
 
     def scores(self, options: NormsOptions, sums: NormSums) -> list[Score]:
@@ -128,9 +125,7 @@ class NormMeasure:
         self.means = Means(checkpoint.layers, checkpoint.heads, len(TYPES))
 
     def observe(self, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Run one forward pass over some inputs. Raises InputError if value vectors cannot be read from this model
-        family.
-        """
+        """Run one forward pass. Raises InputError if value vectors cannot be read from this family."""
         for start in range(0, len(inputs), studies.attention.passes.ROWS_A_CHUNK):
             prepared = studies.attention.passes.prepare(
                 self.checkpoint, pipeline, inputs[start : start + studies.attention.passes.ROWS_A_CHUNK]

@@ -46,9 +46,7 @@ S = TypeVar("S", bound=Sums)
 
 @dataclass(frozen=True)
 class FeatureSums(Sums):
-    """Sums of attention to features, in the order of the feature names. `types` is `FeatureAttention.types`, empty if
-    not requested.
-    """
+    """Sums of attention to features, in the order of their names. `types` is empty if not requested."""
 
     features: tuple[str, ...]
     types: Summed[dict[int, np.ndarray]] = field(default_factory=dict, kw_only=True)
@@ -56,9 +54,7 @@ class FeatureSums(Sums):
 
 @dataclass(frozen=True)
 class RelationSums(Sums):
-    """Sums of attention along relations, in the order of the relation names. `distances` counts the links of each
-    relation by distance.
-    """
+    """Sums of attention along relations, in the order of their names, with links by distance."""
 
     relations: tuple[str, ...]
     distances: Summed[tuple[dict[int, int], ...]]
@@ -66,9 +62,7 @@ class RelationSums(Sums):
 
 @dataclass(frozen=True)
 class StatisticsSums(Sums):
-    """Sums of head statistics, and of distances between heads over `rows` rows of attention maps. *Shape:* (head,
-    head).
-    """
+    """Sums of head statistics, and of distances [head, head] over `rows` rows of attention maps."""
 
     distances: Summed[np.ndarray]
     rows: Summed[int]
@@ -76,9 +70,7 @@ class StatisticsSums(Sums):
 
 @dataclass(frozen=True)
 class BudgetSums(Sums):
-    """Sums of attention budgets. `syntax` says whether the categories of syntactic heads and dependents were
-    measured.
-    """
+    """Sums of attention budgets. `syntax` says whether syntactic heads and dependents were measured."""
 
     syntax: bool
 
@@ -95,9 +87,7 @@ class EffectiveSums(Sums):
 
 @dataclass(frozen=True)
 class RoleSums(Sums):
-    """Sums of all head roles. `copying` holds the OV copying score of each head, empty if it cannot be computed.
-    *Shape:* (layer, head).
-    """
+    """Sums of all roles, and the OV copying scores [layer, head], empty if they cannot be computed."""
 
     copying: OfFirst[np.ndarray]
 

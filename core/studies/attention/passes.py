@@ -40,9 +40,7 @@ class Prepared:
 
 
 class Measurement(Protocol):
-    """An object that accumulates one kind of measurement on one checkpoint. `tags` says whether it needs words tagged
-    by a language pipeline.
-    """
+    """Accumulates one kind of measurement on one checkpoint. `tags` says whether it needs tagged words."""
 
     tags: bool
 
@@ -102,9 +100,7 @@ def observe(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText],
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Turn off Python's cyclic garbage collector, which takes a third of a second per thousand inputs to scan a
-    language pipeline and frees nothing.
-    """
+    """Turn off cyclic garbage collection, which takes 0.3 s per thousand inputs and frees nothing."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -115,7 +111,5 @@ def _uncollected() -> Iterator[None]:
 
 
 def pipeline_for(measure: Measurement, name: str | None) -> Any:
-    """Return the language pipeline that a measurement needs, cached in this worker; None if the measurement needs no
-    tagged words.
-    """
+    """Return the language pipeline that a measurement needs, cached; None if it needs no tagged words."""
     return worker_cache.pipeline(name) if measure.tags else None

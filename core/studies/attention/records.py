@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from ...attention import Head
+from ...interval import Estimate
 from ...store.rows import Row
-from ..estimate import Estimate
 from ..headline import SIGNIFICANT, Headline, head_interval
 from ..records import Figure, Result, stated
 

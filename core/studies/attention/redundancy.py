@@ -65,7 +65,6 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
     gives = "nearest heads and groups by mean pattern"
 
     def units(self, options: RedundancyOptions) -> list[Unit]:
-        """Divide the inputs into chunks, one unit of work per chunk."""
         if options.queries < 1 or options.groups < 2:
             raise InputError(
                 "Redundancy needs at least one row of each input and at least 2 groups; got "
@@ -167,9 +166,7 @@ def repeated(sums: PatternSums) -> list[Result]:
 
 
 def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[LikenessKept]:
-    """For each two pairs of checkpoint and task with the same shape, return whether the same heads are similar
-    in both.
-    """
+    """Return whether the same heads are similar in each two pairs of checkpoint and task of the same shape."""
     results = []
     for first, other in combinations(pieces, 2):
         if first.names != other.names or not (first.rows and other.rows):

@@ -66,7 +66,6 @@ class Relations(Attending[RelationsOptions, RelationSums]):
     gives = "attention along relations"
 
     def units(self, options: RelationsOptions) -> list[Unit]:
-        """Divide the inputs into chunks. Unknown relations raise an error here, before anything runs."""
         if not options.relations:
             raise InputError("At least one relation must be given; got none. Name one, such as verb-subject.")
         for name in options.relations:
@@ -144,9 +143,7 @@ STUDY = Relations()
 
 
 def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "Counter[int]":
-    """Return how many links have each distance in one direction. In causal models, only links whose key the query can
-    see are counted.
-    """
+    """Count links by distance in one direction; in causal models, those whose key the query can see."""
     if not causal:
         return Counter(distances)
     return Counter({d: n for d, n in distances.items() if (d < 0) == (direction == "forward")})

@@ -197,9 +197,7 @@ class RoleMeasure:
         return [self]
 
     def update(self, layer: int | slice, weights: Any, inputs: list[int]) -> None:
-        """Process the attention maps [batch, head, query, key] of one layer. Inputs with equal positions are processed
-        together.
-        """
+        """Process the maps [batch, head, query, key] of one layer, inputs with equal positions together."""
         maps = weights.double().cpu().numpy()
         groups: dict[RolePositions, list[int]] = {}
         for row, k in enumerate(inputs):
@@ -257,9 +255,7 @@ class RoleMeasure:
         self.copying = np.zeros((0, 0)) if values is None else values
 
     def sums(self, at: InputOffset) -> RoleSums:
-        """Return the sums of all roles over all inputs so far, and the copying scores. `at` says which inputs they
-        cover.
-        """
+        """Return the sums so far and the copying scores. `at` says which inputs they cover."""
         shape = (self.checkpoint.layers, self.checkpoint.heads)
         made = (self.roles.means, self.copying)
         return RoleSums(at, *shape, self.checkpoint.causal, *made, attending=self.checkpoint.attending)

@@ -68,7 +68,6 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
     gives = "where weight goes, entropy, distance, likeness"
 
     def units(self, options: StatisticsOptions) -> list[Unit]:
-        """Divide the inputs into chunks, one unit of work per chunk."""
         if options.queries is not None and options.queries < 1:
             raise InputError(
                 f"Distances between heads need at least one row of each input; got {options.queries}. Raise "
@@ -85,7 +84,19 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         whole, scores = sums.means.result(), []
         for number, name in enumerate(STATISTICS):
             scores += of_heads(PlaceScore, sums, whole.part(number), name, otherwise="not defined on these inputs")
-        return scores + _places(sums, whole, options.seed)
+        distances = studies.attention.measures.distances_again(sums).result()[np.ix_(sums.numbers, sums.numbers)]
+        if np.isnan(distances).any() or len(distances) < 2:
+            return scores
+        places, stress = scoring.distances.picture(distances, seed=options.seed)
+        others, kinds = distances.sum(1) / (len(distances) - 1), [kinds_of(whole)[k] for k in sums.numbers]
+        about = replace(score_of(PlaceScore, sums, "place"), n=int(whole.n.max()), queries=sums.rows, stress=stress)
+        return scores + [
+            replace(
+                about, layer=layer, head=head, value=float(others[number]), x=float(places[number, 0]),
+                y=float(places[number, 1]), kind=kinds[number], sum=float(others[number] * sums.rows),
+            )
+            for number, (layer, head) in enumerate(sums.names)
+        ]  # fmt: skip
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         places = picked(PlaceScore.among(rows), statistic="place")
@@ -104,22 +115,6 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
 
 
 STUDY = Statistics()
-
-
-def _places(sums: StatisticsSums, whole: StatisticEstimate, seed: int) -> list[PlaceScore]:
-    distances = studies.attention.measures.distances_again(sums).result()[np.ix_(sums.numbers, sums.numbers)]
-    if np.isnan(distances).any() or len(distances) < 2:
-        return []
-    places, stress = scoring.distances.picture(distances, seed=seed)
-    others, kinds = distances.sum(1) / (len(distances) - 1), [kinds_of(whole)[k] for k in sums.numbers]
-    about = replace(score_of(PlaceScore, sums, "place"), n=int(whole.n.max()), queries=sums.rows, stress=stress)
-    return [
-        replace(
-            about, layer=layer, head=head, value=float(others[number]), x=float(places[number, 0]),
-            y=float(places[number, 1]), kind=kinds[number], sum=float(others[number] * sums.rows),
-        )
-        for number, (layer, head) in enumerate(sums.names)
-    ]  # fmt: skip
 
 
 def kinds_of(whole: StatisticEstimate) -> list[str]:

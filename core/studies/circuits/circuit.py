@@ -140,7 +140,6 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
     counts = "pairs"
 
     def title(self, options: CircuitOptions) -> str:
-        """Return a job title with the checkpoint and the source of the input pairs."""
         return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
@@ -165,9 +164,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return [Unit("pairs", ExampleUnit((), "pairs"), 1)]
 
     def more(self, options: CircuitOptions, partials: Sequence[CircuitPartial]) -> list[Unit]:
-        """Return the units of work of the next measurement. They depend only on effects, so verdicts are the same for
-        any number of workers.
-        """
+        """Return the units of the next measurement, which depend only on the effects measured so far."""
         state = CircuitState(options, self.merge(options, partials))
         wanted, done = state.next(), sum(part.numbers is not None for part in partials)
         order = sorted(wanted.positions, key=lambda k: (int(state.pairs.lengths[k]), k))
@@ -176,7 +173,6 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
                 for k, some in enumerate(slices)] if wanted.step else []  # fmt: skip
 
     def run(self, options: CircuitOptions, unit: Unit) -> Done[CircuitPartial]:
-        """Run one unit of work: find the pairs of inputs, or measure some of the pairs."""
         opened, wanted = opened_model(options), unit.arguments
         pairs = _pairs(options, opened.checkpoint.weights_hash)
         numbers = range(len(pairs.firsts)) if wanted.step == "pairs" else wanted.positions
@@ -191,7 +187,6 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return Done(partial, provenance(opened.checkpoint, _ids(options, pairs, numbers)))
 
     def merge(self, options: CircuitOptions, partials: Sequence[CircuitPartial]) -> CircuitPartial:
-        """Merge the measurements of all units of work."""
         pairs = next(part.pairs for part in partials if part.pairs is not None)
         edges, count = len(Graph(pairs.layers, pairs.heads).edges), len(pairs.firsts)
         whole = {name: np.full((edges, count), np.nan) for name in ("attribution", "exact")}
@@ -209,13 +204,36 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return CircuitPartial(pairs, np.arange(count), whole["attribution"], whole["exact"], by_circuit)
 
     def results(self, options: CircuitOptions, merged: CircuitPartial) -> list[Result]:
-        """Return a summary of the circuit, its edges, their means, the faithfulness curve and the pairs of inputs.
-        Empty until the study is complete.
-        """
+        """Return the summary, edges, their means, faithfulness and pairs; empty until all is measured."""
         if merged.kept is None:
             return []
         state = CircuitState(options, merged)
-        edges = _edges(state)
+        graph, race = state.graph, state.standings
+        index_of = {int(number): k for k, number in enumerate(state.raced)}
+        is_within = np.array([verdict == "does not matter" for verdict in race.verdicts])
+        exact = state.exact.copy()
+        exact[state.raced[is_within]] = np.nan  # not selected, also where they were measured on all pairs
+        selection = selection_probabilities(exact, half_level(len(state.edges)), seed=state.options.seed)
+        ranks = {int(k): rank + 1 for rank, k in enumerate(state.ranked)}
+        proposed, attribution = set(state.proposed.tolist()), state.attribution.mean(1)
+        estimator = f"mean; a pair counts up to {state.rules.clip:.3g} logits"
+        edges = []
+        for number, edge in enumerate(state.edges):
+            (receiver, kind), at = graph.receiver_name(edge.receiver), index_of.get(number)
+            arrow = f"{graph.sender_name(edge.sender)} to {receiver}{f' {kind}' if kind else ''}"
+            edges.append(CircuitEdge(
+                name=arrow, sender=graph.sender_name(edge.sender), receiver=receiver, input=kind,
+                edge_kind=graph.kind(edge),
+                sender_layer=-1 if edge.sender == 0 else (edge.sender - 1) // (graph.heads + 1),
+                receiver_layer=graph.layer_of(edge.receiver),
+                estimator=estimator if at is not None else "",
+                effect=finite(race.value[at]) if at is not None else None,
+                low=finite(race.low[at]) if at is not None else None,
+                high=finite(race.high[at]) if at is not None else None,
+                verdict=race.verdicts[at] if at is not None else NOT_RACED, attribution=float(attribution[number]),
+                rank=ranks[number], proposed=number in proposed, selection=float(selection[number]),
+                stable=bool(selection[number] >= THRESHOLD), n=int(race.rows[at]) if at is not None else 0,
+            ))  # fmt: skip
         curve = _curve(state)
         division, pairs = state.division, state.pairs
         sets = (("decides", division.deciding), ("judges", division.judging), ("control", division.control))
@@ -323,9 +341,7 @@ class CircuitState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return the exact effects of edges, as [edge, pair], on the pairs that test edges; NaN if an edge was not
-        measured.
-        """
+        """Return exact effects [edge, pair] on the pairs that test edges; NaN if not measured."""
         assert self.taken.exact is not None  # noqa: S101
         return self.taken.exact[:, self.division.deciding]
 
@@ -355,9 +371,7 @@ class CircuitState:
 
     @cached_property
     def scale(self) -> float:
-        """Return the mean |m(A) - m(B)| of the logit difference over the pairs that test edges. Margins are fractions
-        of this mean.
-        """
+        """Return the mean |m(A) - m(B)| over the pairs that test edges, of which margins are fractions."""
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
@@ -401,9 +415,7 @@ class CircuitState:
 
     @cached_property
     def ranked(self) -> np.ndarray:
-        """Return the numbers of all edges, strongest first: tested edges by |exact effect|, then the others by
-        |attribution|.
-        """
+        """Return all edges, strongest first: tested ones by |effect|, then others by |attribution|."""
         means = np.zeros(len(self.graph.edges))
         raced = self.exact[self.raced]
         means[self.raced] = np.abs(np.nanmean(raced, 1)) + 1e-12
@@ -419,9 +431,7 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """Return the circuits whose faithfulness is measured, each as its order of edges, its number of edges, and its
-    random draw or layer.
-    """
+    """Return the circuits to evaluate: order of edges, number of edges, and random draw or layer."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
@@ -432,9 +442,7 @@ def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
 
 
 def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
-    """Return, for every circuit of `circuits_of`, which sending components each receiving component reads. *Shape:*
-    (circuit, receiver, sender), bool.
-    """
+    """Return which senders each receiver reads in every circuit. *Shape:* (circuit, receiver, sender), bool."""
     edges, masks = graph.edges, []
     for order, size, number in circuits_of(graph):
         if order == "random":
@@ -448,41 +456,8 @@ def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
     return np.stack(masks)
 
 
-def _edges(state: "CircuitState") -> list[CircuitEdge]:
-    """Return one record per edge, in the order of the graph."""
-    graph, race = state.graph, state.standings
-    index_of = {int(number): k for k, number in enumerate(state.raced)}
-    is_within = np.array([verdict == "does not matter" for verdict in race.verdicts])
-    exact = state.exact.copy()
-    exact[state.raced[is_within]] = np.nan  # not selected, also where they were measured on all pairs
-    selection = selection_probabilities(exact, half_level(len(state.edges)), seed=state.options.seed)
-    ranks = {int(k): rank + 1 for rank, k in enumerate(state.ranked)}
-    proposed, attribution = set(state.proposed.tolist()), state.attribution.mean(1)
-    estimator = f"mean; a pair counts up to {state.rules.clip:.3g} logits"
-    edge_rows = []
-    for number, edge in enumerate(state.edges):
-        (receiver, kind), at = graph.receiver_name(edge.receiver), index_of.get(number)
-        arrow = f"{graph.sender_name(edge.sender)} to {receiver}{f' {kind}' if kind else ''}"
-        edge_rows.append(CircuitEdge(
-            name=arrow, sender=graph.sender_name(edge.sender), receiver=receiver, input=kind,
-            edge_kind=graph.kind(edge),
-            sender_layer=-1 if edge.sender == 0 else (edge.sender - 1) // (graph.heads + 1),
-            receiver_layer=graph.layer_of(edge.receiver),
-            estimator=estimator if at is not None else "",
-            effect=finite(race.value[at]) if at is not None else None,
-            low=finite(race.low[at]) if at is not None else None,
-            high=finite(race.high[at]) if at is not None else None,
-            verdict=race.verdicts[at] if at is not None else NOT_RACED, attribution=float(attribution[number]),
-            rank=ranks[number], proposed=number in proposed, selection=float(selection[number]),
-            stable=bool(selection[number] >= THRESHOLD), n=int(race.rows[at]) if at is not None else 0,
-        ))  # fmt: skip
-    return edge_rows
-
-
 def _means(state: "CircuitState", edges: Sequence[CircuitEdge]) -> list[EdgeMean]:
-    """Return the mean effects of edges without clipping, on pairs with different answers and on pairs with the same
-    answer.
-    """
+    """Return mean effects without clipping, on pairs with different answers and with the same answer."""
     assert state.taken.exact is not None  # noqa: S101
     found = []
     sets = (("different answers", state.division.deciding), ("same answer", state.division.control))
@@ -529,6 +504,8 @@ def _summary(
     ratio = (state.pairs.first_m - state.pairs.second_m)[division.deciding]
     mattering = [edge for edge in edges if edge.verdict == "matters"]
     missed = _missed(state)
+    strongest = np.argsort(-np.abs(state.attribution.mean(1)), kind="stable")[: len(mattering)]  # by attribution
+    proposed = set(strongest.tolist()) & set(state.mattering.tolist())
     return CircuitSummary(
         name="circuit", task=task, pairs_by="file" if options.pairs_file else options.kind, answers=options.answers,
         edges=count, raced=len(state.raced), matter=len(mattering),
@@ -536,18 +513,12 @@ def _summary(
         margin_share=options.margin, margin=rules.margin, clip=rules.clip, alpha=rules.alpha,
         difference=float(ratio.mean()), stable=sum(edge.stable for edge in edges), threshold=THRESHOLD,
         bound=1.0, level=half_level(count), cpr=areas["effect"][0], cmd=areas["effect"][1],
-        random_cpr=areas["random"][0], of_matter_proposed=_proposed(state, mattering), missed=missed[0],
+        random_cpr=areas["random"][0], of_matter_proposed=len(proposed), missed=missed[0],
         missed_low=missed[1], missed_high=missed[2],
         evaluations=int(np.isfinite(state.exact).sum()), of_evaluations=count * len(division.deciding),
         n=len(division.deciding), judging=len(division.judging), control=len(division.control),
         not_made=state.pairs.not_made, under_floor=state.pairs.under_floor,
     )  # fmt: skip
-
-
-def _proposed(state: "CircuitState", mattering: Sequence[CircuitEdge]) -> int:
-    """Return how many of the k edges that matter are among the k strongest edges by attribution."""
-    order = np.argsort(-np.abs(state.attribution.mean(1)), kind="stable")[: len(mattering)]
-    return len(set(order.tolist()) & set(state.mattering.tolist()))
 
 
 def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | None]:
@@ -564,9 +535,7 @@ def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | 
 
 
 def said_of_stability(circuit: CircuitSummary) -> str:
-    """Return a sentence that says which edges of a circuit are stable, that is, found in most half-samples of the
-    pairs.
-    """
+    """Say which edges of a circuit are stable: found in most half-samples of the pairs."""
     if circuit.level is None:
         return "an earlier version chose stable edges by an invalid rule. Run the study again."
     if not circuit.stable:
@@ -581,9 +550,7 @@ def said_of_stability(circuit: CircuitSummary) -> str:
 
 
 def columns_of(path: str) -> list[list[str]]:
-    """Read a file of input pairs with two or four columns per line. Raises InputError for an unreadable file or another
-    number of columns.
-    """
+    """Read pairs of inputs, two or four columns a line. Raises InputError for an invalid file."""
     try:
         lines = lines_of(read_text(path, given=True))
     except OSError as error:
@@ -605,9 +572,7 @@ def columns_of(path: str) -> list[list[str]]:
 
 
 def names_words(path: str | None) -> bool:
-    """Return whether each line of a file of pairs ends in a word and an alternative word (foil), so that a language
-    model can be tested on their logits.
-    """
+    """Return whether each line of pairs ends in a word and a foil, to test a language model on their logits."""
     return path is not None and len(columns_of(path)[0]) == WITH_WORDS
 
 
@@ -617,9 +582,7 @@ def fills_words(options: "CircuitOptions") -> bool:
 
 
 def opened_model(options: "CircuitOptions") -> setup.Opened:
-    """Open the classifier in the options, or the language model if pairs name words to predict. Raises CheckpointError
-    if the checkpoint has no such output layer.
-    """
+    """Open the classifier, or the language model if pairs name words. Raises CheckpointError."""
     if not fills_words(options):
         return setup.opened(options)
     model = studies.worker_cache.get_checkpoint(options.checkpoint, head="language")
@@ -746,12 +709,18 @@ def texts_of(options: "CircuitOptions") -> list[tuple[Texts, Texts | None]]:
 
 
 def made_pairs(options: "CircuitOptions", opened: setup.Opened) -> PairSet:
-    """Return every pair of inputs that the options describe, with its logit differences. Raises InputError if no pair
-    can be made.
-    """
+    """Return every pair of inputs with its logit differences. Raises InputError if there is none."""
     every = texts_of(options)
     if fills_words(options):
-        return _with_foils(options, opened, every)
+        words = [(parts[2], parts[3]) for parts in columns_of(options.pairs_file or "")]
+        sides = [
+            [encoded(opened.checkpoint, texts) for texts in side if texts is not None]
+            for side in zip(*every, strict=True)
+        ]
+        first, second, answer, rival = word_differences(opened.checkpoint, sides, words)
+        columns = (np.arange(len(every)), np.full(len(every), -1), first, second, answer, rival,
+                   np.sign(first) == np.sign(second), np.array([len(encoding) for encoding in sides[0]]))  # fmt: skip
+        return _far(opened, columns, 0)
     encodings = [opened.checkpoint.encode(*first) for first, _ in every]
     logits = capture.running.predict(opened.checkpoint, encodings).double().numpy()
     if options.pairs_file is None and options.kind == OTHER_ROW:
@@ -769,21 +738,22 @@ def made_pairs(options: "CircuitOptions", opened: setup.Opened) -> PairSet:
             f'At least one pair must be found with "{options.kind}"; none could be made from {len(every)} '
             "examples. Choose another kind of pair, or more examples."
         )
-    return _measured(opened, (firsts, seconds), (logits[firsts], others), encodings, not_made)
-
-
-def _with_foils(options: "CircuitOptions", opened: setup.Opened, every: list[tuple[Texts, Texts | None]]) -> PairSet:
-    """Return the pairs of a language model. B has another answer than A if the model prefers the word on one of them
-    and the foil on the other.
-    """
-    words = [(parts[2], parts[3]) for parts in columns_of(options.pairs_file or "")]
-    sides = [
-        [encoded(opened.checkpoint, texts) for texts in side if texts is not None] for side in zip(*every, strict=True)
-    ]
-    first, second, answer, rival = word_differences(opened.checkpoint, sides, words)
-    columns = (np.arange(len(every)), np.full(len(every), -1), first, second, answer, rival,
-               np.sign(first) == np.sign(second), np.array([len(encoding) for encoding in sides[0]]))  # fmt: skip
-    return _far(opened, columns, 0)
+    # the answer on A minus the answer on B, or minus its strongest rival if both answers are equal
+    first, second = logits[firsts], others
+    at = np.arange(len(first))
+    if first.shape[1] == 1:
+        answer, rival = np.zeros(len(first), dtype=int), np.full(len(first), -1)
+        same = _answers(np.concatenate([first, second])).reshape(2, -1)
+        alike, whole = same[0] == same[1], (first[:, 0], second[:, 0])
+    else:
+        answer, rival = first.argmax(1), second.argmax(1)
+        alike, beaten = answer == rival, first.copy()
+        beaten[at, answer] = -np.inf
+        rival = np.where(alike, beaten.argmax(1), rival)
+        whole = (first[at, answer] - first[at, rival], second[at, answer] - second[at, rival])
+    lengths = np.array([len(encodings[k]) for k in firsts])
+    columns = (firsts, seconds, *whole, answer, rival, alike, lengths)
+    return _far(opened, columns, not_made)
 
 
 def _far(opened: setup.Opened, columns: tuple[np.ndarray, ...], not_made: int) -> PairSet:
@@ -831,32 +801,6 @@ def _other_rows(encodings: "Sequence[Encoding]", answers: np.ndarray, seed: int)
             pairs.append((first, other))
     columns = np.array(pairs, dtype=int).reshape(-1, 2)
     return columns[:, 0], columns[:, 1]
-
-
-def _measured(
-    opened: setup.Opened,
-    places: tuple[np.ndarray, np.ndarray],
-    logits: tuple[np.ndarray, np.ndarray],
-    encodings: "Sequence[Encoding]",
-    not_made: int,
-) -> PairSet:
-    """Return every pair with its logit difference: the answer on A minus the answer on B, or minus its strongest rival
-    if both answers are equal.
-    """
-    first, second = logits
-    at, count = np.arange(len(first)), first.shape[1]
-    if count == 1:
-        answer, rival = np.zeros(len(first), dtype=int), np.full(len(first), -1)
-        same = _answers(np.concatenate([first, second])).reshape(2, -1)
-        alike, whole = same[0] == same[1], (first[:, 0], second[:, 0])
-    else:
-        answer, rival = first.argmax(1), second.argmax(1)
-        alike, beaten = answer == rival, first.copy()
-        beaten[at, answer] = -np.inf
-        rival = np.where(alike, beaten.argmax(1), rival)
-        whole = (first[at, answer] - first[at, rival], second[at, answer] - second[at, rival])
-    columns = (*places, *whole, answer, rival, alike, np.array([len(encodings[k]) for k in places[0]]))
-    return _far(opened, columns, not_made)
 
 
 def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
@@ -946,18 +890,9 @@ def _fits_in_memory(pairs: PairSet) -> None:
 def _stack(
     options: CircuitOptions, opened: setup.Opened, encoding: "Encoding", *, gradients: bool = False
 ) -> "capture.stacks.Stack":
-    """Return the checkpoint's layers as a stack, after checking that the stack reproduces the checkpoint's logits of an
-    input.
-    """
+    """Return the checkpoint's layers as a stack, checked to reproduce the logits of an input."""
     place = place_of(opened.checkpoint, encoding) if fills_words(options) else None
     return capture.edges.checked_stack(opened.checkpoint, encoding, place=place, gradients=gradients)
-
-
-def _reading(
-    options: CircuitOptions, opened: setup.Opened, stack: "capture.stacks.Stack", encoding: "Encoding"
-) -> "capture.stacks.Stack":
-    """Return the stack so that its logits are those of the position where the word of this input is filled in."""
-    return replace(stack, place=place_of(opened.checkpoint, encoding)) if fills_words(options) else stack
 
 
 def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, wanted: ExampleUnit) -> CircuitPartial:
@@ -970,7 +905,10 @@ def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, want
     sloping = _stack(options, opened, encoding, gradients=True) if wanted.step == "attribution" else whole
     found: np.ndarray | None = None
     for places, some in inputs:
-        stack, slopes = (_reading(options, opened, one, some.firsts[0]) for one in (whole, sloping))
+        stack, slopes = (
+            (replace(one, place=place_of(opened.checkpoint, some.firsts[0])) if fills_words(options) else one)
+            for one in (whole, sloping)
+        )
         run, difference = capture.edges.run_pairs(stack, some), differences(pairs, numbers[places])
         if wanted.step == "attribution":
             part = capture.edges.edge_attributions(run, slopes, every, difference).numpy()
@@ -988,9 +926,7 @@ def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, want
 
 
 def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Difference":
-    """Return a function that computes the logit difference m of these pairs, [..., pair], from logits [..., pair,
-    choice].
-    """
+    """Return a function from logits [..., pair, choice] to logit differences m [..., pair]."""
     at, answer, rival = np.arange(len(numbers)), pairs.answer[numbers], pairs.rival[numbers]
 
     def difference(logits: "Tensor") -> "Tensor":
@@ -1001,9 +937,7 @@ def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Differenc
 
 
 def circuit_values(options: CircuitOptions, run: object, wanted: ExampleUnit, difference: object) -> np.ndarray:
-    """Return the logit difference m of every circuit of `circuits_of` on some pairs. *Shape:* (circuit, pair),
-    float64.
-    """
+    """Return m of every circuit of `circuits_of` on some pairs. *Shape:* (circuit, pair), float64."""
     import torch  # 1.3 s of start-up
 
     graph = run.graph  # type: ignore[attr-defined]

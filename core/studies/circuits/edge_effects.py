@@ -70,7 +70,6 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
     counts = "rows"
 
     def units(self, options: EdgeEffectsOptions) -> list[Unit]:
-        """Return one unit of work with all pairs of inputs. Invalid edges raise an error here."""
         if not options.edges:
             raise InputError("At least one edge must be named, such as L1H2>L3H4.q; got none. Name one.")
         for name in options.edges:
@@ -78,7 +77,6 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         return [Unit("pairs", size=len(setup.rows_of(options)))]
 
     def run(self, options: EdgeEffectsOptions, unit: Unit) -> Done[EdgePartial]:
-        """Measure the effects of the named edges, and of the edges from other heads with which they are compared."""
         opened = setup.opened(options)
         about = {
             name: getattr(options, name) for name in ("checkpoint", "task", "data", "split", "limit", "seed", "kind")
@@ -86,19 +84,26 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         circuit_options = CircuitOptions(**about, answers="any")
         pairs = circuit.made_pairs(circuit_options, opened)
         graph = Graph(pairs.layers, pairs.heads)
-        names = [name for edge in options.edges for name in _beside(edge, graph)]
-        numbers = [_number(name, graph) for name in dict.fromkeys(names)]
+        names: dict[str, int] = {}  # the index of each edge among all edges of the graph
+        for edge in options.edges:
+            sender, reader, kind = ends_of(edge)
+            for end in (sender, reader):
+                end.within(graph.layers, graph.heads)
+            receiver = graph.receiver(reader.layer, reader.head, INPUTS.index(kind))  # was checked
+            first = sum(graph.before(k) for k in range(receiver)) + graph.before_head(sender.layer)
+            others = (head for head in range(graph.heads) if head != sender.head)
+            for head in (sender.head, *others):  # followed by the other heads of its layer
+                names[edge_name(Head(sender.layer, head), str(reader), kind)] = first + head
+        numbers = list(names.values())
         wanted = ExampleUnit(tuple(range(len(pairs.firsts))), "exact", tuple(numbers))
         exact = measured(circuit_options, opened, pairs, wanted).exact
         assert exact is not None  # noqa: S101 - exact effects were wanted
         gap = pairs.first_m - pairs.second_m
-        partial = EdgePartial(tuple(dict.fromkeys(names)), pairs.layers, pairs.heads, exact[numbers], gap, pairs.same)
+        partial = EdgePartial(tuple(names), pairs.layers, pairs.heads, exact[numbers], gap, pairs.same)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in setup.rows_of(options)]))
 
     def results(self, options: EdgeEffectsOptions, merged: EdgePartial) -> list[EdgeEffect]:
-        """Return one record per edge: its mean effect on pairs with different answers, and on pairs with the same
-        answer.
-        """
+        """Return each edge's mean effect on pairs with different answers, and with the same answer."""
         different, results = ~merged.same.astype(bool), []
         for number, name in enumerate(merged.names):
             sender, reader, kind = ends_of(name)
@@ -134,19 +139,3 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
 
 
 STUDY = EdgeEffects()
-
-
-def _beside(name: str, graph: Graph) -> list[str]:
-    """Return the name of the edge, followed by the edges that start at other heads of the same layer."""
-    sender, reader, kind = ends_of(name)
-    for end in (sender, reader):
-        end.within(graph.layers, graph.heads)
-    others = [edge_name(Head(sender.layer, head), str(reader), kind) for head in range(graph.heads)]
-    return [edge_name(sender, str(reader), kind), *others]
-
-
-def _number(name: str, graph: Graph) -> int:
-    """Return the index of an edge among all edges of the graph."""
-    sender, reader, kind = ends_of(name)
-    receiver = graph.receiver(reader.layer, reader.head, INPUTS.index(kind))  # was checked
-    return sum(graph.before(k) for k in range(receiver)) + graph.before_head(sender.layer) + sender.head

@@ -99,9 +99,6 @@ class Gates(Study[GatesOptions, GatePartial]):
     counts = "fits"
 
     def units(self, options: GatesOptions) -> list[Unit]:
-        """Return the first unit of work, which fits gates at several prices of an open gate. Invalid options raise an
-        error here.
-        """
         if options.margin is not None and not 0 < options.margin < float("inf"):
             raise InputError(
                 f"The margin must be above 0, in units of the task's loss; got {options.margin:g}. Raise it."
@@ -111,9 +108,7 @@ class Gates(Study[GatesOptions, GatePartial]):
         return [Unit("path", ExampleUnit((), "path"), len(PRICES))]
 
     def more(self, options: GatesOptions, partials: Sequence[GatePartial]) -> list[Unit]:
-        """Return the units of work of the next step: the fits at the chosen price, then the evaluation of the resulting
-        head classes on held-out examples.
-        """
+        """Return the units of the next step: fits at the chosen price, then held-out tests of the classes."""
         merged = self.merge(options, partials)
         if merged.up is None or merged.down is None:
             price, every = chosen_price(merged, PRICES), range(options.samples * options.starts)
@@ -129,9 +124,6 @@ class Gates(Study[GatesOptions, GatePartial]):
         return []
 
     def run(self, options: GatesOptions, unit: Unit) -> Done[GatePartial]:
-        """Run one step of the study: fit gates at all prices, fit gates at the chosen price, or evaluate classes of
-        heads.
-        """
         opened, stage = setup.opened(options), unit.arguments
         if stage.step == "judged":
             rows = setup.rows_of(options)
@@ -142,9 +134,7 @@ class Gates(Study[GatesOptions, GatePartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: GatesOptions, merged: GatePartial) -> list[Result]:
-        """Return the fits by price, the heads, the classes ablated together, and the agreement of head rankings. Empty
-        until the study is complete.
-        """
+        """Return the fits by price, heads, classes and agreement of rankings; empty until all is measured."""
         if merged.effects is None:
             return []
         assert merged.up is not None  # noqa: S101 - all stages are there
@@ -328,9 +318,7 @@ def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
 
 
 def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int) -> RankingCorrelation:
-    """Return Spearman's correlation, with its interval, between two ways of ranking heads. The value is None if it is
-    undefined.
-    """
+    """Return Spearman's correlation between two rankings of heads, with its interval; None if undefined."""
     rho = rank_correlation(ways[first], ways[second], seed=seed)
     return RankingCorrelation(
         name=f"{first} and {second}", first=first, second=second, value=finite(rho.value), low=finite(rho.low),

@@ -95,22 +95,18 @@ class Pairs(Study[PairsOptions, PairPartial]):
     p_is_corrected = True
 
     def units(self, options: PairsOptions) -> list[Unit]:
-        """Return the first unit of work, which counts the heads and, if there are more than 48, selects the pairs to
-        measure.
-        """
+        """Return the unit that counts the heads and, if there are more than 48, selects the pairs to measure."""
         check_operator(options.operator)
         references.check(options.operator, options)
         setup.rows_of(options)
         return [Unit("choosing", ExampleUnit((), CHOOSES))]
 
     def more(self, options: PairsOptions, partials: Sequence[PairPartial]) -> list[Unit]:
-        """Return the units of work that measure the selected pairs of heads on the test examples."""
         if len(partials) > 1:
             return []
         return setup.units_of(options, targets=partials[0].strongest or ())
 
     def run(self, options: PairsOptions, unit: Unit) -> Done[PairPartial]:
-        """Select pairs of heads, or measure the exact effects of heads and pairs on some examples."""
         opened, pair_rows = setup.opened(options), unit.arguments
         count = len(opened.checkpoint.all_heads)
         layers, heads = opened.checkpoint.layers, opened.checkpoint.heads
@@ -126,7 +122,12 @@ class Pairs(Study[PairsOptions, PairPartial]):
             return Done(chosen, provenance(opened.checkpoint, [row.id for row in rows]))
         all_rows = setup.rows_of(options)
         rows = [all_rows[k] for k in pair_rows.positions]
-        pairs, sampled = _pairs(options, count, pair_rows)
+        combined = list(combinations(pair_rows.targets or range(count), 2))
+        others = sorted(set(combinations(range(count), 2)) - set(combined))  # none unless some heads were selected
+        shuffled = np.random.default_rng([options.seed, count]).permutation(len(others))
+        drawn = [others[k] for k in sorted(shuffled[: options.sample].tolist())]
+        pairs = np.array([*combined, *drawn])
+        sampled = np.array([0.0] * len(combined) + [1.0] * len(drawn))
         effects_of_pairs = measured(options, opened, rows, pairs)
         partial = PairPartial(
             np.array(pair_rows.positions, dtype=int), layers, heads, *effects_of_pairs, pairs, sampled,
@@ -135,9 +136,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: PairsOptions, merged: PairPartial) -> list[Result]:
-        """Return one record per pair of heads, strongest interaction first, then how many of the randomly drawn pairs
-        interact.
-        """
+        """Return the pairs, strongest interaction first, then how many randomly drawn pairs interact."""
         if merged.pairs is None or merged.sampled is None or not len(merged.pairs):
             return []
         tested = interactions(merged.alone, merged.together, merged.pairs)
@@ -206,9 +205,7 @@ def check_operator(operator: str) -> None:
 def measured(
     options: PairsOptions, opened: setup.Opened, rows: Sequence[TaskRow], pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Ablate each head and each pair of heads, and return how far the logit difference falls and how far the loss
-    rises.
-    """
+    """Return how far the logit difference falls and the loss rises without each head and pair of heads."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     variants = [frozenset({head}) for head in heads] + [frozenset({heads[a], heads[b]}) for a, b in pairs.tolist()]
@@ -219,17 +216,6 @@ def measured(
     losses = [capture.losses.row_losses(logits, labels).numpy() for logits in (swept.plain, swept.changed)]
     falls, gains, count = plain - changed, losses[1] - losses[0], len(heads)
     return falls[:count], falls[count:], gains[:count], gains[count:]
-
-
-def _pairs(options: PairsOptions, count: int, pair_rows: ExampleUnit) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pairs of heads that are measured, and which of them were drawn at random."""
-    chosen = list(combinations(pair_rows.targets or range(count), 2))
-    if not pair_rows.targets:
-        return np.array(chosen), np.zeros(len(chosen))
-    others = sorted(set(combinations(range(count), 2)) - set(chosen))
-    drawn = np.random.default_rng([options.seed, count]).permutation(len(others))[: options.sample]
-    sampled = [others[k] for k in sorted(drawn.tolist())]
-    return np.array([*chosen, *sampled]), np.array([0.0] * len(chosen) + [1.0] * len(sampled))
 
 
 # ---------------------------------------------------------------- what is measured of a row

@@ -160,9 +160,7 @@ class ShapleyHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleySum(Result):
-    """The mean logit difference with all heads and with no heads, and the sum of the Shapley values, which equals the
-    difference of the two.
-    """
+    """The mean logit difference with all heads and with none, and the sum of values, equal to the difference."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sum",)
     with_all: float
@@ -173,9 +171,7 @@ class ShapleySum(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderStep(Result):
-    """The mean logit difference of n held-out examples after `removed` heads are pruned, weakest first, with its
-    interval.
-    """
+    """The mean logit difference of n held-out examples after `removed` heads are pruned, weakest first."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("order",)
     FIGURE = Figure("value", "logit difference, heads removed by {order}", "{removed} heads")
@@ -244,9 +240,7 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """The mean effect of an edge in logits without clipping, with a 95 % interval for this edge alone. `pairs` is
-    "different answers" or "same answer".
-    """
+    """An edge's mean effect in logits without clipping, and its interval, on `pairs` of one kind."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")
@@ -261,9 +255,7 @@ class EdgeMean(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeEffect(Result):
-    """The effect of an edge that the user named: the mean fall of the logit difference over n pairs with different
-    answers.
-    """
+    """An edge that the user named: the mean fall of m over n pairs with different answers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge effect",)
     FIGURE = Figure("effect", "effect of an edge")

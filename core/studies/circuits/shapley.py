@@ -93,7 +93,6 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: ShapleyOptions) -> list[Unit]:
-        """Divide the examples of the task into units of work. Invalid options raise an error here."""
         check_operator(options.operator)
         references.check(options.operator, options)
         antithetic_orders(2, options.orders, np.random.default_rng(0))
@@ -104,16 +103,13 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         return setup.units_of(options, most=ROWS_A_UNIT)
 
     def more(self, options: ShapleyOptions, partials: Sequence[ShapleyPartial]) -> list[Unit]:
-        """Return the units of work that compare pruning orders on held-out examples, once the Shapley values
-        are known.
-        """
+        """Return the units that compare pruning orders on held-out examples, once the values are known."""
         if not options.judge_rows or any(part.kept is not None for part in partials):
             return []
         ranked = weakest_first(self.merge(options, partials))
         return [Unit("orders", ExampleUnit((), groups=ranked), options.judge_rows)]
 
     def run(self, options: ShapleyOptions, unit: Unit) -> Done[ShapleyPartial]:
-        """Return the Shapley values for some examples, or the logit difference as heads are pruned in each order."""
         opened, work = setup.opened(options), unit.arguments
         if work.groups:
             rows = setup.rows_of(options, split="train", limit=options.judge_rows)
@@ -125,9 +121,7 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: ShapleyOptions, merged: ShapleyPartial) -> list[Result]:
-        """Return one record per head, the sum of the values, rank correlations, and the comparison of pruning
-        orders.
-        """
+        """Return one record per head, the sum of values, rank correlations, and the pruning orders."""
         means, n = merged.values.mean(1), len(merged.rows)
         ends = effects.mean_intervals(np.zeros(n), merged.values, most=None)
         ranks = {int(k): rank + 1 for rank, k in enumerate(np.argsort(-means, kind="stable"))}
@@ -149,7 +143,22 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         )
         for first, second in (("gradient", "Shapley value"), ("gradient", "effect"), ("effect", "Shapley value")):
             body.append(agreement(first, second, ways, seed=options.seed))
-        return body if merged.kept is None else [*body, *_orders(merged.kept)]
+        if merged.kept is None:
+            return body
+        n = merged.kept.shape[2]  # held-out examples
+        for order, values in zip(ORDERS, merged.kept, strict=True):  # what each pruning order retains at each step
+            kept = effects.mean_intervals(np.zeros(n), values, most=None)
+            body += [
+                OrderStep(order=order, removed=k, value=float(whole.mean()), low=kept[k].low, high=kept[k].high, n=n)
+                for k, whole in enumerate(values)
+            ]
+        beyond = (merged.kept[0] - merged.kept[1]).mean(0)
+        whole = effects.mean_intervals(np.zeros(n), beyond[None], most=None)[0]
+        verdict = "no significant difference"
+        if whole.low is not None and whole.high is not None and not whole.low <= 0 <= whole.high:
+            verdict = f"the order by {ORDERS[0 if whole.low > 0 else 1]} keeps more"
+        body.append(OrderContrast(value=float(beyond.mean()), low=whole.low, high=whole.high, verdict=verdict, n=n))
+        return body
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads, contrasts = ShapleyHead.among(rows), OrderContrast.among(rows)
@@ -179,9 +188,7 @@ STUDY = Shapley()
 def values_of(
     options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], places: Sequence[int]
 ) -> ShapleyPartial:
-    """Estimate the Shapley values of every head for some examples. Each example uses its own random orders of the
-    heads.
-    """
+    """Estimate every head's Shapley value for some examples, each with its own random orders."""
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     source, columns = references.sources(options.operator, opened, options)[0], []
@@ -242,24 +249,3 @@ def _gradient(partial: "ShapleyPartial") -> np.ndarray:
     """Return Michel et al.'s importance of each head, with each layer divided by its l2 norm."""
     by_layer = (partial.gradients / len(partial.rows)).reshape(-1, partial.heads)
     return (by_layer / (np.linalg.norm(by_layer, axis=1, keepdims=True) + 1e-20)).flatten()
-
-
-def _orders(losses: np.ndarray) -> list[Result]:
-    """Return what each pruning order retains at each step, and the mean over steps of the first order minus the
-    second.
-    """
-    n = losses.shape[2]
-    steps = []
-    for order, values in zip(ORDERS, losses, strict=True):
-        ends = effects.mean_intervals(np.zeros(n), values, most=None)
-        steps += [
-            OrderStep(order=order, removed=k, value=float(whole.mean()), low=ends[k].low, high=ends[k].high, n=n)
-            for k, whole in enumerate(values)
-        ]
-    beyond = (losses[0] - losses[1]).mean(0)
-    whole = effects.mean_intervals(np.zeros(n), beyond[None], most=None)[0]
-    verdict = "no significant difference"
-    if whole.low is not None and whole.high is not None and not whole.low <= 0 <= whole.high:
-        verdict = f"the order by {ORDERS[0 if whole.low > 0 else 1]} keeps more"
-    contrast = OrderContrast(value=float(beyond.mean()), low=whole.low, high=whole.high, verdict=verdict, n=n)
-    return [*steps, contrast]

@@ -28,8 +28,7 @@ from ..units import ChunkUnit
 from .records import Counterpart, CounterpartsSummary, Recurrence, RecurrenceSummary
 
 if TYPE_CHECKING:
-    from ...models.checkpoint import Checkpoint
-    from .head_similarity import CommonInputs
+    pass
 
 
 INPUTS, RANDOM = "inputs", "random"
@@ -128,16 +127,13 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
     kinds = (Counterpart, CounterpartsSummary, Recurrence, RecurrenceSummary)
 
     def title(self, options: CounterpartsOptions) -> str:
-        """Return a job title with both checkpoints, or with the number of checkpoints."""
         others = options.others
         return f"Heads of {options.checkpoint} in {others[0] if len(others) == 1 else f'{len(others)} others'}"
 
     def checkpoints(self, options: CounterpartsOptions) -> list[str]:
-        """Return the first checkpoint, then all checkpoints in which counterparts are searched."""
         return [options.checkpoint, *options.others]
 
     def units(self, options: CounterpartsOptions) -> list[Unit]:
-        """Return units of work that compare inputs in both checkpoints, then units that compare with random weights."""
         if not options.compare:
             raise InputError(
                 "A second checkpoint must be given; got none. Name the checkpoint in which counterparts are searched."
@@ -168,9 +164,6 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
         ]
 
     def run(self, options: CounterpartsOptions, unit: Unit) -> Done[CounterpartsPartial]:
-        """Compare the heads of two checkpoints on some inputs, or the heads of one checkpoint with draws of random
-        weights.
-        """
         piece: ChunkUnit = unit.arguments
         first, other = (
             studies.worker_cache.get_checkpoint(name, dtype=options.dtype)
@@ -187,9 +180,18 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
             partial = CounterpartsPartial(drawn=(Drawn(similarity, largest, len(sample.numbers), piece.checkpoint),))
         else:
             places = [k for k, number in enumerate(shared.numbers) if piece.start <= number < piece.stop]
-            partial = CounterpartsPartial(
-                compared=_compared(piece, first, other, shared.part(places)) if places else ()
-            )
+            compared: tuple[Compared, ...] = ()
+            if places:
+                own, sets = shared.part(places), (first.sets[0], other.sets[0])
+                sums = studies.comparison.head_similarity.compared(first, other, own)
+                compared = (
+                    Compared(
+                        sums.sums, sums.inputs, sets[0].heads, sets[1].heads, own.keys, own.backward,
+                        first.weights_hash, other.weights_hash, piece.checkpoint,
+                        tuple(sets[0].numbers), tuple(sets[1].numbers),
+                    ),
+                )  # fmt: skip
+            partial = CounterpartsPartial(compared=compared)
         chosen = inputs[piece.start : piece.stop] if piece.inputs == INPUTS else ()
         provenance = Provenance(
             weights_hash=f"{first.weights_hash} and {other.weights_hash}",
@@ -200,9 +202,7 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
         return Done(partial, provenance)
 
     def results(self, options: CounterpartsOptions, merged: CounterpartsPartial) -> Sequence[Result]:
-        """Return one record per head and a summary for each other checkpoint. If there are several, also return in how
-        many of them each head recurs.
-        """
+        """Return one record per head, a summary per checkpoint and, if there are several, how heads recur."""
         by_name = {whole.compare: whole for whole in merged.compared}
         rows: list[Result] = []
         counterparts_of_all: list[Counterpart] = []
@@ -270,26 +270,17 @@ def inputs_of(options: CounterpartsOptions) -> list[SourceText]:
     return [replace(source, number=number) for number, source in enumerate(sources_of_tasks)]
 
 
-def _compared(
-    piece: ChunkUnit, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs"
-) -> tuple[Compared, ...]:
-    sums = studies.comparison.head_similarity.compared(first, other, shared)
-    sets = first.sets[0], other.sets[0]
-    return (
-        Compared(
-            sums.sums, sums.inputs, sets[0].heads, sets[1].heads, shared.keys, shared.backward,
-            first.weights_hash, other.weights_hash, piece.checkpoint, tuple(sets[0].numbers), tuple(sets[1].numbers),
-        ),
-    )  # fmt: skip
-
-
 def counterparts(options: CounterpartsOptions, merged: CounterpartsPartial) -> list[Counterpart]:
     """Return one record per head of the first checkpoint: its match in the other checkpoint and the similarity."""
     whole = merged.compared[0]
     sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
     similarity, widths, matches = sums.similarity(), sums.half_widths(), scoring.counterparts.matching(sums)
-    p = _p(merged, matches.match)
     to_match = np.where(matches.match >= 0, similarity[np.arange(len(similarity)), matches.match], np.nan)
+    p = np.full(len(to_match), np.nan)
+    if merged.drawn:  # on the inputs that were also measured with random weights
+        same = merged.drawn[0].similarity
+        observed = np.where(matches.match >= 0, same[np.arange(len(same)), matches.match], np.nan)
+        p = scoring.counterparts.beyond_chance(observed, np.concatenate([piece.largest for piece in merged.drawn]))
     found = scoring.counterparts.counterparts(to_match, p, matches)
     records = []
     for number, (match, best) in enumerate(zip(matches.match.tolist(), matches.best.tolist(), strict=True)):
@@ -317,15 +308,6 @@ def counterparts(options: CounterpartsOptions, merged: CounterpartsPartial) -> l
 
 def _number(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
-
-
-def _p(merged: CounterpartsPartial, match: np.ndarray) -> np.ndarray:
-    """Return p of each head's match on the inputs that were also measured with random weights; NaN before any draw."""
-    if not merged.drawn:
-        return np.full(len(match), np.nan)
-    similarity = merged.drawn[0].similarity
-    observed = np.where(match >= 0, similarity[np.arange(len(match)), match], np.nan)
-    return scoring.counterparts.beyond_chance(observed, np.concatenate([piece.largest for piece in merged.drawn]))
 
 
 def summary(

@@ -107,7 +107,6 @@ class Development(Study[DevelopmentOptions, Stages]):
     kinds = (CurvePoint, Beginning, RoleBeginnings)
 
     def title(self, options: DevelopmentOptions) -> str:
-        """Return a job title with the first and the last snapshot."""
         return f"Development from {options.checkpoints[0]} to {options.checkpoints[-1]}" if options.checkpoints else ""
 
     def checkpoints(self, options: DevelopmentOptions) -> list[str]:
@@ -115,7 +114,7 @@ class Development(Study[DevelopmentOptions, Stages]):
         return []
 
     def units(self, options: DevelopmentOptions) -> list[Unit]:
-        """Return one unit of work per snapshot. Revisions of a repository are resolved here, once."""
+        """Return one unit per snapshot. Revisions of a repository are resolved here, once."""
         unknown = [score for score in options.scores if score not in STATISTICS]
         if unknown:
             raise InputError(
@@ -128,7 +127,6 @@ class Development(Study[DevelopmentOptions, Stages]):
         ]
 
     def run(self, options: DevelopmentOptions, unit: Unit) -> Done[Stages]:
-        """Open one snapshot of training, score its heads, and close it."""
         stage: NamedUnit = unit.arguments
         checkpoint = models.opening.open_checkpoint(stage.name, dtype=options.dtype)
         inputs = sources(options, PASTED if options.texts else task_of(options.tasks[0]).key)
@@ -149,9 +147,7 @@ class Development(Study[DevelopmentOptions, Stages]):
         return Done(Stages((measured,)), provenance(checkpoint, [source.row_id for source in inputs]))
 
     def results(self, options: DevelopmentOptions, merged: Stages) -> Sequence[Result]:
-        """Return curves of scores, when heads acquired roles, and the order of roles. Raises InputError if snapshots
-        differ in layers or heads.
-        """
+        """Return curves, beginnings and order of roles. Raises InputError if shapes of snapshots differ."""
         last = merged.stages[-1]
         if other := next((stage for stage in merged.stages if stage.value.shape != last.value.shape), None):
             raise InputError(
@@ -174,9 +170,7 @@ STUDY = Development()
 def map_scores(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], names: Sequence[str], *, seed: int
 ) -> tuple[dict[str, Ends], int]:
-    """Measure scores of all heads on some inputs. Returns the mean and interval of each score, [layer, head], and the
-    number of inputs.
-    """
+    """Return the mean and interval of each score of all heads, [layer, head], and the number of inputs."""
     measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=seed)
     studies.attention.passes.observe(checkpoint, None, inputs, [measure])
     whole, places = measure.statistics.means.result(), list(STATISTICS)
@@ -229,9 +223,7 @@ def curve_points(stage: StageScores) -> list[CurvePoint]:
 
 
 def role_records(points: Sequence[CurvePoint], *, seed: int = 0) -> list[Result]:
-    """Return when each head acquired each role during training, and the order in which roles appear. Pattern classes
-    are ordered separately.
-    """
+    """Return when each head acquired each role, and the order of the roles; pattern classes are separate."""
     labels = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
     measured = list(dict.fromkeys(point.score for point in points))
     records: list[Result] = []
@@ -243,8 +235,16 @@ def role_records(points: Sequence[CurvePoint], *, seed: int = 0) -> list[Result]
         for role in family:
             mine, bound = [point for point in points if point.score == role], bound_of(role) or 0.0
             ends = [change_points(_grid(mine, end, len(labels)), bound) for end in ("value", "high", "low")]
-            begun[role] = ends[0]
-            records += _beginnings(role, bound, labels, ends)
+            begun[role], early, late = ends
+            records += [
+                Beginning(
+                    score=role, bound=bound, layer=int(layer), head=int(head),
+                    after=labels[first - 1] if (first := begun[role][layer, head]) else None, by=labels[first],
+                    order=int(first), earliest=labels[early[layer, head]],
+                    latest=labels[late[layer, head]] if late[layer, head] >= 0 else None,
+                )
+                for layer, head in np.argwhere(begun[role] != NEVER)
+            ]  # fmt: skip
         records += _order_records(role_order(begun, seed=seed), labels)
     return records
 
@@ -259,19 +259,6 @@ def _grid(points: Sequence[CurvePoint], end: str, snapshots: int) -> np.ndarray:
         number = point.value if number is None else number
         grid[orders[point.order], point.layer, point.head] = np.nan if number is None else number
     return grid
-
-
-def _beginnings(role: str, bound: float, labels: Sequence[str], ends: Sequence[np.ndarray]) -> list[Result]:
-    begun, early, late = ends
-    return [
-        Beginning(
-            score=role, bound=bound, layer=int(layer), head=int(head),
-            after=labels[begun[layer, head] - 1] if begun[layer, head] else None, by=labels[begun[layer, head]],
-            order=int(begun[layer, head]), earliest=labels[early[layer, head]],
-            latest=labels[late[layer, head]] if late[layer, head] >= 0 else None,
-        )
-        for layer, head in np.argwhere(begun != NEVER)
-    ]  # fmt: skip
 
 
 def _order_records(orders: "dict[str, RoleOrder]", labels: Sequence[str]) -> list[Result]:
@@ -292,9 +279,7 @@ ROLE_NAMES = {"previous": "previous token", "next": "next token", "first": "firs
 
 
 def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
-    """Return a sentence about the order in which roles appear during training, and a second one about pattern classes
-    if they were measured.
-    """
+    """Say in which order roles appear during training, then pattern classes if they were measured."""
     classes = [order for order in orders if order.score.startswith(CLASS_SHARE)]
     others = [order for order in orders if order not in classes]
     places = _order_of(others, "During training, heads come to attend mostly to one position")
@@ -326,23 +311,18 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
 
 
 def bundled_curves(name: str) -> dict[str, list[CurvePoint]]:
-    """Return the bundled training curves of a checkpoint by run ("its own weights", without intervals, or "seed 0");
-    empty if there are none.
-    """
+    """Return the bundled curves by run ("its own weights", "seed 0"); empty if there are none."""
     folder = config.BUNDLED_MODELS / name
     if name not in bundled_names():
         return {}
-    curves = {run: list(_points(table)) for run, table in _seeds(folder / OF_SEEDS)}
+    curves = {}
+    if (folder / OF_SEEDS).is_file():
+        tables = pd.read_parquet(folder / OF_SEEDS).groupby("seed")
+        curves = {f"seed {seed}": list(_points(table)) for seed, table in tables}
     if (folder / OF_ITS_WEIGHTS).is_file():
         table = pd.read_csv(folder / OF_ITS_WEIGHTS)
         curves = {OWN: list(_points(table.assign(low=float("nan"), high=float("nan"), n=0)))} | curves
     return curves
-
-
-def _seeds(file: Path) -> Iterator[tuple[str, pd.DataFrame]]:
-    if file.is_file():
-        for seed, table in pd.read_parquet(file).groupby("seed"):
-            yield f"seed {seed}", table
 
 
 def _points(table: pd.DataFrame) -> Iterator[CurvePoint]:
@@ -357,9 +337,7 @@ def _points(table: pd.DataFrame) -> Iterator[CurvePoint]:
 
 
 def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
-    """Return whether training runs from other seeds acquire the same roles in the same order, and how far apart they
-    are, as text.
-    """
+    """Say whether runs from other seeds acquire the same roles in the same order, and how far apart."""
     medians = [{order.score: order.place for order in run if order.place is not None} for run in orders.values()]
     common = [score for score in medians[0] if all(score in run for run in medians)]
     if len(orders) < 2 or not common:
@@ -413,7 +391,7 @@ def snapshots_of(names: tuple[str, ...]) -> list[Snapshot]:
 
 
 def _snapshots(name: str) -> list[Snapshot]:
-    if _is_here(name):
+    if name in bundled_names() or config.is_folder(name):
         return [Snapshot(name, name)]
     if between := _RANGE.fullmatch(name):
         return _between(between["name"], between["first"], between["last"])
@@ -421,10 +399,6 @@ def _snapshots(name: str) -> list[Snapshot]:
     if hub_id is None or config.settings().offline:
         return [Snapshot(name, name)]  # opening it says what is wrong
     return [Snapshot(name, f"{hub_id['name']}@{_commit(hub_id['name'], hub_id['revision'])}")]
-
-
-def _is_here(name: str) -> bool:
-    return name in bundled_names() or config.is_folder(name)
 
 
 def _commit(name: str, revision: str | None) -> str:
@@ -439,9 +413,7 @@ def _commit(name: str, revision: str | None) -> str:
 
 
 def _between(name: str, first: str, last: str) -> list[Snapshot]:
-    """Return the revisions whose names differ from both given ones only in a number between them, sorted by that
-    number.
-    """
+    """Return the revisions between two whose names differ only in their number, sorted by that number."""
     ends = [_NUMBERED.fullmatch(end) for end in (first, last)]
     if ends[0] is None or ends[1] is None or _frame(ends[0]) != _frame(ends[1]):
         raise InputError(
@@ -494,10 +466,7 @@ NEVER = -1
 
 
 def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
-    """Return, for each head, the index of the first snapshot from which its score stays above a bound, or NEVER.
-
-    NaN is not above any bound.
-    """
+    """Return the first snapshot from which each head's score stays above a bound (NaN is not), or NEVER."""
     above = np.nan_to_num(values, nan=-np.inf) > bound
     stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
     return np.where(stays[-1], stays.argmax(0), NEVER)

@@ -61,9 +61,7 @@ class CommonInputs:
         return self._rows(checkpoint, self.first, [common.first for common in self.common])
 
     def rows_of_other(self, checkpoint: Checkpoint) -> list[RowBlock]:
-        """Compute the rows of attention maps for these inputs in the other checkpoint, or with other weights of its
-        shape.
-        """
+        """Compute the rows of maps in the other checkpoint, or with other weights of its shape."""
         return self._rows(checkpoint, self.other, [common.other for common in self.common])
 
     def _rows(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], groups: Sequence[Any]) -> list[RowBlock]:
@@ -82,7 +80,12 @@ def common_inputs(
     """
     encodings = [(first.encode(source.text, source.pair), other.encode(source.text, source.pair)) for source in sources]
     for checkpoint, side in ((first, 0), (other, 1)):
-        _refuse_unknown(checkpoint, [pair[side] for pair in encodings])
+        share = float(np.mean([pair[side].unknown for pair in encodings]))
+        if share > MOST_UNKNOWN:
+            raise InputError(
+                f"Both checkpoints must be able to read the texts; the vocabulary of {checkpoint.name} lacks "
+                f"{share:.0%} of their tokens. Choose inputs in its language, with --task or --text."
+            )
     keys = TOKENS if all(split_alike(*pair) for pair in encodings) else WORDS
     backward = first.causal != other.causal
     common = [(common_tokens if keys == TOKENS else common_words)(*pair) for pair in encodings]
@@ -110,15 +113,6 @@ def common_inputs(
         tuple(common[k] for k in chosen),
         drawn,
     )
-
-
-def _refuse_unknown(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> None:
-    share = float(np.mean([encoding.unknown for encoding in encodings]))
-    if share > MOST_UNKNOWN:
-        raise InputError(
-            f"Both checkpoints must be able to read the texts; the vocabulary of {checkpoint.name} lacks "
-            f"{share:.0%} of their tokens. Choose inputs in its language, with --task or --text."
-        )
 
 
 def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarray:

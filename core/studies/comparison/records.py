@@ -83,9 +83,7 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """How many of the other checkpoints (`runs`) contain a counterpart of a head, and how many contain it at the same
-    layer and head number.
-    """
+    """How many other checkpoints (`runs`) contain a head's counterpart, and how many at the same numbers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str

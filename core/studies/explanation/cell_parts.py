@@ -45,9 +45,7 @@ class Cell:
     terms: tuple[CellTerm, ...]
 
     def largest(self, count: int) -> list[CellTerm]:
-        """Return the terms with the largest absolute values, then the sum of all other terms, so that the list adds up
-        to the score.
-        """
+        """Return the largest terms by absolute value, then the sum of the others, which add up to the score."""
         rest = self.terms[count:]
         others = [CellTerm(f"{len(rest)} others", "", sum(term.value for term in rest))] if rest else []
         return [*self.terms[:count], *others]
@@ -65,9 +63,7 @@ class LayerScores:
     key_encoding: Encoding
 
     def cell(self, head: int, query: int, key: int) -> Cell:
-        """Explain why a query attends to a key. Raises InputError for a head, token or key that does not exist or is
-        not visible.
-        """
+        """Explain why a query attends to a key. Raises InputError for a head or token that is not there."""
         self.check(head, query, key)
         visible = self._visible(head)[query]
         inputs = self.inputs
@@ -98,9 +94,7 @@ class LayerScores:
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 
     def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
-        """Return the attention map that one group of contributions to queries (or keys) would give alone, with complete
-        keys (or queries). Raises InputError for an unknown group.
-        """
+        """Return the map of one group of query (or key) terms alone. Raises InputError if unknown."""
         self.check(head, 0, 0)
         if group not in self.groups(side):
             raise InputError(
@@ -136,9 +130,7 @@ def _of_group(states: Tensor, components: Sequence[Component], group: str) -> Te
 
 
 def in_words(component: Component, encoding: Encoding, position: int) -> str:
-    """Return a contribution at a position of an input as text, such as "position 5", "the word 'cat'" or "L1H4's output
-    on 'cat'".
-    """
+    """Return a contribution at a position as text, such as "position 5" or "L1H4's output on 'cat'"."""
     token = encoding.tokens[position]
     match component.kind:
         case "position":

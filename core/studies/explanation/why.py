@@ -148,15 +148,12 @@ class Why(Study[WhyOptions, WhyPartial]):
     said_at = 6
 
     def units(self, options: WhyOptions) -> list[Unit]:
-        """Divide the inputs into chunks, one unit of work per chunk."""
         if not 0 <= options.least <= 1:
             raise InputError(f"The smallest share must be between 0 and 1; got {options.least:g}. Change it.")
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 
     def run(self, options: WhyOptions, unit: Unit) -> Done[WhyPartial]:
-        """Return the score shares for some inputs, in the checkpoint and with random weights. The first unit of work
-        also measures removal.
-        """
+        """Return score shares, in the checkpoint and with random weights; the first unit also measures removal."""
         chunk: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
         rows = sources(options, chunk.inputs)
@@ -184,9 +181,7 @@ class Why(Study[WhyOptions, WhyPartial]):
         return results
 
     def facts(self, scores: HeadScores) -> list[Fact]:
-        """Return sentences about a head: which group of contributions has the largest share of its scores, and which
-        earlier heads it reads.
-        """
+        """Say which group of contributions has most of a head's scores, and which earlier heads it reads."""
         own, told = scores.own.sort_values("value", ascending=False), []
         for row in each(own[own["score"].str.startswith("score share/")].head(1)):
             chance = "" if row["baseline"] != row["baseline"] else f" (random weights: {row['baseline']:.2f})"
@@ -258,9 +253,7 @@ STUDY = Why()
 def layer_moments(
     model: str, checkpoint: "Checkpoint", encodings: "Sequence[Encoding]", *, by_head: bool
 ) -> list[LayerMoments]:
-    """Compute the sums of score shares for every layer on some inputs. Raises InterventionError if the attention scores
-    of the model cannot be decomposed.
-    """
+    """Compute the sums of score shares of every layer. Raises InterventionError if they cannot be divided."""
     return [
         LayerMoments(
             model,
@@ -274,9 +267,7 @@ def layer_moments(
 
 
 def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[Removal, ...]:
-    """Return the effects of removing contributions in every layer. Empty if positions are not embeddings, and results
-    then lack these rows.
-    """
+    """Return the effects of removing contributions in every layer; none if positions are not embeddings."""
     if not capture.contributions.has_position_embeddings(checkpoint):
         return ()
     return tuple(removal(checkpoint, encodings))
@@ -368,9 +359,7 @@ def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
 
 
 def _agreements(sums: ScoreSums, layer: Removal, scale: str) -> Iterator[RemovalAgreement]:
-    """Return one record per head of a layer whose contributions all have a distance and do not all have the
-    same one.
-    """
+    """Return a record for each head of a layer whose contributions have distances that are not all equal."""
     from scipy import stats  # as above
 
     expected = layer.held if scale == "held to recomputed" else layer.foretold
@@ -498,9 +487,7 @@ class PartName:
 
 @dataclass(frozen=True)
 class LayerShares:
-    """Sums from which the score shares of a layer's heads are computed. `weighting` says how keys are weighted (see
-    core.scoring.score_parts).
-    """
+    """Sums for the score shares of a layer. `weighting`: of the keys (see core.scoring.score_parts)."""
 
     layer: int
     weighting: "Weighting"
@@ -508,14 +495,11 @@ class LayerShares:
     moments: RatioMoments
 
     def merge(self, other: "LayerShares") -> "LayerShares":
-        """Return the sums over the inputs of both objects."""
         return replace(self, moments=self.moments.merge(other.moments))
 
 
 class ShareSums:
-    """Accumulates score shares from the layers that `take_head_inputs` passes to it. `layers` holds the sums so far, by
-    layer and weighting.
-    """
+    """Accumulates score shares, by layer and weighting, from what `take_head_inputs` passes to it."""
 
     def __init__(self) -> None:
         self.layers: "dict[tuple[int, Weighting], LayerShares]" = {}
@@ -551,9 +535,7 @@ def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
 
 @dataclass(frozen=True)
 class _Collected:
-    """Which contributions belong to which parts: [contribution, group] for pairs of groups, and [contribution, part]
-    for one side.
-    """
+    """Which contributions belong to which parts: [contribution, group] for pairs, [contribution, part] for a side."""
 
     names: tuple[PartName, ...]
     query_groups: np.ndarray
@@ -570,9 +552,7 @@ class _Collected:
 
 @lru_cache(maxsize=64)
 def _collected(query: tuple[Component, ...], key: tuple[Component, ...]) -> _Collected:
-    """Return the parts of the scores: pairs of groups, then groups, single heads and kinds of contributions on either
-    side.
-    """
+    """Return the parts of scores: pairs of groups, then groups, heads and kinds of contributions of a side."""
     groups = [list(dict.fromkeys(component.group for component in side)) for side in (query, key)]
     pairs = [PartName("pair", first, second) for first in groups[0] for second in groups[1]]
     of_query = [_of_query(component) for component in query]
@@ -601,9 +581,7 @@ def _of_key(component: Component) -> dict[PartName, float]:
 def share_sums(
     checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "", by_head: bool = False
 ) -> list[LayerShares]:
-    """Sum the score shares of every head over some inputs, by layer and weighting. Raises InterventionError if scores
-    cannot be decomposed.
-    """
+    """Sum the score shares of every head, by layer and weighting. Raises InterventionError."""
     sums = ShareSums()
     capture.contributions.take_head_inputs(
         checkpoint, encodings, sums.take, part=part, by_head=by_head, by_difference=True

@@ -61,9 +61,7 @@ def _steps(used: Sequence[int], ordinary: Sequence[int]) -> list[int]:
 
 
 def of_maps(captured: Sequence[tuple["AttentionMaps", Sequence[int]]]) -> DistanceNull:
-    """Create the null distribution from the attention maps of sentences, each with the positions of its text's
-    tokens.
-    """
+    """Create the null distribution from maps of sentences, each with the positions of its tokens."""
     return DistanceNull(tuple((maps.weights, tuple(places)) for maps, places in captured))
 
 

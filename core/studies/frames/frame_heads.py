@@ -122,18 +122,14 @@ NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, c
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected sentences, and how many sentences each rule dropped. A sentence is counted for the first rule that
-    it fails.
-    """
+    """The selected sentences, and how many each rule dropped; a sentence counts for the first rule that it fails."""
 
     kept: tuple[AnnotatedSentence, ...]
     dropped: dict[str, int]
 
 
 def select(sentences: Iterable[AnnotatedSentence], rules: Filter | None = None) -> Selection:
-    """Return the sentences that pass the selection rules (the paper's rules by default), and the number that each rule
-    dropped.
-    """
+    """Return the sentences that pass the rules (default: the paper's), and how many each rule dropped."""
     kept, dropped = [], Counter[str]()
     for sentence in sentences:
         reason = why_dropped(sentence, rules or Filter())
@@ -157,18 +153,14 @@ def why_dropped(sentence: AnnotatedSentence, rules: Filter) -> str | None:
     tokens = word_spans(sentence.text)
     if rules.longest_sentence is not None and len(tokens) > rules.longest_sentence:
         return f"more than {rules.longest_sentence} tokens"
-    if rules.longest_element is not None and _longest_element(sentence, tokens) > rules.longest_element:
+    lengths = (len(covered((span,), tokens)) for element in sentence.elements for span in element.spans)
+    if rules.longest_element is not None and max(lengths, default=0) > rules.longest_element:
         return f"an element of more than {rules.longest_element} tokens"
     if rules.one_word and len(covered(sentence.target, tokens)) != 1:
         return "target is not one token"
     if rules.nearest is not None and _too_near(sentence, tokens, rules):
         return f"an element nearer than {rules.nearest} tokens"
     return None
-
-
-def _longest_element(sentence: AnnotatedSentence, tokens: list[Span]) -> int:
-    lengths = (len(covered((span,), tokens)) for element in sentence.elements for span in element.spans)
-    return max(lengths, default=0)
 
 
 def _too_near(sentence: AnnotatedSentence, tokens: list[Span], rules: Filter) -> bool:
@@ -263,7 +255,6 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
     counts = "words"
 
     def units(self, options: FrameHeadsOptions) -> list[Unit]:
-        """Divide the selected sentences into units of work, grouped by similar length."""
         if options.average not in ("sentences", "links"):
             raise InputError(
                 f'The average must be over "sentences" or "links"; got {options.average!r}. Choose one of them.'
@@ -283,7 +274,6 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         ]
 
     def run(self, options: FrameHeadsOptions, unit: Unit) -> Done[Scores]:
-        """Return the scores of all heads on some sentences, and sums of the draws from the null models."""
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
         links = chosen(options)[0].kept
         sentences = [links[k] for k in unit.arguments.positions]
@@ -295,9 +285,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         return Done(score_sentences(checkpoint, sentences, options), provenance)
 
     def results(self, options: FrameHeadsOptions, merged: Scores) -> list[Result]:
-        """Return one record for all heads together, one per head (highest score first), and one per scored sentence or
-        link.
-        """
+        """Return the overall result, one record per head (highest first), and one per sentence or link."""
         if not merged.draws:
             raise InputError(
                 "At least one link must be visible; in a decoder, a query never attends to a later key. Choose the "
@@ -311,9 +299,46 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         query_null = link_tests.Null(np.sum([part.query_observed for part in merged.draws], axis=0), query)
         share_null = link_tests.Null(np.sum([part.share_observed for part in merged.draws], axis=0), share)
         test = link_tests.verdict(scores, distance, exchange, query_null, share_null, contrasts_of(merged.draws))
-        heads = _heads(test, merged.draws, options)
+        width = merged.draws[0].heads
+        line = float(np.quantile(test.score, 0.99))
+        contrasted = ~np.isnan(test.p_contrast)  # not in earlier partials of an encoder
+        habit = {name: np.sum([part.habits[name] for part in merged.draws], axis=0) / test.n for name in HABITS}
+        heads = [
+            FrameHead(
+                statistic="frames", feature=options.direction, layer=k // width, head=k % width,
+                value=float(test.score[k]), low=float(test.low[k]),
+                high=float(test.high[k]), n=test.n, baseline=float(test.distance[k]), exchanged=float(test.exchange[k]),
+                p_distance=float(test.p_distance[k]), p_exchange=float(test.p_exchange[k]),
+                p_query=float(test.p_query[k]), p_share=float(test.p_share[k]),
+                p=float(max(test.p_distance[k], test.p_exchange[k], test.p_query[k], test.p_share[k])),
+                excess=float(test.excess[k]), contrast=float(test.contrast[k]) if contrasted[k] else None,
+                p_contrast=float(test.p_contrast[k]) if contrasted[k] else None, q=float(test.q[k]),
+                survives=bool(test.survives[k]), q_places=float(test.q_places[k]),
+                beats_places=bool(test.beats_places[k]), above_99=bool(test.score[k] >= line),
+                to_previous=float(habit["previous"][k]), to_next=float(habit["next"][k]),
+                to_first=float(habit["first"][k]),
+            )
+            for k in range(len(test.score))
+        ]  # fmt: skip
         best_first = sorted(heads, key=lambda head: -head.value)
-        return [_summary(test, heads, merged, options), *best_first, *map(_sentence, merged.sentences)]
+        selection, reading = chosen(options)
+        parts, sentences = merged.draws, merged.sentences
+        summary = FrameSummary(
+            checkpoint=options.checkpoint, direction=options.direction, pairing=options.pairing, n=test.n,
+            average=options.average, layers=parts[0].layers, heads=parts[0].heads, causal=parts[0].causal,
+            links=sum(scored.links for scored in sentences), links_before=sum(scored.before for scored in sentences),
+            survivors=[head.name for head in heads if head.survives],
+            beat_places=[head.name for head in heads if head.beats_places],
+            line_99=float(np.quantile(test.score, 0.99)), above_99=sum(bool(head.above_99) for head in heads),
+            draws=parts[0].draws, movable=sum(part.movable for part in parts),
+            exchangeable=sum(part.exchangeable for part in parts), comparable=sum(part.comparable for part in parts),
+            mean=float(test.score.mean()),
+            fixed={name: sum(part.fixed[name] for part in parts) / test.n for name in parts[0].fixed},
+            read=len(reading.sentences), kept=len(selection.kept), dropped=selection.dropped,
+            skipped=len(reading.skipped),
+            skipped_lines=[{"where": line.where, "why": line.why} for line in reading.skipped[:MOST_SKIPPED]],
+        )  # fmt: skip
+        return [summary, *best_first, *map(_sentence, merged.sentences)]
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         some = scores.own[scores.own["score"].str.startswith("frames") & scores.own["q"].notna()]
@@ -385,9 +410,7 @@ STUDY = FrameHeads()
 
 
 def read(options: FrameHeadsOptions) -> FrameReading:
-    """Read the annotated sentences: from JSON lines given as text, from a file (.json: one of the papers' lists), or
-    the bundled ones.
-    """
+    """Read annotated sentences: JSON lines, a file (.json: a list of the papers), or the bundled ones."""
     if options.rows:
         return parse_rows(options.rows)
     file = config.inside(options.sentences or BUNDLED)
@@ -395,17 +418,13 @@ def read(options: FrameHeadsOptions) -> FrameReading:
 
 
 def rules_of(options: FrameHeadsOptions) -> Filter:
-    """Return the selection rules in the options. If the paper's selection is off, only the rule for core elements
-    applies.
-    """
+    """Return the selection rules; with the paper's selection off, only that of core elements applies."""
     named = {name: getattr(options, name) for name in asdict(Filter())}
     return Filter(**named) if options.filter else Filter(**(asdict(NO_FILTER) | {"core": options.core}))
 
 
 def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
-    """Return the sentences that pass the selection rules, and everything that was read from the file. Raises InputError
-    if no sentence passes.
-    """
+    """Return the selected sentences, and everything read. Raises InputError if none passes."""
     reading = read(options)
     selection = select(reading.sentences, rules_of(options))
     if not selection.kept:
@@ -420,51 +439,6 @@ def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
 def _sentence(scored: Scored) -> FrameSentence:
     values = {field.name: getattr(scored, field.name) for field in fields(scored)}
     return FrameSentence(**values | {"scores": scored.scores.tolist()})
-
-
-def _heads(test: link_tests.LinkTest, parts: Sequence[Draws], options: FrameHeadsOptions) -> list[FrameHead]:
-    width = parts[0].heads
-    line = float(np.quantile(test.score, 0.99))
-    contrasted = ~np.isnan(test.p_contrast)  # not in earlier partials of an encoder
-    habit = {name: np.sum([part.habits[name] for part in parts], axis=0) / test.n for name in HABITS}
-    return [
-        FrameHead(
-            statistic="frames", feature=options.direction, layer=k // width, head=k % width,
-            value=float(test.score[k]), low=float(test.low[k]),
-            high=float(test.high[k]), n=test.n, baseline=float(test.distance[k]), exchanged=float(test.exchange[k]),
-            p_distance=float(test.p_distance[k]), p_exchange=float(test.p_exchange[k]), p_query=float(test.p_query[k]),
-            p_share=float(test.p_share[k]),
-            p=float(max(test.p_distance[k], test.p_exchange[k], test.p_query[k], test.p_share[k])),
-            excess=float(test.excess[k]), contrast=float(test.contrast[k]) if contrasted[k] else None,
-            p_contrast=float(test.p_contrast[k]) if contrasted[k] else None, q=float(test.q[k]),
-            survives=bool(test.survives[k]), q_places=float(test.q_places[k]), beats_places=bool(test.beats_places[k]),
-            above_99=bool(test.score[k] >= line), to_previous=float(habit["previous"][k]),
-            to_next=float(habit["next"][k]), to_first=float(habit["first"][k]),
-        )
-        for k in range(len(test.score))
-    ]  # fmt: skip
-
-
-def _summary(
-    test: link_tests.LinkTest, heads: Sequence[FrameHead], scores: Scores, options: FrameHeadsOptions
-) -> FrameSummary:
-    selection, reading = chosen(options)
-    parts, sentences = scores.draws, scores.sentences
-    return FrameSummary(
-        checkpoint=options.checkpoint, direction=options.direction, pairing=options.pairing, n=test.n,
-        average=options.average, layers=parts[0].layers, heads=parts[0].heads, causal=parts[0].causal,
-        links=sum(scored.links for scored in sentences), links_before=sum(scored.before for scored in sentences),
-        survivors=[head.name for head in heads if head.survives],
-        beat_places=[head.name for head in heads if head.beats_places],
-        line_99=float(np.quantile(test.score, 0.99)), above_99=sum(bool(head.above_99) for head in heads),
-        draws=parts[0].draws, movable=sum(part.movable for part in parts),
-        exchangeable=sum(part.exchangeable for part in parts), comparable=sum(part.comparable for part in parts),
-        mean=float(test.score.mean()),
-        fixed={name: sum(part.fixed[name] for part in parts) / test.n for name in parts[0].fixed},
-        read=len(reading.sentences), kept=len(selection.kept), dropped=selection.dropped,
-        skipped=len(reading.skipped),
-        skipped_lines=[{"where": line.where, "why": line.why} for line in reading.skipped[:MOST_SKIPPED]],
-    )  # fmt: skip
 
 
 # ---------------------------------------------------------------- scores and nulls in one forward pass
@@ -525,11 +499,23 @@ def score_sentences(
     fixed = [fixed_scores(entry.links, length, **how) for entry, length in zip(entries, lengths, strict=True)]
     nulls = _Nulls(entries, places, groups, flat, residuals, contrasts)
     count = options.draws or link_tests.draws_needed(checkpoint.layers * checkpoint.heads)
+    scored = []
+    for k, entry in enumerate(entries):
+        sentence = sentences[entry.input]
+        scored.append(
+            Scored(
+                id=sentence.id,
+                text=sentence.text,
+                frame=sentence.frame,
+                target=sentence.target_text,
+                elements=[words(sentence.text, link.element) for link in links_of(sentence, core="any")],
+                before=sum(min(element) < min(target) for element, target in entry.links),
+                links=len(entry.links),
+                scores=np.array([round(float(value), 6) for value in flat[entry.input, (k, "place", 0)]]),
+            )
+        )
     return Scores(
-        tuple(
-            _scored(sentences[entry.input], entry, flat[entry.input, (k, "place", 0)])
-            for k, entry in enumerate(entries)
-        ),
+        tuple(scored),
         (nulls.draws(checkpoint, count, options.seed, fixed),),
     )
 
@@ -595,9 +581,7 @@ def _placements(
     encodings: Sequence[Any],
     how: dict[str, Any],
 ) -> list[Placement]:
-    """Return what to read for each entry: its links at every position, the links of its group, and each head's usual
-    attention.
-    """
+    """Return what to read for each entry: its links everywhere, those of its group, each head's habits."""
     wanted = []
     for k, entry in enumerate(entries):
         length = len(encodings[entry.input])
@@ -611,19 +595,6 @@ def _placements(
             for j in group
         ]
     return wanted
-
-
-def _scored(sentence: AnnotatedSentence, entry: Entry, scores: np.ndarray) -> Scored:
-    return Scored(
-        id=sentence.id,
-        text=sentence.text,
-        frame=sentence.frame,
-        target=sentence.target_text,
-        elements=[words(sentence.text, link.element) for link in links_of(sentence, core="any")],
-        before=sum(min(element) < min(target) for element, target in entry.links),
-        links=len(entry.links),
-        scores=np.array([round(float(value), 6) for value in scores]),
-    )
 
 
 @dataclass(frozen=True)

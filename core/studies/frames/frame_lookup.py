@@ -22,9 +22,7 @@ APART = 3  # words that may stand between the parts of a unit of several words (
 
 
 class Target(NamedTuple):
-    """A word that may evoke a frame, with its lexical unit and the frame. `more` lists the other words of the lexical
-    unit.
-    """
+    """A word that may evoke a frame, with its lexical unit, whose other words are `more`."""
 
     word: int
     unit: str
@@ -38,9 +36,7 @@ class Target(NamedTuple):
 
 
 def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
-    """Return every word of a sentence that is a form of a lexical unit, with its possible frames. Predicates come
-    first, and words such as "be" last.
-    """
+    """Return words that are forms of a lexical unit, with their frames; predicates come first."""
     targets = []
     for number, word in enumerate(tagged.words):
         frames = [pair for lemma in lemmas(word.text) for pair in lexicon.frames(lemma, word.pos)]
@@ -58,9 +54,7 @@ def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
 
 
 def _of_several_words(words: Sequence[Any], number: int, lexicon: Lexicon) -> list[Target]:
-    """Return lexical units that begin with this word and whose other words follow, with at most APART words between two
-    of them.
-    """
+    """Return units that begin with this word and follow, with at most APART words between two."""
     targets = []
     known = lexicon.of_several_words
     for unit in [unit for lemma in lemmas(words[number].text) for unit in known.get(lemma, ())]:
@@ -89,9 +83,7 @@ def _unlikely(word: Any) -> int:
 
 
 def _fits(word: Any, unit: str) -> bool:
-    """Return whether the word has the part of speech of the lexical unit. Verbs come first, since verbs evoke most
-    frames.
-    """
+    """Return whether the word has the lexical unit's part of speech. Verbs evoke most frames."""
     return {"VERB": "v", "ADJ": "a", "NOUN": "n", "ADV": "adv"}.get(word.pos) == unit.rpartition(".")[2]
 
 
@@ -133,16 +125,12 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return the values by which heads are ranked: the score, or with "difference" the score minus that at other
-        positions.
-        """
+        """Return what ranks heads: the score or, for "difference", the score minus other positions."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
     def rows(self, by: str = "score") -> list[dict[str, Any]]:
-        """Return one table row per head, ranked from 1 by "score" or "difference" in descending order. Equal values
-        share a rank.
-        """
+        """Return a row per head, ranked from 1 by "score" or "difference"; equal values share a rank."""
         ranked = self.ranked(by)
         cells = [cell for cell in np.ndindex(self.score.shape) if not (self.visible and np.isnan(self.score[cell]))]
         cells.sort(key=lambda cell: -ranked[cell] if self.visible else 0)
@@ -212,9 +200,7 @@ def picture(
 
 
 def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) -> tuple[Any, LinkPicture]:
-    """Encode an annotated sentence, and measure the attention of all heads of an opened checkpoint along its links.
-    Raises InputError if there are none.
-    """
+    """Encode an annotated sentence and measure all heads along its links. Raises InputError without links."""
     encoding = checkpoint.encode(marked.text)
     ranking = picture(
         capture.running.capture(checkpoint, encoding),
@@ -232,9 +218,7 @@ def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) ->
 
 
 def headline(links: LinkPicture, element: str, target: str, by: str = "difference") -> str:
-    """Return a sentence about the highest-ranked head: how it attends between the two words, and elsewhere at the same
-    distance.
-    """
+    """Say how the highest-ranked head attends between both words, and elsewhere at the same distance."""
     rows = links.rows(by)
     row = rows[0]
     ends = (element, target) if links.direction == "element_to_target" else (target, element)
@@ -255,9 +239,7 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
 
 
 def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
-    """Return the links of a sentence that a user annotated, as token positions. Raises InputError if the annotation is
-    invalid.
-    """
+    """Return the links of a user's sentence as token positions. Raises InputError."""
     check_apart(sentence)
     if not sentence.elements:
         raise InputError("A frame must have an element; none is marked. Mark the words of an element.")

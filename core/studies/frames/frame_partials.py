@@ -16,9 +16,7 @@ HABITS = ("previous", "next", "first")
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of a sentence, or of one of its links: one score per head, layer by layer. `frame` is None if it is
-    unknown.
-    """
+    """Scores of a sentence, or of one of its links, per head, layer by layer. `frame`: None if unknown."""
 
     id: str
     text: str

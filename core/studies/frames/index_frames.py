@@ -12,7 +12,7 @@ import pydantic.dataclasses
 
 from ...config import settings
 from ...errors import InputError
-from ...frames.records import FrameReading, Skipped
+from ...frames.records import Skipped
 from ...frames.release import Release, open_release
 from ...frames.rows import write_rows
 from ...store import frames
@@ -37,9 +37,7 @@ class IndexFramesOptions:
 
 @dataclass(frozen=True)
 class Indexed:
-    """One slice of a FrameNet release. `lines` holds its sentences in this project's format, as compressed JSON lines
-    in base64.
-    """
+    """One slice of a FrameNet release. `lines`: its sentences as compressed JSON lines in base64."""
 
     release: str
     folder: str
@@ -75,7 +73,6 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
     counts = "lexical units"
 
     def units(self, options: IndexFramesOptions) -> list[Unit]:
-        """Divide the lexical units (if there is a folder lu) and the full texts of a release into units of work."""
         release = _release(options)
         count = len(release.lexical_units) if (release.folder / "lu").is_dir() else 0
         lexical = [
@@ -90,9 +87,12 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         ]
 
     def run(self, options: IndexFramesOptions, unit: Unit) -> Done[Slices]:
-        """Return the sentences of one slice, what was skipped, and the release that the slice belongs to."""
         release = _release(options)
-        readings = list(_readings(release, unit.arguments))
+        some: ChunkUnit = unit.arguments
+        if some.inputs == "lu":
+            readings = [release.exemplars(one) for one in release.lexical_units[some.start : some.stop]]
+        else:
+            readings = [release.full_text(document) for document in release.documents[some.start : some.stop]]
         lines = "".join(write_rows(reading.sentences) for reading in readings)
         indexed = Indexed(
             release.name,
@@ -113,9 +113,7 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         ]
 
     def keep(self, db: Database, run: Finished[IndexFramesOptions, Slices]) -> None:
-        """Store the annotations of a FrameNet release, replacing an earlier index of the same release. Raises
-        InputError if the run has no sentences.
-        """
+        """Replace the index of this FrameNet release. Raises InputError if the run has no sentences."""
         slices = [piece for part in run.partials() for piece in part.slices]
         if not slices:
             raise InputError(
@@ -153,12 +151,3 @@ def _release(options: IndexFramesOptions) -> Release:
     if folder is None:
         raise InputError("An index must have a FrameNet release folder; got none. Name one, or set ATLAS_FRAMENET.")
     return open_release(folder)
-
-
-def _readings(release: Release, some: ChunkUnit) -> Iterator[FrameReading]:
-    if some.inputs == "lu":
-        for unit in release.lexical_units[some.start : some.stop]:
-            yield release.exemplars(unit)
-    else:
-        for document in release.documents[some.start : some.stop]:
-            yield release.full_text(document)

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ...interval import Estimate
 from ..attention.records import Score
-from ..estimate import Estimate
 from ..records import Result, stated
 
 NAMED_LINES = 20  # skipped lines that a terminal names
@@ -97,9 +97,7 @@ class FrameHead(Score):
 
     @property
     def estimate(self) -> Estimate:
-        """Return the head's mean weight on frame links with its interval; NaN (None in rows) if it could not be
-        measured.
-        """
+        """Return the mean weight on frame links with its interval; NaN (None in rows) if unmeasured."""
         return Estimate(math.nan if self.value is None else self.value, self.low, self.high, "weight")
 
 

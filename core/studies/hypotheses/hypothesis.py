@@ -164,26 +164,19 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
     gives = "criteria that hypotheses meet"
 
     def title(self, options: HypothesisOptions) -> str:
-        """Return a job title with the heads and the checkpoint."""
         count = len(options.hypotheses)
         about = options.hypotheses[0].sentence if count == 1 else f"{count} hypotheses"
         return f"{about} ({options.checkpoint})"
 
     def checkpoints(self, options: HypothesisOptions) -> list[str]:
-        """Return the checkpoint that the hypotheses are about, and those in which counterparts of its heads are
-        expected.
-        """
+        """Return the checkpoint of the hypotheses, and those in which counterparts are expected."""
         return list(dict.fromkeys([options.checkpoint, *(run.checkpoint for run in runs_of(options))]))
 
     def paths(self, options: HypothesisOptions) -> Iterator[tuple[str, bool]]:
-        """Return the paths that the runs behind the criteria read from or write to."""
         for run in runs_of(options):
             yield from run.does.paths(run.options)
 
     def units(self, options: HypothesisOptions) -> list[Unit]:
-        """Return the units of work of every run that the criteria need. Hypotheses that cannot be tested raise an error
-        here.
-        """
         if not options.hypotheses:
             raise InputError("A test must have at least one hypothesis that was not withdrawn; got none. Register one.")
         for hypothesis in options.hypotheses:
@@ -196,7 +189,6 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         ]
 
     def run(self, options: HypothesisOptions, unit: Unit) -> Done[HypothesisPartial]:
-        """Run one unit of work of one of the runs that the criteria need."""
         piece: NamedUnit = unit.arguments
         run = runs_of(options)[piece.number]
         divided = _units(run)
@@ -287,12 +279,7 @@ def mark_of(row: TaskRow) -> str:
 
 
 def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:
-    """Return two hashes of an input as a checkpoint reads it. Two examples that share either hash count as the same
-    input.
-
-    Returns:
-        Hashes of its letters and digits without case and accents, and of its token ids.
-    """
+    """Return hashes of an input's letters and of its token IDs; inputs that share one are the same."""
     return letters_mark(row), "tokens:" + _hashed(list(checkpoint.encode(row.text, row.pair).ids))
 
 
@@ -302,9 +289,7 @@ def letters_mark(row: TaskRow) -> str:
 
 
 def is_plain(row: TaskRow) -> bool:
-    """Return whether different letters in an example always give different tokens: no unknown characters, and no
-    truncation.
-    """
+    """Return whether different letters of an example always give different tokens."""
     text = f"{row.text} {row.pair or ''}"
     return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
 
@@ -350,9 +335,7 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
 
 
 def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
-    """Return the default selections of examples for a kind of hypothesis: one on which it may be formed, and one on
-    which it is tested.
-    """
+    """Return the default examples of a kind of hypothesis: to form it, and to test it."""
     study = predicate_of(predicate).study
     if study == "frame-heads":
         return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
@@ -491,9 +474,7 @@ class Batch:
 def criteria_of(
     hypotheses: Sequence[Hypothesis], batch: Batch, runs: Sequence[StudyRun], partials: Partials
 ) -> list[Criterion]:
-    """Decide every criterion of every hypothesis, in their order. `partials` holds the merged result of each run by its
-    key.
-    """
+    """Decide every criterion of every hypothesis. `partials` holds each run's merged result by key."""
     sources = {run.key: run.source for run in runs}
     table = [_criteria(hypothesis, batch, sources, partials) for hypothesis in hypotheses]
     for criterion in LEVELLED:
@@ -517,11 +498,19 @@ def _levelled(criterion: Criterion, adjusted: float | None, batch: Batch) -> Cri
 def _criteria(
     hypothesis: Hypothesis, batch: Batch, sources: Mapping[tuple[str, str, str], str], partials: Partials
 ) -> list[Criterion]:
+    """Decide the criteria of a hypothesis. A criterion is met if every measured value exceeds its required minimum; the
+    least certain value is shown.
+    """
     study, head = hypothesis.measured_by, hypothesis.subject
     thought, judged = ((study, batch.checkpoint, rows) for rows in ("thought of on", "judged on"))
     fresh = [partials[key] for key in _keys(batch.checkpoint, hypothesis) if key[2] in RANDOM and key in partials]
     random = random_effect(hypothesis, fresh)
-    first, then = (_evidence(hypothesis, partials.get(key), random) for key in (thought, judged))
+    first, then = (
+        Evidence(*["not run yet"] * 4)  # of its four
+        if (partial := partials.get(key)) is None
+        else evidence_of(hypothesis, partial, head, random)
+        for key in (thought, judged)
+    )
     effects = (EFFECTS, batch.checkpoint, "judged on")
     other = counterpart_of(hypothesis.parameter("counterpart")) if hypothesis.parameter("counterpart") else None
     answers: list[tuple[str, tuple[Reading, ...] | str, tuple[str, str, str]]] = [
@@ -541,19 +530,34 @@ def _criteria(
         measured = partials.get(there)
         beyond = evidence_of(hypothesis, measured, other[1], random).effect if measured is not None else "not run yet"
         answers.append(("transfers", _one(beyond), there))
-    return [_decided(hypothesis, head, name, reading, sources.get(key, "")) for name, reading, key in answers]
-
-
-def _evidence(hypothesis: Hypothesis, partial: Any, random: float) -> Evidence:
-    if partial is None:
-        return Evidence(*["not run yet"] * 4)  # of its four
-    return evidence_of(hypothesis, partial, hypothesis.subject, random)
+    columns: dict[str, Any] = {
+        "hypothesis": hypothesis.hypothesis,
+        "subject": str(head),
+        "sentence": hypothesis.sentence,
+    }
+    decided = []
+    for name, readings, key in answers:
+        if isinstance(readings, str):
+            decided.append(Criterion(**columns, criterion=name, state="not tested", note=readings))
+            continue
+        shown = min(readings, key=lambda reading: reading.low if reading.low is not None else float("-inf"))
+        of = {
+            "causal": "both operators, the weaker shown" if len(readings) > 1 else "by patching",
+            "stable": "both halves of the inputs, the weaker shown",
+        }
+        decided.append(
+            Criterion(
+                **columns, criterion=name, state="met" if all(reading.is_beyond for reading in readings) else "not met",
+                measure=shown.measure, amount=shown.value, low=shown.low, high=shown.high, least=shown.least,
+                baseline=shown.baseline, n=shown.n, p=shown.p if name in LEVELLED else None,
+                measured_by=sources.get(key, ""), note=of.get(name, ""),
+            )
+        )  # fmt: skip
+    return decided
 
 
 def _both(effect: Reading | str, explained: Reading | str) -> Reading | str:
-    """Combine an effect and the effect that remains after other explanations. Both must be present, so p is the larger
-    of the two.
-    """
+    """Combine an effect with what remains after other explanations; p is the larger of the two."""
     if isinstance(explained, str) or isinstance(effect, str):
         return explained if isinstance(explained, str) else effect
     ps = (effect.p, explained.p)
@@ -576,39 +580,11 @@ def _operators(hypothesis: Hypothesis, partial: Any) -> tuple[Reading, ...] | st
     return numbers if len(numbers) == len(both) else "the loss never changes"
 
 
-def _decided(
-    hypothesis: Hypothesis, head: Any, name: str, readings: tuple[Reading, ...] | str, source: str
-) -> Criterion:
-    """Return the criterion, which is met if every measured value exceeds its required minimum. The least certain value
-    is shown.
-    """
-    columns: dict[str, Any] = {
-        "hypothesis": hypothesis.hypothesis,
-        "subject": str(head),
-        "sentence": hypothesis.sentence,
-    }
-    if isinstance(readings, str):
-        return Criterion(**columns, criterion=name, state="not tested", note=readings)
-    shown = min(readings, key=lambda reading: reading.low if reading.low is not None else float("-inf"))
-    of = {
-        "causal": "both operators, the weaker shown" if len(readings) > 1 else "by patching",
-        "stable": "both halves of the inputs, the weaker shown",
-    }
-    return Criterion(
-        **columns, criterion=name, state="met" if all(reading.is_beyond for reading in readings) else "not met",
-        measure=shown.measure, amount=shown.value, low=shown.low, high=shown.high, least=shown.least,
-        baseline=shown.baseline, n=shown.n,
-        p=shown.p if name in LEVELLED else None, measured_by=source, note=of.get(name, ""),
-    )  # fmt: skip
-
-
 # ---------------------------------------------------------------- units and passes
 
 
 def _is_as_registered(db: Database, options: HypothesisOptions) -> bool:
-    """Return whether the batch, examples, level, weights and hypotheses that were tested equal those that were
-    registered here.
-    """
+    """Return whether what was tested is what was registered here."""
     batch = next((one for one in batches(db) if one.batch == options.batch), None)
     if batch is None:
         return False

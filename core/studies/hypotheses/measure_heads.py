@@ -47,9 +47,7 @@ SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Asked:
-    """A study that a joint job runs. `given` holds its options by name, as JSON; omitted options have their
-    defaults.
-    """
+    """A study that a joint job runs. `given`: its options by name, as JSON; omitted ones have defaults."""
 
     study: str
     given: str = "{}"
@@ -61,9 +59,7 @@ class Asked:
 
     @property
     def options(self) -> Any:
-        """Return the options of the requested study, as an object of its options class. Raises InputError for invalid
-        options.
-        """
+        """Return the options as an object of the study's class. Raises InputError."""
         return self.does.read(json.loads(self.given))
 
 
@@ -77,9 +73,7 @@ class MeasureHeadsOptions:
 
 @dataclass(frozen=True)
 class UnitPart:
-    """The result of one unit of work in a joint job, as JSON, with its provenance. `error` says why the unit failed, or
-    is "".
-    """
+    """A unit's result in a joint job, as JSON, with its provenance. `error`: why it failed, or ""."""
 
     number: int
     order: int
@@ -117,11 +111,9 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
     kinds = (MeasuredStudy,)
 
     def title(self, options: MeasureHeadsOptions) -> str:
-        """Return a job title with the checkpoint and the number of studies."""
         return f"{len(options.studies)} kinds of scores of the heads of {options.checkpoint}"
 
     def paths(self, options: MeasureHeadsOptions) -> Iterator[tuple[str, bool]]:
-        """Return the paths that the studies of the job read from or write to."""
         for planned in options.studies:
             yield from planned.does.paths(planned.options)
 
@@ -296,9 +288,7 @@ def said_of(provenance: Provenance) -> str:
 
 
 def where_from(units: Sequence[str]) -> dict[str, Any]:
-    """Combine the provenance of all units of work into that of the run: fields that are equal, and the ID of every
-    example once.
-    """
+    """Combine the units' provenance: fields that are equal, and the ID of every example once."""
     said = [json.loads(unit) for unit in units]
     about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
     ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())

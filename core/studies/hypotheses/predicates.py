@@ -81,9 +81,7 @@ def _share(value: str) -> None:
 
 
 def counterpart_of(value: str) -> tuple[str, Head]:
-    """Parse a head of another checkpoint, such as "checkpoint:L2H3", into the checkpoint and the head. Raises
-    InputError.
-    """
+    """Parse a head of another checkpoint, such as "checkpoint:L2H3". Raises InputError."""
     checkpoint, colon, name = value.rpartition(":")
     if not colon or not checkpoint.strip():
         raise InputError(
@@ -182,10 +180,7 @@ def predicate_of(key: str) -> Predicate:
 
 
 def checked(key: str, values: Mapping[str, str]) -> Parameters:
-    """Return all parameters of a kind of hypothesis in order, with defaults for those left out.
-
-    Raises InputError for an unknown kind of hypothesis, an unknown or missing parameter, or a wrong value.
-    """
+    """Return all parameters of a kind of hypothesis, with defaults. Raises InputError for wrong ones."""
     predicate = predicate_of(key)
     names = [parameter.name for parameter in predicate.parameters]
     for name in values:
@@ -248,9 +243,7 @@ class Hypothesis:
 
     @property
     def least(self) -> float:
-        """Return the smallest effect that counts, in the unit of the effect. Hypotheses of earlier versions have the
-        default.
-        """
+        """Return the smallest effect that counts, in its unit; earlier versions have the default."""
         default = next(p.default for p in predicate_of(self.predicate).parameters if p.name == self.least_name)
         return float(self.parameter(self.least_name) or default or 0)
 
@@ -261,9 +254,7 @@ class Hypothesis:
 
     @property
     def measured_by(self) -> str:
-        """Return the name of the study that measures the hypothesis, with the variant if variants have separate runs,
-        such as "patch:drop".
-        """
+        """Return the study that measures it, with the variant that needs its own run ("patch:drop")."""
         predicate = predicate_of(self.predicate)
         apart = self.parameter(predicate.apart) if predicate.apart else ""
         apart = counterpart_of(apart)[0] if predicate.apart == "of" else apart
@@ -271,9 +262,7 @@ class Hypothesis:
 
     @property
     def is_of_words(self) -> bool:
-        """Return whether the hypothesis is about words with a feature. Its test then samples word types instead of
-        random weights.
-        """
+        """Return whether it is about words with a feature, whose test samples word types."""
         return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
 
     @property

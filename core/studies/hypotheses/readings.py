@@ -276,18 +276,14 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def effect_estimate(changes: np.ndarray) -> Means:
-    """Convert the changes of the loss without one head [example] to an accumulator, so that interval and p are computed
-    as for other means.
-    """
+    """Convert changes of the loss [example] to an accumulator of means."""
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
     return means
 
 
 def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Reading | str:
-    """Return how far the loss (in nats) rises if a head is ablated, tested against a margin, or the reason why this is
-    undefined.
-    """
+    """Return how far the loss (nats) rises without a head, against a margin, or why it is undefined."""
     head.within(partial.layers, partial.heads)
     changes = partial.changes[partial.operators.index(operator), head.layer * partial.heads + head.head]
     whole = reading("rise of the loss in nats", effect_estimate(changes - margin).result(), Head(0, 0))
@@ -331,9 +327,7 @@ MAP_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = Mapping
 
 
 def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float = 0.0) -> Evidence:
-    """Return what the merged result of a run shows about a hypothesis. `random` is the effect in random weights, which
-    the effect must also exceed.
-    """
+    """Return what a merged result shows; the effect must also exceed `random`, that of random weights."""
     beyond = hypothesis.with_least(max(hypothesis.least, random))
     every = {**MAP_READERS, **SHARE_READERS, **INTERVENTION_READERS}
     return every[hypothesis.predicate](beyond, partial, head)
@@ -433,9 +427,7 @@ def _shifted(measure: str, beyond: np.ndarray, least: float) -> Reading | str:
 
 
 def _beyond_same(brought: np.ndarray, whole: np.ndarray, moved: np.ndarray, same: np.ndarray) -> Reading | str:
-    """Return the share minus that on pairs with the same answer, with Welch's interval on what each pair adds to its
-    ratio.
-    """
+    """Return the share minus that on pairs of the same answer, with Welch's interval on the ratios."""
     if same.sum() < FEWEST:
         return f"{int(same.sum())} pairs have the same answer, and a comparison takes {FEWEST}"
     shares, errors = [], []
@@ -465,9 +457,7 @@ NORMAL = 1.959964  # of a 95 % interval
 
 
 def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the fraction of a head's maps that the bundled classifier assigns to a pattern class, raw and corrected
-    for the classifier's confusions.
-    """
+    """Return the fraction of a head's maps in a class, raw and corrected for confusions."""
     (piece,) = partial.pieces
     head.within(*piece.classes.shape[1:])
     numbers, names = piece.classes[:, head.layer, head.head], list(piece.names)
@@ -483,9 +473,7 @@ def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
 
 
 def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
-    """Return a fraction of maps with its Wilson interval, and p of a binomial test that the fraction is at most
-    `least`; p is 1 without maps.
-    """
+    """Return a fraction of maps, Wilson's interval, and p of a binomial test of `least`; 1 without maps."""
     if not len(hits):
         return Reading(measure, None, None, None, 0, 1.0, least, least)
     p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))
@@ -517,9 +505,7 @@ def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
 
 
 def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the similarity of a head to a head of another checkpoint, compared with random weights and with the next
-    most similar head.
-    """
+    """Return the similarity to another checkpoint's head, compared with random weights and the next head."""
     (whole,) = partial.compared
     sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
     _, count, others = whole.sums.shape
@@ -568,9 +554,7 @@ def _gap(similarity: np.ndarray, its: int) -> float:
 
 
 def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the largest attention weight along frame links, compared with the same distance elsewhere and with all
-    four null models.
-    """
+    """Return the weight along frame links, compared with the same distance and all four nulls."""
     if not partial.draws:
         nothing = "no link can be seen by a query of this checkpoint"
         return Evidence(nothing, nothing, nothing, nothing)

@@ -97,7 +97,13 @@ def register(
     check_apart(thought, judged, opened)
     for hypothesis in whole:
         hypothesis.subject.within(opened.layers, opened.heads)
-    _check_rows(whole, thought, judged)
+        for choice in (thought, judged):
+            if (choice.task == FRAMES) != (hypothesis.predicate == "frame-link"):
+                raise InputError(
+                    f'"{hypothesis.sentence}" cannot be tested on {choice}. Hypotheses about frame links '
+                    f"need examples of {FRAMES} ({FRAMES}:train and {FRAMES}:dev), and other hypotheses need "
+                    "examples of a task. Choose other examples."
+                )
     for run in runs_of(
         HypothesisOptions(checkpoint=checkpoint, hypotheses=tuple(whole), thought=thought, judged=judged)
     ):
@@ -197,20 +203,6 @@ def _jobs_of(db: Database) -> Iterator[Row]:
                "options": known["options"], "row_ids": to_json(row_ids) if row_ids else None}  # fmt: skip
 
 
-def _check_rows(hypotheses: Sequence[Hypothesis], thought: RowChoice, judged: RowChoice) -> None:
-    """Raise InputError if examples with frames are chosen for hypotheses about other things, or examples without frames
-    for hypotheses about frames.
-    """
-    for hypothesis in hypotheses:
-        for choice in (thought, judged):
-            if (choice.task == FRAMES) != (hypothesis.predicate == "frame-link"):
-                raise InputError(
-                    f'"{hypothesis.sentence}" cannot be tested on {choice}. Hypotheses about frame links '
-                    f"need examples of {FRAMES} ({FRAMES}:train and {FRAMES}:dev), and other hypotheses need "
-                    "examples of a task. Choose other examples."
-                )
-
-
 def hypothesis_of(stored: StoredHypothesis) -> Hypothesis:
     """Convert a stored hypothesis to the form in which it is tested."""
     return Hypothesis(stored.hypothesis, stored.layer, stored.head, stored.predicate, stored.parameters)
@@ -233,10 +225,7 @@ def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesi
 
 
 def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> HypothesisOptions:
-    """Return the options of a test of all hypotheses in a batch that were not withdrawn.
-
-    Raises InputError if the checkpoint's weights or the examples have changed, or all hypotheses were withdrawn.
-    """
+    """Return the options of a batch's test. Raises InputError if weights or examples have changed."""
     now = present_weights(batch.checkpoint)
     if now and now != batch.weights_hash:
         raise InputError(

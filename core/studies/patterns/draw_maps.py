@@ -32,9 +32,7 @@ ROWS_A_UNIT = 32
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DrawMapsOptions:
-    """Options of sampling attention maps to label: `count` maps in total, and `per_input` maps from each input of at
-    most `longest` tokens.
-    """
+    """Which maps are sampled: `count` in total, `per_input` from inputs of at most `longest` tokens."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     tasks: Tasks = ("mrpc",)
@@ -110,7 +108,6 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
         return [Unit("all", ExampleUnit(tuple(chosen)), size=needed)]
 
     def run(self, options: DrawMapsOptions, unit: Unit) -> Done[MapBatch]:
-        """Sample heads for some inputs, and capture their attention maps."""
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
         return Done(MapBatch(tuple(drawn(checkpoint, options, unit.arguments.positions))))
 
@@ -216,31 +213,28 @@ def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> I
     for number, mine in chosen.items():
         maps = capture.running.capture(checkpoint, encodings[number])
         for head in mine:
-            yield _map(checkpoint, known[number], encodings[number], head, maps.of(head), options.seed)
-
-
-def _map(checkpoint: Any, source: MapInput, encoding: Any, head: Head, weights: np.ndarray, seed: int) -> DrawnMap:
-    return DrawnMap(
-        map_id=map_id(checkpoint.weights_hash, source, head),
-        checkpoint=checkpoint.name,
-        weights_hash=checkpoint.weights_hash,
-        task=source.task,
-        split=source.split,
-        row_id=source.row_id,
-        layer=head.layer,
-        head=head.head,
-        length=len(encoding),
-        tokens=list(encoding.tokens),
-        separators=list(encoding.separators),
-        causal=checkpoint.causal,
-        maximum=round(largest(weights, causal=checkpoint.causal), 4),
-        seed=seed,
-        weights=np.ascontiguousarray(weights, dtype="<f2"),
-    )
+            source = known[number]
+            encoding = encodings[number]
+            weights = maps.of(head)
+            yield DrawnMap(
+                map_id=map_id(checkpoint.weights_hash, source, head),
+                checkpoint=checkpoint.name,
+                weights_hash=checkpoint.weights_hash,
+                task=source.task,
+                split=source.split,
+                row_id=source.row_id,
+                layer=head.layer,
+                head=head.head,
+                length=len(encoding),
+                tokens=list(encoding.tokens),
+                separators=list(encoding.separators),
+                causal=checkpoint.causal,
+                maximum=round(largest(weights, causal=checkpoint.causal), 4),
+                seed=options.seed,
+                weights=np.ascontiguousarray(weights, dtype="<f2"),
+            )
 
 
 def largest(weights: np.ndarray, *, causal: bool) -> float:
-    """Return the largest weight of an attention map [query, key]. In causal maps, the first query is excluded, because
-    its only weight is 1.
-    """
+    """Return the largest weight of a map [query, key], without the only weight of a causal first query."""
     return float(weights[1:].max() if causal and len(weights) > 1 else weights.max())

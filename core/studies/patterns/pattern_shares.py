@@ -111,7 +111,6 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         return ["study", "shares", *options.checkpoints, *given]
 
     def units(self, options: PatternSharesOptions) -> list[Unit]:
-        """Divide the examples of the task into chunks for each checkpoint, one unit of work per chunk."""
         if not options.classifier:
             raise InputError(
                 "Pattern shares must have a trained classifier; got none. Train one on the Classifier page."
@@ -128,7 +127,6 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         ]
 
     def run(self, options: PatternSharesOptions, unit: Unit) -> Done[Counts]:
-        """Classify the maps of all heads on some examples of the task."""
         of: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(of.checkpoint)
         rows, encodings, small = _large_enough(checkpoint, _rows(options)[of.start : of.stop])
@@ -179,15 +177,78 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
                     "inputs."
                 )
             about = _about(options, piece)
-            results += _shares(options, piece, about)
-            results += _heads(piece, about)
+            names = piece.names
+            counts = np.stack([(piece.classes == k).sum((1, 2)) for k in range(len(names))], axis=1)
+            parts: dict[str, Any] = {"share": patterns.class_shares.shares(counts, names, seed=options.seed)}
+            if len(options.confusions) and len(options.confusions[0]) == len(names):
+                confusions = np.array(options.confusions, dtype=int)
+                parts |= {
+                    "corrected": patterns.class_shares.corrected_shares(counts, confusions, names, seed=options.seed)
+                }
+            results += [
+                ClassShare(
+                    **about,
+                    part=part,
+                    name=of.name,
+                    share=of.share,
+                    low=None if of.low != of.low else of.low,
+                    high=None if of.high != of.high else of.high,
+                    maps=of.count,
+                    misfit=getattr(of, "misfit", None),
+                )
+                for part, shares in parts.items()
+                for of in shares
+            ]
+            names, inputs = piece.names, len(piece.classes)
+            counts = np.stack([(piece.classes == k).sum(0) for k in range(len(names))])
+            heads = np.argwhere(counts.any(0)).tolist()  # in layers that have attention
+            majority = [
+                HeadClass(
+                    **about,
+                    layer=layer,
+                    head=head,
+                    name=names[int(counts[:, layer, head].argmax())],
+                    share=float(counts[:, layer, head].max() / inputs),
+                    counts={name: int(n) for name, n in zip(names, counts[:, layer, head], strict=True)},
+                    statistic="class",
+                    **_share_of(int(counts[:, layer, head].max()), inputs),
+                )
+                for layer, head in heads
+            ]
+            head_shares = [
+                HeadClassShare(
+                    **about,
+                    layer=layer,
+                    head=head,
+                    name=name,
+                    feature=name,
+                    **_share_of(int(counts[k, layer, head]), inputs),
+                )
+                for k, name in enumerate(names)
+                for layer, head in heads
+            ]
+            results += [*majority, *head_shares]
             maps = int(piece.classes.size)
             note = ClassNote(
                 **about, maps=maps, unsure=int(piece.unsure.sum()) / maps, outside=int(piece.outside.sum()) / maps,
                 cropped=int(piece.cropped.sum()), cut=int((piece.cut > 0).sum()), small=piece.small,
             )  # fmt: skip
             results.append(note)
-        return results + list(_moved(options, merged.pieces))
+        if len(merged.pieces) != 2 or set(merged.pieces[0].row_ids) != set(merged.pieces[1].row_ids):
+            return results
+        first, second = merged.pieces  # the change of each share, paired by input
+        order = [second.row_ids.index(row_id) for row_id in first.row_ids]
+        before, after = (
+            np.stack([np.bincount(numbers.ravel(), minlength=len(first.names)) for numbers in classes])
+            for classes in (first.classes, second.classes[order])
+        )
+        moved = patterns.class_shares.moved_shares(before, after, list(first.names), seed=options.seed)
+        about = _about(options, second)
+        return results + [
+            MovedShare(**about, before=first.checkpoint, name=change.name, share=change.change, low=change.low,
+                       high=change.high, low_all=change.low_all, high_all=change.high_all)
+            for change in moved
+        ]  # fmt: skip
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         best = scores.own[scores.own["score"].str.startswith(SHARE) & scores.own["value"].notna()]
@@ -237,9 +298,7 @@ def _rows(options: PatternSharesOptions) -> list[TaskRow]:
 
 
 def _large_enough(checkpoint: Any, rows: Sequence[TaskRow]) -> tuple[list[TaskRow], list[Any], int]:
-    """Return the examples whose maps are large enough to have a pattern, their encodings, and the number of other
-    examples.
-    """
+    """Return the examples whose maps can have a pattern, their encodings, and the number of smaller ones."""
     both = [(row, checkpoint.encode(row.text, row.pair)) for row in rows]
     large = [(row, encoding) for row, encoding in both if len(encoding) > patterns.suggestions.TOO_SMALL]
     return [row for row, _ in large], [encoding for _, encoding in large], len(both) - len(large)
@@ -258,76 +317,6 @@ def _about(options: PatternSharesOptions, piece: ClassifiedChunk) -> Any:
     """Return the fields that say which checkpoint, task and classifier a row is about."""
     return {"checkpoint": piece.checkpoint, "task": options.task, "classifier": options.name,
             "class_set": options.class_set, "inputs": len(piece.classes)}  # fmt: skip
-
-
-def _moved(options: PatternSharesOptions, pieces: Sequence[ClassifiedChunk]) -> list[MovedShare]:
-    """Return, for each class, the change of its share from the first checkpoint to the second, paired by input."""
-    if len(pieces) != 2 or set(pieces[0].row_ids) != set(pieces[1].row_ids):
-        return []
-    first, second = pieces
-    order = [second.row_ids.index(row_id) for row_id in first.row_ids]
-    before, after = (
-        np.stack([np.bincount(numbers.ravel(), minlength=len(first.names)) for numbers in classes])
-        for classes in (first.classes, second.classes[order])
-    )
-    return [
-        MovedShare(**_about(options, second), before=first.checkpoint, name=moved.name, share=moved.change,
-                   low=moved.low, high=moved.high, low_all=moved.low_all, high_all=moved.high_all)
-        for moved in patterns.class_shares.moved_shares(before, after, list(first.names), seed=options.seed)
-    ]  # fmt: skip
-
-
-def _shares(options: PatternSharesOptions, piece: ClassifiedChunk, about: Any) -> list[ClassShare]:
-    names = piece.names
-    counts = np.stack([(piece.classes == k).sum((1, 2)) for k in range(len(names))], axis=1)
-    parts: dict[str, Any] = {"share": patterns.class_shares.shares(counts, names, seed=options.seed)}
-    if len(options.confusions) and len(options.confusions[0]) == len(names):
-        confusions = np.array(options.confusions, dtype=int)
-        parts |= {"corrected": patterns.class_shares.corrected_shares(counts, confusions, names, seed=options.seed)}
-    return [
-        ClassShare(
-            **about,
-            part=part,
-            name=of.name,
-            share=of.share,
-            low=None if of.low != of.low else of.low,
-            high=None if of.high != of.high else of.high,
-            maps=of.count,
-            misfit=getattr(of, "misfit", None),
-        )
-        for part, shares in parts.items()
-        for of in shares
-    ]
-
-
-def _heads(piece: ClassifiedChunk, about: Any) -> list[ClassRow]:
-    """Return each head's most frequent class, how often it has this class, and its count of every class, then its share
-    of each class.
-    """
-    names, inputs = piece.names, len(piece.classes)
-    counts = np.stack([(piece.classes == k).sum(0) for k in range(len(names))])
-    heads = np.argwhere(counts.any(0)).tolist()  # in layers that have attention
-    majority = [
-        HeadClass(
-            **about,
-            layer=layer,
-            head=head,
-            name=names[int(counts[:, layer, head].argmax())],
-            share=float(counts[:, layer, head].max() / inputs),
-            counts={name: int(n) for name, n in zip(names, counts[:, layer, head], strict=True)},
-            statistic="class",
-            **_share_of(int(counts[:, layer, head].max()), inputs),
-        )
-        for layer, head in heads
-    ]
-    shares = [
-        HeadClassShare(
-            **about, layer=layer, head=head, name=name, feature=name, **_share_of(int(counts[k, layer, head]), inputs)
-        )
-        for k, name in enumerate(names)
-        for layer, head in heads
-    ]
-    return [*majority, *shares]
 
 
 def _share_of(count: int, inputs: int) -> Any:

@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..estimate import Estimate
+from ...interval import Estimate
 from ..records import Figure, Result, column, stated
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRow(Result):
-    """The fields that all result rows of the study `pattern-shares` have: checkpoint, task, classifier and number of
-    inputs.
-    """
+    """What all rows of `pattern-shares` have: checkpoint, task, classifier and number of inputs."""
 
     BY: ClassVar[str] = "part"
     checkpoint: str
@@ -47,9 +45,7 @@ class ClassShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadClass(ClassRow):
-    """The most frequent pattern class of a head, its share of the head's maps, and the head's number of maps in every
-    class (`counts`).
-    """
+    """A head's most frequent class, its share of the head's maps, and the maps of every class (`counts`)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "{statistic} {name}|{task}")
@@ -171,9 +167,7 @@ class HeldOutScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassScore(Result):
-    """Precision, recall and F1 of a pattern classifier for one class, on the held-out maps of the main score. They are
-    None for a class without maps (`support`).
-    """
+    """Scores of a classifier for one class on held-out maps of the main score; None without maps."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("class",)
@@ -198,9 +192,7 @@ class Confusion(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(Result):
-    """One bin of a classifier's confidence: the mean confidence, how many of its n maps are correct, and the expected
-    calibration error over all bins.
-    """
+    """One bin of confidence: its mean, the n maps that are correct, and the error over all bins."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("calibration",)
@@ -241,9 +233,7 @@ class HeldOutAnswers(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LearningPoint(Result):
-    """One point of a learning curve: the macro F1 of a pattern classifier trained on a number of labels, on the same
-    held-out folds.
-    """
+    """Macro F1 of a classifier trained on a number of labels, on the same held-out folds."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("curve",)
@@ -257,9 +247,7 @@ class LearningPoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class FinalClassifier(Result):
-    """The trained pattern classifier: weights as safetensors in base64, the size of its maps, and how many training
-    maps were cropped.
-    """
+    """The trained classifier: safetensors in base64, size of maps, and cropped training maps."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("final",)

@@ -85,9 +85,7 @@ class Predictions:
 
 
 def curve(folds: Sequence[Predictions], snapshot: Snapshot) -> list[LearningPoint]:
-    """Return the learning curve: the macro F1 on the same held-out folds for each number of training labels, the full
-    number last.
-    """
+    """Return macro F1 on the same folds for each number of training labels, the full number last."""
     parts = [fold for fold in folds if fold.of.kind == "curve"]
     whole = [fold for fold in folds if fold.of.kind == "fold"]
     numbers = {fold.of.fold for fold in parts}
@@ -145,9 +143,7 @@ class TrainPatternsOptions:
 
 @dataclass(frozen=True)
 class Final:
-    """The trained pattern classifier: weights as safetensors in base64, the size of its maps, and how many training
-    maps were cropped.
-    """
+    """The trained classifier: safetensors in base64, size of maps, and cropped training maps."""
 
     weights: str
     size: int
@@ -226,7 +222,6 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         return units
 
     def run(self, options: TrainPatternsOptions, unit: Unit) -> Done[Trained]:
-        """Train one classifier, and return its predictions for held-out maps, or its weights if it is the final one."""
         fold: TrainingUnit = unit.arguments
         kept = read(options.snapshot)
         train, test = split_of(kept, options, fold)
@@ -252,7 +247,29 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         if fold.kind == "final":
             weights = base64.b64encode(classifier.as_bytes()).decode()
             return Done(Trained(finals=(Final(weights, classifier.size, classifier.cropped),)))
-        return Done(Trained((_predictions(kept, classifier, fold, train, test, measured),)))
+        names = ("map_id", "group", "checkpoint", "class", "layer", "head", "headline")
+        map_ids, groups, checkpoints, labels, layers, numbers, headline = (kept.column(name) for name in names)
+        places_of = list(zip(checkpoints, layers, numbers, strict=True))
+        held_out = [k for k in test if headline[k]]
+        judgement = patterns.suggestions.judged(
+            classifier, [kept.maps[k] for k in held_out], measured=None if measured is None else measured[held_out]
+        )
+        guesses = patterns.evaluation.by_identity(
+            [labels[k] for k in train], [places_of[k] for k in train], [places_of[k] for k in held_out]
+        )
+        predictions = Predictions(
+            fold,
+            len(train),
+            judgement.cropped,
+            tuple(map_ids[k] for k in held_out),
+            tuple(groups[k] for k in held_out),
+            tuple(checkpoints[k] for k in held_out),
+            np.array([kept.classes.index(labels[k]) for k in held_out]),
+            np.array([[round(float(p), 5) for p in row] for row in judgement.probabilities]),
+            np.array([kept.classes.index(guess) for guess in guesses]),
+            np.array(judgement.outside, dtype=bool),
+        )
+        return Done(Trained((predictions,)))
 
     def results(self, options: TrainPatternsOptions, merged: Trained) -> list[Result]:
         """Return scores, held-out checkpoints, the learning curve and the final classifier, then classes, confusions,
@@ -296,9 +313,7 @@ def _measured(snapshot: str) -> np.ndarray:
 
 
 def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: TrainingUnit) -> tuple[list[int], list[int]]:
-    """Return the indices of the training and test maps of one training. No input, head or checkpoint that is held out
-    occurs in both.
-    """
+    """Return training and test maps of a training; no held-out input, head or checkpoint is in both."""
     everything = list(range(len(snapshot.maps)))
     if fold.kind == "final":
         return everything, []
@@ -315,22 +330,16 @@ def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: TrainingUn
     every_fold = patterns.training.folds(snapshot.column("class"), groups, count=options.folds, seed=options.seed)
     train, test = every_fold[fold.fold]  # type: ignore[assignment]
     if fold.share is not None:
-        train = _fewer([int(k) for k in train], groups, fold.share, options.seed)
+        train = [int(k) for k in train]
+        ids = sorted({groups[k] for k in train})
+        count = max(2, round(fold.share * len(ids)))
+        kept = set(np.random.default_rng(options.seed).choice(ids, size=min(count, len(ids)), replace=False))
+        train = [k for k in train if groups[k] in kept]
     return [int(k) for k in train], [int(k) for k in test]
 
 
-def _fewer(train: list[int], groups: list[str], share: float, seed: int) -> list[int]:
-    """Return the maps of a fraction of the training inputs."""
-    inputs = sorted({groups[k] for k in train})
-    count = max(2, round(share * len(inputs)))
-    kept = set(np.random.default_rng(seed).choice(inputs, size=min(count, len(inputs)), replace=False))
-    return [k for k in train if groups[k] in kept]
-
-
 def _files(options: TrainPatternsOptions, unit: Unit) -> tuple[Path | None, Path | None]:
-    """Return the file for the loss and the file for the state of a training; None if the folder cannot be reached (on a
-    cluster).
-    """
+    """Return the files for the loss and the state of a training; None without the folder (on a cluster)."""
     folder = config.inside(options.log, to_write=True) if options.log else None
     if folder is None or not folder.is_dir():
         return None, None
@@ -354,33 +363,6 @@ def _told(log: Path | None, key: str) -> Callable[[Any], bool] | None:
     return tell
 
 
-def _predictions(
-    kept: Snapshot, classifier: Any, fold: TrainingUnit, train: list[int], test: list[int], measured: np.ndarray | None
-) -> Predictions:
-    names = ("map_id", "group", "checkpoint", "class", "layer", "head", "headline")
-    map_ids, groups, checkpoints, labels, layers, numbers, headline = (kept.column(name) for name in names)
-    heads = list(zip(checkpoints, layers, numbers, strict=True))
-    places = [k for k in test if headline[k]]
-    judgement = patterns.suggestions.judged(
-        classifier, [kept.maps[k] for k in places], measured=None if measured is None else measured[places]
-    )
-    guesses = patterns.evaluation.by_identity(
-        [labels[k] for k in train], [heads[k] for k in train], [heads[k] for k in places]
-    )
-    return Predictions(
-        fold,
-        len(train),
-        judgement.cropped,
-        tuple(map_ids[k] for k in places),
-        tuple(groups[k] for k in places),
-        tuple(checkpoints[k] for k in places),
-        np.array([kept.classes.index(labels[k]) for k in places]),
-        np.array([[round(float(p), 5) for p in row] for row in judgement.probabilities]),
-        np.array([kept.classes.index(guess) for guess in guesses]),
-        np.array(judgement.outside, dtype=bool),
-    )
-
-
 # ---------------------------------------------------------------- result records
 
 
@@ -391,9 +373,7 @@ def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list
 
 
 def scored(part: str, folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
-    """Return the scores of a classifier on one kind of held-out data, and those of a baseline that only knows which
-    head a map is from.
-    """
+    """Return the scores on one kind of held-out data, and a baseline's that only knows the head."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     guessed = np.concatenate([fold.identity for fold in folds])
@@ -466,9 +446,7 @@ def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> l
 
 
 def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
-    """Return the held-out prediction for every scored map, so that a later training can be compared. The keys of
-    `parts` say what was held out.
-    """
+    """Return the held-out predictions of every map; keys of `parts` say what was held out."""
     facts = {
         name: (group, int(number))
         for folds in parts.values()

@@ -22,9 +22,7 @@ SCORES = ("scores", "checkpoint", "class", "confusion", "calibration", "curve")
 def keep_classifier(
     db: Database, rows: list[Row], recipe: Row, snapshot: Snapshot, *, name: str, annotator: str = ""
 ) -> str:
-    """Store the classifier of a finished training under a name, once. Raises InputError if the training has no
-    weights.
-    """
+    """Store a trained classifier under a name, once. Raises InputError if there are no weights."""
     final = FinalClassifier.among(rows)
     if not final:
         raise InputError(
@@ -65,9 +63,7 @@ def keep_classifier(
 
 
 def headline(rows: Iterable[Row]) -> HeldOutScore:
-    """Return the main score of a training: on held-out checkpoints, otherwise on held-out heads, otherwise on held-out
-    inputs. Raises InputError if no fold is done.
-    """
+    """Return the main score: on held-out checkpoints, else heads, else inputs. Raises InputError."""
     scored = {score.on: score for score in HeldOutScore.among(rows) if score.part == "scores"}
     for name in ON.values():
         if name in scored:
@@ -76,9 +72,7 @@ def headline(rows: Iterable[Row]) -> HeldOutScore:
 
 
 def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
-    """Return the held-out confusions [input, true, predicted] of a trained classifier, with which pattern shares are
-    corrected.
-    """
+    """Return held-out confusions [input, true, predicted], which correct pattern shares."""
     held_out = HeldOutMap.among(rows)
     truth = np.array([classes.index(kept.truth) for kept in held_out])
     predicted = np.array([classes.index(kept.predicted) for kept in held_out])

@@ -49,9 +49,7 @@ def open_source(name: str, *, random: bool, seed: int) -> Checkpoint:
 
 
 def readable(checkpoint: Checkpoint, part: str, sentences: Sequence[GoldSentence]) -> Readable:
-    """Return the sentences in which every word has at least one token and that fit the model's maximum length. The
-    other sentences are counted, and some are named.
-    """
+    """Return the sentences that the model can read in full. The others are counted, and some named."""
     kept, encodings, pieces, out = [], [], [], []
     for number, sentence in enumerate(sentences, start=1):
         encoding = checkpoint.encode(sentence.text)
@@ -108,9 +106,7 @@ def _forget_oldest(newest: Path) -> None:
 
 
 class WordMaps:
-    """Observer of forward passes that writes each input's attention maps between words to disk. The first and last
-    special tokens count as words.
-    """
+    """Writes each input's maps between words to disk; first and last special tokens count as words."""
 
     def __init__(self, checkpoint: Checkpoint, part: Readable, stored: Ragged) -> None:
         self.checkpoint, self.stored = checkpoint, stored
@@ -129,9 +125,7 @@ class WordMaps:
 
 
 def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return matrices [token, position] that convert tokens to words: means over queries, sums over keys. Special
-    tokens are at both ends.
-    """
+    """Return matrices [token, position] to words: means over queries, sums over keys, specials at the ends."""
     first, last = np.zeros((len(encoding), 1)), np.zeros((len(encoding), 1))
     if encoding.first is not None:
         first[encoding.first] = 1
@@ -156,9 +150,7 @@ def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Return the input embeddings of the words in every sentence, [word, hidden], scaled to a mean length of 1 and
-    stored on disk.
-    """
+    """Return input embeddings of words [word, hidden], scaled to mean length 1, on disk."""
     size = int(checkpoint.model.get_input_embeddings().weight.shape[1])
     shapes = [(len(tagged.words), size) for tagged in part.sentences]
 
@@ -177,9 +169,7 @@ def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Return each layer's output for the words of every sentence, [word, layer, hidden], averaged over the tokens of a
-    word and stored on disk.
-    """
+    """Return each layer's output for words [word, layer, hidden], mean over tokens, on disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(tagged.words), checkpoint.layers + 1, hidden) for tagged in part.sentences]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..estimate import Estimate
+from ...interval import Estimate
 from ..records import Figure, Result, Valued, column
 
 # ---------------------------------------------------------------- the rows of subnetworks
@@ -158,9 +158,7 @@ class BestHeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeDifference(Valued):
-    """The undirected unlabelled attachment score (UAS) of all heads together minus that of the best head, paired by
-    sentence.
-    """
+    """UAS of undirected trees of all heads minus the best head's, paired by sentence."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("difference",)
     FIGURE = Figure("value", "difference in undirected UAS")

@@ -70,7 +70,6 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
         return [Unit("rows", size=max(1, sum(len(row.text) + len(row.pair or "") for row in rows) // 4))]
 
     def run(self, options: RepresentationOptions, unit: Unit) -> Done[Alike]:
-        """Measure the similarity of token vectors in every layer, and the entropy of all attention maps."""
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint)
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
@@ -129,9 +128,7 @@ def _layer(name: str, layer: int, values: np.ndarray, task: str) -> LayerSimilar
 
 
 class Entropies:
-    """Observer of forward passes that computes the relative entropy of attention maps, averaged over heads and queries
-    [input, layer].
-    """
+    """Computes relative entropies of maps, averaged over heads and queries [input, layer]."""
 
     def __init__(self, inputs: int, layers: int) -> None:
         self.means = np.full((inputs, layers), np.nan)

@@ -119,9 +119,7 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Order:
-    """The order in which one seed's model loses its components. `classes` holds the classes of the full model's maps
-    [input, layer, head], empty without a classifier.
-    """
+    """The order in which a seed's model loses components. `classes`: of its maps [input, layer, head]."""
 
     seed: int
     order: tuple[str, ...]
@@ -153,7 +151,6 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: SubnetworksOptions) -> list[Unit]:
-        """Return one unit of work per fine-tuning run. Invalid options and examples raise an error here."""
         check(options)
         train, dev = studies.probing.trials.task_rows(task_of(options.task), options.recipe, options.data)
         size = 3 * options.recipe.epochs * sum(len(row.text) + len(row.pair or "") for row in train) // 4 + len(dev)
@@ -177,9 +174,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         return every
 
     def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
-        """Return units of work that retrain the good, bad and random subnetworks of each seed whose pruning order is
-        known.
-        """
+        """Return units that retrain the subnetworks of each seed whose pruning order is known."""
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [
@@ -190,7 +185,6 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         ]
 
     def run(self, options: SubnetworksOptions, unit: Unit) -> Done[Subnetworks]:
-        """Fine-tune one model, and measure the pruned versions that belong to it."""
         of: TrainingUnit = unit.arguments
         seed = of.seeds.head
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
@@ -209,7 +203,11 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
                 for point, row in zip(points, after, strict=True)
             ]
         elif of.kind == STRUCTURE:
-            full, order, kept = removal_order(on, options.recipe, seed, key, KEPT_SHARE, _classifier(base.causal))
+            try:
+                classifier = bundled_weights(shipped_set(causal=base.causal).name)
+            except InputError:  # none is bundled
+                classifier = None
+            full, order, kept = removal_order(on, options.recipe, seed, key, KEPT_SHARE, classifier)
             pruned = [Pruned(FULL, seed, "", "", 0.0, full.predicted)]
             orders = (Order(seed, order, kept, full.names, full.classes),)
         else:
@@ -222,9 +220,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         )
 
     def results(self, options: SubnetworksOptions, merged: Subnetworks) -> list[Result]:
-        """Return the constant prediction, pruning curves, subnetworks and their differences, components, and pattern
-        classes of surviving heads.
-        """
+        """Return the constant prediction, curves, subnetworks, components and pattern classes."""
         metric = metrics_of(task_of(options.task))[0]
         baseline = Subnetwork(
             kind="baseline", name=f"always {merged.constant}", value=merged.baseline, n=len(merged.gold), metric=metric
@@ -283,14 +279,6 @@ def check(options: SubnetworksOptions) -> None:
         )
 
 
-def _classifier(causal: bool) -> bytes | None:
-    """Return the weights of the bundled pattern classifier for encoders or decoders, or None if none is bundled."""
-    try:
-        return bundled_weights(shipped_set(causal=causal).name)
-    except InputError:
-        return None
-
-
 def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
     """Return the components of the good, bad and random subnetworks, which have equal numbers of heads and of
     sublayers.
@@ -335,9 +323,7 @@ def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
 
 
 def retrained(merged: Subnetworks, metric: str) -> list[Subnetwork]:
-    """Return the scores of the full model and of the good, bad and random subnetworks, then the differences between
-    them.
-    """
+    """Return the full model, the good, bad and random subnetworks, then their differences."""
     known: dict[str, list[Pruned]] = {}
     for pruned in merged.pruned:
         if pruned.what != CURVE:
@@ -357,9 +343,7 @@ def retrained(merged: Subnetworks, metric: str) -> list[Subnetwork]:
 
 
 def _components(orders: Sequence[Order]) -> list[SubnetworkComponent]:
-    """Return in how many seeds each head and sublayer survived, and its mean rank in the pruning order (1 is pruned
-    first).
-    """
+    """Return in how many seeds each component survived, and its mean rank in the order (1: first pruned)."""
     if not orders:
         return []
     components = []
@@ -378,9 +362,7 @@ def _components(orders: Sequence[Order]) -> list[SubnetworkComponent]:
 
 
 def _survivor_classes(orders: Sequence[Order]) -> list[SurvivorClass]:
-    """Return the shares of pattern classes among the maps of surviving heads minus those of pruned heads, over
-    inputs.
-    """
+    """Return class shares among surviving heads' maps minus pruned heads', over inputs."""
     known = [order for order in orders if order.classes.size]
     if not known:
         return []
@@ -412,9 +394,7 @@ def _survivor_classes(orders: Sequence[Order]) -> list[SurvivorClass]:
 
 @dataclass(frozen=True)
 class Full:
-    """A fine-tuned model before pruning: its predictions for dev, names of pattern classes, and classes of its maps
-    [input, layer, head].
-    """
+    """A model before pruning: predictions for dev, and the classes of its maps [input, layer, head]."""
 
     predicted: np.ndarray
     names: tuple[str, ...]
@@ -439,9 +419,7 @@ def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float
 def pruned_after(
     on: "Bench", recipe: Recipe, seed: int, key: str, points: Sequence[tuple[str, float]]
 ) -> list[np.ndarray]:
-    """Fine-tune one model, then prune it at each (scope, share) in `points`, and return the predictions for dev of each
-    pruned version.
-    """
+    """Fine-tune one model, prune it at each (scope, share), and return its predictions for dev."""
 
     import torch  # 1.3 s of start-up
 
@@ -478,7 +456,17 @@ def removal_order(
     gone: list[Component] = []
     kept: list[Component] | None = None
     while len(gone) < len(capture.component_masks.every_component(tuned)):
-        step = _next(tuned, gone, rows)
+        scores = capture.component_masks.component_importance(
+            tuned, [encoding for encoding, _ in rows], [label for _, label in rows]
+        )
+        left = [component for component in capture.component_masks.every_component(tuned) if component not in set(gone)]
+        step: list[Component] = []
+        for kind, total in ((Head, tuned.layers * tuned.heads), (LayerBlock, tuned.layers)):
+            own = sorted(
+                (component for component in left if isinstance(component, kind)),
+                key=lambda component: (scores[component], str(component)),
+            )
+            step += own[: max(1, round(total / 10))]
         gone += step
         tuning.model.zeroed(model, capture.component_masks.masks_without(tuned, step))
         if kept is None and _score(on, studies.probing.trials.predicted(model, on)) < least:
@@ -494,24 +482,6 @@ def removal_order(
         tuple(str(component) for component in gone),
         tuple(str(component) for component in stays),
     )
-
-
-def _next(
-    tuned: "models.checkpoint.Checkpoint", gone: Sequence[Component], rows: Sequence[tuple[Any, Any]]
-) -> list[Component]:
-    """Return the least important tenth of the remaining heads, and of the remaining sublayers."""
-    scores = capture.component_masks.component_importance(
-        tuned, [encoding for encoding, _ in rows], [label for _, label in rows]
-    )
-    left = [component for component in capture.component_masks.every_component(tuned) if component not in set(gone)]
-    step: list[Component] = []
-    for kind, total in ((Head, tuned.layers * tuned.heads), (LayerBlock, tuned.layers)):
-        own = sorted(
-            (component for component in left if isinstance(component, kind)),
-            key=lambda component: (scores[component], str(component)),
-        )
-        step += own[: max(1, round(total / 10))]
-    return step
 
 
 def _score(on: "Bench", predictions: np.ndarray) -> float:
@@ -533,9 +503,7 @@ def _classes(
 def retrained_without(
     on: "Bench", recipe: Recipe, seed: int, key: str, components: Sequence[str]
 ) -> tuple[np.ndarray, float]:
-    """Retrain a subnetwork from the pre-trained weights, and return its predictions for dev and the share of components
-    that are masked.
-    """
+    """Retrain a subnetwork from pre-trained weights; return predictions and the masked share."""
     stays = {component for name in components for component in parse_components(name)}
 
     def mask(model: Any) -> None:

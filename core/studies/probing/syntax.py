@@ -98,9 +98,7 @@ class SingleHeads:
 
 @dataclass(frozen=True)
 class TreeExample:
-    """A test sentence with its gold tree and its predicted tree. `probability` holds the probability of each predicted
-    governor.
-    """
+    """A test sentence with its gold and predicted tree, and each governor's probability."""
 
     words: tuple[str, ...]
     relations: tuple[str, ...]
@@ -152,7 +150,6 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
     counts = "words"
 
     def units(self, options: SyntaxOptions) -> list[Unit]:
-        """Return one unit of work for trained and one for random weights. Invalid treebanks raise an error here."""
         parts = [read_part(options.treebank, part, options.limit) for part in ("train", "dev", "test")]
         words = sum(len(sentence.words) for part in parts for sentence in part.sentences)
         sizes = {TRAINED: 3 * words, RANDOM: 2 * words}
@@ -183,9 +180,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         )
 
     def results(self, options: SyntaxOptions, merged: Syntax) -> list[Result]:
-        """Return the scores of probes and baselines, of single heads and the best head, then excluded sentences and
-        example trees.
-        """
+        """Return probes and baselines, heads and the best head, excluded sentences and example trees."""
         about = dict(zip(("train", "dev", "test"), merged.sentences, strict=True))
         results: list[Result] = [_parsed(parsed, options.seed, **about) for parsed in merged.parsed]
         for heads in merged.heads:
@@ -258,9 +253,7 @@ def scored_of(sentence: object) -> np.ndarray:
 def parsed_of(
     kind: str, name: str, sentences: Sequence[object], predicted: Sequence[np.ndarray], note: str = ""
 ) -> Parsed:
-    """Compare predicted governors with the gold ones, and return the counts of correct words. `kind` is "probe" or
-    "baseline".
-    """
+    """Count correct governors. `kind` is "probe" or "baseline"."""
     counts = []
     for sentence, heads in zip(sentences, predicted, strict=True):
         gold, scored = heads_of(sentence), scored_of(sentence)
@@ -274,9 +267,7 @@ def parsed_of(
 
 
 def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
-    """Return the scores of right and left branching, and of fixed distances (one for all words, or one per gold
-    relation) that are chosen on train.
-    """
+    """Return branching and fixed distances (for all words, or per relation), chosen on train."""
     known = [
         (heads_of(sentence), scored_of(sentence), [plain_relation(word.dep) for word in sentence.words])
         for sentence in train.sentences
@@ -321,9 +312,7 @@ def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
 def probes(
     parts: "Sequence[Sentences]", test: "Readable", *, random: bool, seed: int
 ) -> tuple[list[Parsed], tuple[TreeExample, ...]]:
-    """Train the probes for trained or random weights, and return their results on test, with example trees of the probe
-    that uses attention alone.
-    """
+    """Train probes and return test results, with example trees of the probe that uses attention alone."""
     suffix = FRESH if random else ""
     alone = [replace(part, words=None) for part in parts]
     wanted = [(ATTENTION + suffix, alone), (WITH_WORDS + suffix, list(parts))]
@@ -383,9 +372,7 @@ def single_heads(dev: "Sentences", test: "Sentences", heads: Sequence[Head]) -> 
 
 
 def _spanned(sentences: "Sentences") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the numbers of joined words and complete trees [head, sentence], and of words with a governor
-    [sentence].
-    """
+    """Count joined words and complete trees [head, sentence], and words with a governor [sentence]."""
     heads = sentences.maps.shapes[0][0]
     together = np.zeros((heads, len(sentences)), dtype=np.int32)
     governed = np.zeros(len(sentences), dtype=np.int32)
@@ -400,9 +387,7 @@ def _spanned(sentences: "Sentences") -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def _parsed(parsed: Parsed, seed: int, **sentences: int) -> ParsedScore:
-    """Return the unlabelled attachment score (UAS) with its interval, and the undirected score. `sentences` counts
-    train, dev and test.
-    """
+    """Return the attachment score (UAS) with its interval, directed and undirected."""
     undirected = share_of(parsed.joined, parsed.governed, seed=seed)
     return ParsedScore(
         kind=parsed.kind, name=parsed.name, undirected=undirected.value, undirected_low=undirected.low,
@@ -426,9 +411,7 @@ def _head_trees(heads: SingleHeads, seed: int) -> list[HeadTree]:
 
 
 def _best_head(heads: SingleHeads, together: Parsed, seed: int) -> list[Result]:
-    """Return the test scores of the head that is best on dev, and how much better the probe of all heads is, paired by
-    sentence.
-    """
+    """Return the test scores of dev's best head, and how much better all heads are, by sentence."""
     layer, head = heads.best
     own = heads.joined[layer, head]
     rooted = share_of(heads.rooted, heads.governed, seed=seed)

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pydantic.dataclasses
@@ -105,9 +105,6 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: TransferOptions) -> list[Unit]:
-        """Return the units of work of every task: classifiers on trained and on random weights, then one fine-tuning
-        per number of frozen layers.
-        """
         every = []
         for task in dict.fromkeys(task_of(name).key for name in options.tasks):
             train, dev = studies.probing.trials.task_rows(task_of(task), options.recipe, options.data)
@@ -127,7 +124,6 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         return every
 
     def run(self, options: TransferOptions, unit: Unit) -> Done[TransferPartial]:
-        """Train classifiers on the outputs of all layers, or fine-tune one model with its first layers frozen."""
         of: TrainingUnit = unit.arguments
         base = studies.probing.probe_features.open_source(
             options.checkpoint, random=of.source == RANDOM, seed=options.seeds[0]
@@ -135,14 +131,26 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         on = studies.probing.trials.bench(base, task_of(of.task), options.recipe, options.data)
         name, constant = majority(on.task, [row.label for row in on.train_rows], on.gold)
         metric = metrics_of(on.task)[0]
-        shared = (on.gold, len(on.train_rows), name, constant.get(metric))
-        done = _frozen(options, of, on, shared) if of.kind == FREEZE else _layers(of, on, shared)
+        shared = (len(on.train_rows), name, constant.get(metric))
+        if of.kind == FREEZE:
+            recipe = replace(options.recipe, train_last=base.layers - of.frozen)
+            told = json.dumps(
+                [options.checkpoint, of.task, options.data, recipe.as_options()], sort_keys=True, default=str
+            )
+            key = f"freeze-{of.frozen}-s{of.seeds.head}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
+            _, predicted = studies.probing.trials.trial(on, recipe, of.seeds.head, key)
+            about = (FREEZE, of.task, TRAINED, "", of.frozen, base.layers, of.seeds.head)
+            done = [Predicted(*about, on.gold, predicted, *shared)]
+        else:
+            done = [
+                Predicted(LAYER, of.task, of.source, reading, layer, rows.shape[0] - 1, 0, on.gold, row, *shared)
+                for reading, rows in layer_predictions(on).items()
+                for layer, row in enumerate(rows)
+            ]
         return Done(TransferPartial(tuple(done)), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
     def results(self, options: TransferOptions, merged: TransferPartial) -> list[Result]:
-        """Return, task by task, the scores of classifiers, the best layer, the scores with frozen layers, and the
-        constant prediction.
-        """
+        """Return, by task, classifiers, the best layer, frozen layers and the constant prediction."""
         results: list[Result] = []
         for task in dict.fromkeys(predicted.task for predicted in merged.predicted):
             mine = [predicted for predicted in merged.predicted if predicted.task == task]
@@ -185,42 +193,6 @@ def layers_of(checkpoint: str) -> int:
     """Return the number of layers of a checkpoint, read from its config alone. Raises CheckpointError."""
     folder = models.opening.locate(checkpoint)
     return models.config_files.layers_in(models.config_files.read_config(folder, checkpoint))
-
-
-def _layers(of: TrainingUnit, on: "Bench", shared: tuple[Any, ...]) -> list[Predicted]:
-    gold, train_rows, constant, baseline = shared
-    layers = layer_predictions(on)
-    return [
-        Predicted(LAYER, of.task, of.source, reading, layer, predicted.shape[0] - 1, 0, gold, row, train_rows, constant,
-                  baseline)
-        for reading, predicted in layers.items()
-        for layer, row in enumerate(predicted)
-    ]  # fmt: skip
-
-
-def _frozen(options: TransferOptions, of: TrainingUnit, on: "Bench", shared: tuple[Any, ...]) -> list[Predicted]:
-    gold, train_rows, constant, baseline = shared
-    layers = on.base.layers
-    recipe = replace(options.recipe, train_last=layers - of.frozen)
-    told = json.dumps([options.checkpoint, of.task, options.data, recipe.as_options()], sort_keys=True, default=str)
-    key = f"freeze-{of.frozen}-s{of.seeds.head}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
-    _, predicted = studies.probing.trials.trial(on, recipe, of.seeds.head, key)
-    return [
-        Predicted(
-            FREEZE,
-            of.task,
-            TRAINED,
-            "",
-            of.frozen,
-            layers,
-            of.seeds.head,
-            gold,
-            predicted,
-            train_rows,
-            constant,
-            baseline,
-        )
-    ]
 
 
 # ---------------------------------------------------------------- rows

@@ -34,9 +34,7 @@ class Bench:
 
 
 def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Bench:
-    """Return the train and dev examples of a task, encoded for a checkpoint. Raises InputError if a split has only one
-    class.
-    """
+    """Return a task's encoded train and dev examples. Raises InputError for a split of one class."""
     train, dev = task_rows(task, recipe, data)
     length = min(recipe.max_length, base.max_length)
     return Bench(
@@ -45,9 +43,7 @@ def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Ben
 
 
 def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRow], list[TaskRow]]:
-    """Return the train and dev examples of a task within the recipe's limits. Raises InputError if there are no labels,
-    or if a split has only one class.
-    """
+    """Return train and dev examples within the recipe's limits. Raises InputError."""
     must_have_labels(task)
     limits = {"train": recipe.train_limit, "dev": recipe.dev_limit}
     rows_of = {split: read_rows(task, split, folder=data, limit=limit) for split, limit in limits.items()}

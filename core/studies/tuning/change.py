@@ -58,9 +58,7 @@ class ChangeOptions:
 
 @dataclass(frozen=True)
 class TaskChange:
-    """The difference between two checkpoints' maps over some examples of a task, as `core.scoring.change.Change` packs
-    it.
-    """
+    """The difference between two checkpoints' maps on a task, packed by `core.scoring.change`."""
 
     after: str
     task: str
@@ -102,7 +100,6 @@ class Change(Study[ChangeOptions, ChangePartial]):
     counts = "words"
 
     def units(self, options: ChangeOptions) -> list[Unit]:
-        """Divide the examples of every fine-tuned checkpoint's task into chunks, one unit of work per chunk."""
         if not options.after:
             raise InputError(
                 "Measuring a change needs at least one checkpoint after fine-tuning; got none. Choose one or more."
@@ -120,7 +117,6 @@ class Change(Study[ChangeOptions, ChangePartial]):
         return every
 
     def run(self, options: ChangeOptions, unit: Unit) -> Done[ChangePartial]:
-        """Run the checkpoints before and after fine-tuning on a chunk of examples, and compare their maps."""
         of: ChunkUnit = unit.arguments
         before, after = (
             studies.worker_cache.get_checkpoint(name, dtype=options.dtype) for name in (options.before, of.checkpoint)
@@ -138,7 +134,6 @@ class Change(Study[ChangeOptions, ChangePartial]):
         return Done(ChangePartial((TaskChange(of.checkpoint, of.inputs, change.packed()),)), provenance)
 
     def merge(self, options: ChangeOptions, partials: Sequence[ChangePartial]) -> ChangePartial:
-        """Merge the results of all units of work into one per checkpoint and task."""
         whole: dict[tuple[str, str], scoring.change.Change] = {}
         for piece in (piece for part in partials for piece in part.pieces):
             key, sums = (piece.after, piece.task), scoring.change.Change.unpacked(piece.packed)
@@ -149,10 +144,35 @@ class Change(Study[ChangeOptions, ChangePartial]):
         return ChangePartial(tuple(TaskChange(*key, sums.packed()) for key, sums in whole.items()))
 
     def results(self, options: ChangeOptions, merged: ChangePartial) -> list[ChangeScore]:
-        """Return, for each checkpoint and statistic, one record per head (kind "head") and one per layer (kind
-        "layer").
-        """
-        return [score for piece in merged.pieces for score in _scores(options, piece)]
+        """Return, for each checkpoint and statistic, one record per "head" and per "layer" (`kind`)."""
+        scores: list[ChangeScore] = []
+        for piece in merged.pieces:
+            change = scoring.change.Change.unpacked(piece.packed)
+            heads, layers = change.heads.result(), change.layers.result()
+            for place, statistic in enumerate(change.statistics):
+                shared: Any = {
+                    "before": options.before,
+                    "after": piece.after,
+                    "task": piece.task,
+                    "statistic": statistic,
+                }
+                shared["n"] = int(heads.n[place])
+                for layer in range(heads.value.shape[0]):
+                    if all(map(math.isnan, heads.value[layer].ravel())):  # a layer of a hybrid without attention
+                        continue
+                    for head in range(heads.value.shape[1]):
+                        ends = _ends(heads, (layer, head, place))
+                        lowest = [
+                            {"row": name, "cosine": value} for value, name in change.lowest.get((layer, head), [])
+                        ]
+                        scores.append(
+                            ChangeScore(
+                                kind="head", layer=layer, head=head, **ends, feature=piece.task, **shared,
+                                changed_most=lowest if statistic == "cosine" else (),
+                            )
+                        )  # fmt: skip
+                    scores.append(ChangeScore(kind="layer", layer=layer, **_ends(layers, (layer, 0, place)), **shared))
+        return scores
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         return [
@@ -197,9 +217,7 @@ STUDY = Change()
 
 
 def task_tuned_on(checkpoint: str) -> str:
-    """Return the task on which a checkpoint was fine-tuned by this program. Raises InputError if the checkpoint's
-    folder does not record it.
-    """
+    """Return the task on which a checkpoint was fine-tuned here. Raises InputError if unknown."""
     for folder in filter(config.is_folder, (Path(checkpoint), config.PROJECT / checkpoint)):
         if task := training_log(folder.expanduser()).get("task"):
             return task_of(task).key
@@ -210,29 +228,6 @@ def task_tuned_on(checkpoint: str) -> str:
 
 def _rows(options: ChangeOptions, task: str) -> list[TaskRow]:
     return read_rows(task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
-
-
-def _scores(options: ChangeOptions, piece: TaskChange) -> list[ChangeScore]:
-    change = scoring.change.Change.unpacked(piece.packed)
-    heads, layers = change.heads.result(), change.layers.result()
-    scores: list[ChangeScore] = []
-    for place, statistic in enumerate(change.statistics):
-        shared: Any = {"before": options.before, "after": piece.after, "task": piece.task, "statistic": statistic}
-        shared["n"] = int(heads.n[place])
-        for layer in range(heads.value.shape[0]):
-            if all(map(math.isnan, heads.value[layer].ravel())):  # a layer of a hybrid without attention
-                continue
-            for head in range(heads.value.shape[1]):
-                ends = _ends(heads, (layer, head, place))
-                lowest = [{"row": name, "cosine": value} for value, name in change.lowest.get((layer, head), [])]
-                scores.append(
-                    ChangeScore(
-                        kind="head", layer=layer, head=head, **ends, feature=piece.task, **shared,
-                        changed_most=lowest if statistic == "cosine" else (),
-                    )
-                )  # fmt: skip
-            scores.append(ChangeScore(kind="layer", layer=layer, **_ends(layers, (layer, 0, place)), **shared))
-    return scores
 
 
 def _ends(estimate: Any, place: tuple[int, int, int]) -> Any:
@@ -251,9 +246,7 @@ def compared(
     first: int = 0,
     max_length: int = 128,
 ) -> "scoring.change.Change":
-    """Run two checkpoints on some examples, and return the accumulated difference between their maps. Raises
-    CheckpointError if they cannot be compared.
-    """
+    """Accumulate the difference between two checkpoints' maps. Raises CheckpointError."""
     refuse_different(before, after)
     names = [row.id for row in rows]
     encodings, others = (

@@ -38,7 +38,6 @@ from .records import TunedRunScore, TunedScore, constant_score, finetuned_task
 
 if TYPE_CHECKING:
     from ...capture.interventions import Intervention
-    from ...tuning.training import TrainingOutcome
 
 
 PIECES_A_WORD = 1.5  # for the time left only
@@ -49,9 +48,7 @@ LEAST = 3  # rows that a correlation's interval needs more than
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FinetuneOptions:
-    """Options of fine-tuning: what is fine-tuned, on which tasks, from which initialisations, and where checkpoints are
-    stored.
-    """
+    """What is fine-tuned, on which tasks, from which initialisations, and where it is stored."""
 
     checkpoint: Checkpoint = config.ENCODER
     revision: Annotated[
@@ -137,7 +134,6 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
     needs = frozenset({Need.LABELS})
 
     def units(self, options: FinetuneOptions) -> list[Unit]:
-        """Return one unit of work per fine-tuning run. All user input is checked before any run starts."""
         recipe = Recipe.of(options.preset, options.settings)
         for name in ("tasks", "initialisations", "seeds"):
             if not getattr(options, name):
@@ -164,9 +160,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         return every
 
     def amount(self, options: FinetuneOptions) -> int | None:
-        """Return the number of tokens that all runs process, to estimate the duration. Examples on the hub are not
-        downloaded for this.
-        """
+        """Return the tokens that all runs process. Examples on the hub are not downloaded for this."""
         if options.data == HUB:
             return None
         recipe, every = Recipe.of(options.preset, options.settings), 0
@@ -182,7 +176,6 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         return every
 
     def run(self, options: FinetuneOptions, unit: Unit) -> Done[TunedRuns]:
-        """Fine-tune one model: train, evaluate on dev, and save the checkpoint."""
         of: TrainingUnit = unit.arguments
         base = studies.worker_cache.get_checkpoint(options.checkpoint, revision=options.revision)
         run = FinetuningRun(
@@ -229,9 +222,7 @@ _words_before = lru_cache(maxsize=64)(_words)  # for an estimate: a form asks at
 
 
 def _tokens(initialisation: str, recipe: Recipe, train: int, dev: int) -> int:
-    """Return the number of tokens that a run processes; a backward pass counts twice. `train` and `dev` are numbers of
-    words.
-    """
+    """Return the tokens that a run processes, twice for a backward pass. `train`, `dev`: words."""
     passes = 0 if initialisation == "untrained" else recipe.epochs
     return int(PIECES_A_WORD * (3 * passes * train + (passes + 2) * dev))
 
@@ -300,9 +291,7 @@ def tune(base: "models.checkpoint.Checkpoint", run: FinetuningRun) -> tuple[Tune
 def tune_on(
     base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
 ) -> TunedRun:
-    """Fine-tune a model on the given examples, evaluate it on dev, and save it, resuming from a saved state as `tune`
-    does.
-    """
+    """Fine-tune on the given examples, evaluate on dev, and save, as `tune` does."""
     task, recipe = run.task, run.recipe
     length = min(recipe.max_length, base.max_length)
     learned, measured = tuning.batches.encode(base, train, length), tuning.batches.encode(base, dev, length)
@@ -321,36 +310,12 @@ def tune_on(
     ):
         outcome = fit.run()
     cut = sum(example.encoding.cut > 0 for example in learned)
-    tuning.training.save_tuned(run.folder, outcome, base, _facts(run, train, dev, cut))
-    state.unlink(missing_ok=True)
-    live.place.unlink(missing_ok=True)
-    return _tuned(run, outcome, train, dev, cut)
-
-
-def is_trained(
-    base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
-) -> bool:
-    """Return whether the folder of a fine-tuning run already contains the result of this recipe on these examples."""
-    log, decides = training_log(run.folder), {"base_hash": base.weights_hash} | _decides(run, train, dev)
-    return {name: log.get(name) for name in decides} == decides
-
-
-def _decides(run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]) -> dict[str, Any]:
-    return {
-        "recipe": run.recipe.as_options(),
-        "train_rows_hash": fingerprint(train),
-        "dev_rows_hash": fingerprint(dev),
-        "seeds": asdict(run.seeds),
-    }
-
-
-def _facts(run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow], cut: int) -> dict[str, Any]:
     held = (
         {}
         if run.held is None
         else {"held": {intervention.operator: sorted(map(str, intervention.heads)) for intervention in run.held}}
     )
-    return {
+    facts = {
         "task": run.task.key,
         "initialisation": run.initialisation,
         "seed": run.seeds.order,
@@ -360,11 +325,9 @@ def _facts(run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow], cut: in
         **_decides(run, train, dev),
         **held,
     }
-
-
-def _tuned(
-    run: FinetuningRun, outcome: "TrainingOutcome", train: list[TaskRow], dev: list[TaskRow], cut: int
-) -> TunedRun:
+    tuning.training.save_tuned(run.folder, outcome, base, facts)
+    state.unlink(missing_ok=True)
+    live.place.unlink(missing_ok=True)
     task, gold = run.task, [row.label for row in dev]
     name, constant = majority(task, [row.label for row in train], gold)
     one_class = task.labels[int(outcome.predicted[0])] if outcome.constant and task.labels else None
@@ -393,6 +356,23 @@ def _tuned(
     )
 
 
+def is_trained(
+    base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
+) -> bool:
+    """Return whether the folder of a fine-tuning run already contains the result of this recipe on these examples."""
+    log, decides = training_log(run.folder), {"base_hash": base.weights_hash} | _decides(run, train, dev)
+    return {name: log.get(name) for name in decides} == decides
+
+
+def _decides(run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]) -> dict[str, Any]:
+    return {
+        "recipe": run.recipe.as_options(),
+        "train_rows_hash": fingerprint(train),
+        "dev_rows_hash": fingerprint(dev),
+        "seeds": asdict(run.seeds),
+    }
+
+
 def _why_kept(recipe: Recipe, task: Task, *, trained: int) -> str:
     """Return why the weights are those of the epoch that was retained, in words."""
     if not trained:
@@ -411,31 +391,23 @@ def runs_folder(out: str | None) -> Path:
 
 
 def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
-    """Return a readable name for a run. Two names differ if anything in `decides` (checkpoint, settings ...)
-    differs.
-    """
+    """Return a readable name for a run. Names differ if anything in `decides` differs."""
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
     return f"{Path(decides['checkpoint']).name[:40]}-{Path(task).stem[:40]}-{what}-{digest}"
 
 
 def state_of(folder: Path) -> Path:
-    """Return the path of the saved state from which a fine-tuning run can resume, given the folder of its
-    checkpoint.
-    """
+    """Return the path of the saved state, given the folder of the checkpoint."""
     return folder.with_name(folder.name + ".state")
 
 
 def live_file(out: str | None, key: str) -> Path:
-    """Return the path of the file in which an active fine-tuning run writes its progress, so that a page can
-    show it.
-    """
+    """Return the path of the file with an active run's progress, for pages."""
     return runs_folder(out) / f"{key}.live.json"
 
 
 def live_picture(log: Any) -> Row:
-    """Return the progress of a fine-tuning run for a page: loss so far (at most 200 means), dev metrics, steps and time
-    left.
-    """
+    """Return a run's progress: loss (at most 200 means), dev metrics, steps and time left."""
     every = max(1, -(-len(log.losses) // 200))
     blocks = [log.losses[k : k + every] for k in range(0, len(log.losses), every)]
     return {
@@ -451,36 +423,30 @@ def live_picture(log: Any) -> Row:
 
 
 def table_scores(runs: Sequence[TunedRun]) -> list[TunedScore]:
-    """Return the scores of Table 1 of the paper: each run, then the mean over seeds and the constant prediction for
-    each task.
-    """
+    """Return Table 1 of the paper: each run, means over seeds and the constant prediction."""
     scores: list[TunedScore] = [run.score() for run in runs]
     for task in dict.fromkeys(run.task for run in runs):
         mine = [run for run in runs if run.task == task]
         for initialisation in dict.fromkeys(run.initialisation for run in mine):
-            scores.append(_mean([run for run in mine if run.initialisation == initialisation]))
+            drawn = [run for run in mine if run.initialisation == initialisation]
+            first, figures = drawn[0], Figures()
+            for name in METRICS:
+                values = [value for run in drawn if (value := run.metrics.get(name)) is not None]
+                if any(name in run.metrics for run in drawn):
+                    figures[name] = statistics.fmean(values) if values else None
+                    figures[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else None
+            constant = sum(run.constant for run in drawn)
+            note = f"constant predictions in {constant} of {len(drawn)} runs" if constant else ""
+            scores.append(
+                TunedScore(kind="mean", task=first.task, initialisation=first.initialisation, metric=first.metric,
+                           n=len(drawn), constant=constant, note=note, **_stated(figures))
+            )  # fmt: skip
         first = mine[0]
         scores.append(
             TunedScore(kind="baseline", task=task, initialisation=f"always {first.majority}", metric=first.metric, n=1,
                        **_stated(first.baseline))
         )  # fmt: skip
     return scores
-
-
-def _mean(runs: Sequence[TunedRun]) -> TunedScore:
-    """Return the mean and standard deviation over seeds. Runs whose correlation is undefined are counted, not
-    averaged.
-    """
-    first, figures = runs[0], Figures()
-    for name in METRICS:
-        values = [value for run in runs if (value := run.metrics.get(name)) is not None]
-        if any(name in run.metrics for run in runs):
-            figures[name] = statistics.fmean(values) if values else None
-            figures[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else None
-    constant = sum(run.constant for run in runs)
-    note = f"constant predictions in {constant} of {len(runs)} runs" if constant else ""
-    return TunedScore(kind="mean", task=first.task, initialisation=first.initialisation, metric=first.metric,
-                      n=len(runs), constant=constant, note=note, **_stated(figures))  # fmt: skip
 
 
 def _stated(figures: Figures) -> dict[str, Any]:
@@ -492,12 +458,7 @@ def _stated(figures: Figures) -> dict[str, Any]:
 
 
 def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
-    """Return the accuracy of the best constant prediction on dev, from the result rows of the study `finetune`; None if
-    it is unknown.
-
-    With two labels, the best constant is the more frequent label on dev, which may not be the more frequent one on
-    train.
-    """
+    """Return the accuracy of dev's most frequent label (two labels), or of train's; None if unknown."""
     known = [score.accuracy for score in scores if (score.kind, score.task) == ("baseline", task) and score.accuracy]
     if not known:
         return None
@@ -512,14 +473,10 @@ def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
     if not rows:
         return ""
     if task_of(score.task).is_score:
-        return _uncorrelated(score, rows)
+        if score.pearson is None:
+            return "all predicted scores are the same, as in a constant prediction"
+        return above_zero(score.pearson, rows).sentence if rows > LEAST else ""
     constant = better_constant(scores, score.task)
     if score.accuracy is None or constant is None:
         return ""
     return above_constant(score.accuracy, constant, rows).sentence
-
-
-def _uncorrelated(score: TunedScore, rows: int) -> str:
-    if score.pearson is None:
-        return "all predicted scores are the same, as in a constant prediction"
-    return above_zero(score.pearson, rows).sentence if rows > LEAST else ""

@@ -79,9 +79,7 @@ class TunedScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TunedRunScore(TunedScore):
-    """The scores of a single fine-tuning run. Its row has the columns last_loss and kept_epoch even if they are
-    None.
-    """
+    """The scores of one run. Its row has last_loss and kept_epoch even if they are None."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("run",)
     kind: str = stated("run")
@@ -158,9 +156,7 @@ class BestLayer(Valued):
 
 @dataclass(frozen=True)
 class FinetunedTask:
-    """The results of the study `finetune` on one task. `metric` is the main metric, and `rows` the smallest number of
-    dev examples in its runs.
-    """
+    """`finetune` on one task: its main metric, and the smallest number of dev examples (`rows`)."""
 
     metric: str
     runs: list[TunedScore]

@@ -7,11 +7,11 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
+from core.interval import Estimate
 from core.store.runs import head_scores
 from core.studies.ablation.records import AblatedTarget, SplitHalf, Unmodified, shared_effects, too_few_flips
 from core.studies.ablation.setup import WHOLE
 from core.studies.attention.records import Score
-from core.studies.estimate import Estimate
 from core.studies.metric_columns import Metric
 from pages.parts.charts.curves import points, ranked, values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import capture
+from core.interval import Estimate
 from core.store.rows import Row
 from core.studies.ablation import knockout, patch, perturb, separators
 from core.studies.ablation.knockout import WORD_LINKS
@@ -23,7 +24,6 @@ from core.studies.ablation.records import (
     too_few_flips,
 )
 from core.studies.contract import declared
-from core.studies.estimate import Estimate
 from core.studies.metric_columns import Metric
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade

@@ -10,11 +10,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
+from core.interval import Estimate
 from core.jobs import api
 from core.studies.ablation.records import InterimAnalysis, SequentialTestSummary, SequentialTestVerdict
 from core.studies.ablation.sequential_test import SequentialTestOptions, left_over, verdict_sentence
 from core.studies.contract import declared
-from core.studies.estimate import Estimate
 from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes, Layers, Shade
 from pages.parts.charts.heads import head_picture
