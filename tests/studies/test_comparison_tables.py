@@ -72,9 +72,9 @@ def test_a_curve_gives_each_head_the_scores_of_its_match_and_each_role_its_begin
     ]
     said = DEVELOPMENT.headline([result.as_row() for result in results])
     assert said.sentence == (
-        "Heads that attend mostly to one position, by when they begin: 5 to previous (median step1, first by step1), "
-        "5 to first (median step3, first by step3); previous comes first in 100% of draws over heads. "
-        "Heads that have one class in most maps, by when they begin: 2 vertical (median step0, first by step0)."
+        "During training, heads come to attend mostly to one position: previous token (5 heads, half of them by step1), "
+        "first token (5 heads, half of them by step3). The previous token comes first (significant). Heads come to have "
+        "one pattern class in most maps: vertical (2 heads, half of them by step0)."
     )
     level = DEVELOPMENT.results(options, stages(BEGINS | {"first": BEGINS["previous"]}))
     assert "; which comes first is not sure. Heads" in DEVELOPMENT.headline([one.as_row() for one in level]).sentence
