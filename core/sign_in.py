@@ -225,16 +225,7 @@ def _checked(read: dict[str, Any], where: str) -> SignIn:
         _needs(auth, name, where, "[auth]")
     if len(auth["cookie_secret"]) < SHORTEST_SECRET:
         raise _incomplete(where, f"a cookie_secret of at least {SHORTEST_SECRET} characters in [auth]")
-    providers = _providers(auth, where)
-    clients = {name: str(auth[name]["client_id"]) for name in providers}
-    if "client_id" in auth:
-        clients["default"] = str(auth["client_id"])
-    https = auth["redirect_uri"].strip().lower().startswith("https://")
-    return SignIn(required=True, providers=providers, clients=clients, roles=dict(roles), https=https)
-
-
-def _providers(auth: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """Return the names of the sections [auth.NAME]; empty if [auth] is the only provider."""
+    # Names of the sections [auth.NAME]; empty if [auth] is the only provider
     named = {name: part for name, part in auth.items() if isinstance(part, Mapping) and name != "client_kwargs"}
     for name, part in named.items():
         for key in PROVIDER:
@@ -242,7 +233,12 @@ def _providers(auth: Mapping[str, Any], where: str) -> tuple[str, ...]:
     if not named or any(key in auth for key in PROVIDER):
         for key in PROVIDER:
             _needs(auth, key, where, "[auth]")
-    return tuple(named)
+    providers = tuple(named)
+    clients = {name: str(auth[name]["client_id"]) for name in providers}
+    if "client_id" in auth:
+        clients["default"] = str(auth["client_id"])
+    https = auth["redirect_uri"].strip().lower().startswith("https://")
+    return SignIn(required=True, providers=providers, clients=clients, roles=dict(roles), https=https)
 
 
 def _needs(section: Mapping[str, Any], name: str, where: str, place: str) -> None:

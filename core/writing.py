@@ -30,12 +30,27 @@ def replacing(file: str | Path, error: type[AtlasError] = InputError) -> Iterato
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f".{uuid.uuid4().hex[:12]}.part")  # a short name, in case the target's name is long
         yield part
-        _settle(part, target)
+        # Sync the file to disk, copy the previous file's permissions, and rename it
+        with part.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        if target.exists():
+            with contextlib.suppress(PermissionError):  # network folders without permissions refuse to set any
+                part.chmod(stat.S_IMODE(target.stat().st_mode))
+        part.replace(target)
     except (OSError, RuntimeError, ValueError) as problem:
         system = _system_error(problem)
         if system is None:
             raise
-        raise _sentence(str(file), system, error) from problem
+        why = {
+            errno.EISDIR: "it is a folder",
+            errno.ENAMETOOLONG: "its name is too long",
+            errno.ELOOP: "its links form a loop",
+            errno.EINVAL: "it is not a valid path",
+        }.get(system.errno or 0, "the disk is full" if system.errno in _FULL else system.strerror or str(system))
+        raise error(
+            f"A file must be writable; {str(file)[:200]} is not ({why}), and its previous content is unchanged. Free "
+            "space, or choose another file."
+        ) from problem
     finally:
         if part is not None:
             with contextlib.suppress(OSError):
@@ -69,16 +84,6 @@ def _target(place: Path, error: type[AtlasError]) -> Path:
     return target
 
 
-def _settle(part: Path, target: Path) -> None:
-    """Sync the file to disk, copy the previous file's permissions, and rename it."""
-    with part.open("rb+") as stream:
-        os.fsync(stream.fileno())
-    if target.exists():
-        with contextlib.suppress(PermissionError):  # network folders without permissions refuse to set any
-            part.chmod(stat.S_IMODE(target.stat().st_mode))
-    part.replace(target)
-
-
 def _system_error(problem: Exception) -> OSError | None:
     """Return the system error behind an error of Python or torch, or None."""
     if isinstance(problem, OSError):
@@ -88,16 +93,3 @@ def _system_error(problem: Exception) -> OSError | None:
         return OSError(errno.ELOOP if "loop" in text else errno.EINVAL, text)
     torn = "file write failed" in text or "PytorchStreamWriter" in text or "unexpected pos" in text
     return OSError(errno.ENOSPC, text) if torn else None
-
-
-def _sentence(place: str, problem: OSError, error: type[AtlasError]) -> AtlasError:
-    why = {
-        errno.EISDIR: "it is a folder",
-        errno.ENAMETOOLONG: "its name is too long",
-        errno.ELOOP: "its links form a loop",
-        errno.EINVAL: "it is not a valid path",
-    }.get(problem.errno or 0, "the disk is full" if problem.errno in _FULL else problem.strerror or str(problem))
-    return error(
-        f"A file must be writable; {place[:200]} is not ({why}), and its previous content is unchanged. Free "
-        "space, or choose another file."
-    )

@@ -177,32 +177,26 @@ def _losses(
             at_once = max(1, BATCH_TOKENS // (heads * bucket.x.shape[1]))
             for start in range(0, len(bucket.labels), at_once):
                 part = slice(start, start + at_once)
-                rows_here = _Bucket(bucket.x[part], bucket.classes[part], bucket.labels[part])
-                losses = _of_rows(stack, layer, rows_here, constants, wanted)
+                # Losses of some examples with each of these heads in turn at its constant
+                block, x, labels = stack.blocks[layer], bucket.x[part], bucket.labels[part]
+                with torch.no_grad():
+                    mixed = block.mixed_of(x, stack.causal)[0]
+                    joined = block.joined(mixed, x)
+                difference = constants[bucket.classes[part]] - mixed[:, :, wanted]
+                difference = difference.permute(2, 0, 1, 3)  # [head, row, position, dim]
+                added = torch.einsum("hbtd,hdi->hbti", difference, block.separate["out"][wanted])
+                y = block.after((joined + added).flatten(0, 1))
+                for later in stack.blocks[layer + 1 :]:
+                    y = _next(later, y, stack.causal)
+                logits = stack.logits(y)
+                targets = labels.repeat(len(added))
+                if logits.shape[-1] == 1:
+                    losses = nn.functional.mse_loss(logits[:, 0], targets.to(logits), reduction="none")
+                else:
+                    losses = nn.functional.cross_entropy(logits, targets, reduction="none")
+                losses = losses.view(len(added), len(labels))
                 if slopes:  # of the constants only: the model may want gradients too
                     (slope,) = torch.autograd.grad(losses.sum() / rows, constants)
                     constants.grad = slope if constants.grad is None else constants.grad + slope
                 total += losses.detach().double().sum(1).cpu() / rows
     return total.to(constants.device, torch.promote_types(constants.dtype, torch.float32))
-
-
-def _of_rows(
-    stack: Stack, layer: int, bucket: _Bucket, constants: Tensor, some: list[int]
-) -> Float[Tensor, "some row"]:
-    """Return the losses of some examples with each of these heads in turn at its constant."""
-    block, x, labels = stack.blocks[layer], bucket.x, bucket.labels
-    with torch.no_grad():
-        mixed = block.mixed_of(x, stack.causal)[0]
-        joined = block.joined(mixed, x)
-    difference = (constants[bucket.classes] - mixed[:, :, some]).permute(2, 0, 1, 3)  # [head, row, position, dim]
-    added = torch.einsum("hbtd,hdi->hbti", difference, block.separate["out"][some])
-    y = block.after((joined + added).flatten(0, 1))
-    for later in stack.blocks[layer + 1 :]:
-        y = _next(later, y, stack.causal)
-    logits = stack.logits(y)
-    wanted = labels.repeat(len(added))
-    if logits.shape[-1] == 1:
-        losses = nn.functional.mse_loss(logits[:, 0], wanted.to(logits), reduction="none")
-    else:
-        losses = nn.functional.cross_entropy(logits, wanted, reduction="none")
-    return losses.view(len(added), len(labels))

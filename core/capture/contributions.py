@@ -358,7 +358,7 @@ def take_head_inputs(
             run = stack.enter_context(prepared(checkpoint, some=batch, inputs=inputs))
             reading.run, run.opener, run.mixer = run, reading.open, reading.split
             for module in checkpoint.model.modules() if norms else ():
-                if _is_root_mean_square(module):
+                if "Norm" in type(module).__name__ and not isinstance(module, nn.LayerNorm | nn.RMSNorm):
                     stack.callback(module.register_forward_hook(_keep_norm).remove)
             tensors = model_inputs(checkpoint, batch)
             stack.enter_context(suppress(_Enough))
@@ -493,10 +493,6 @@ def has_position_embeddings(checkpoint: Checkpoint) -> bool:
     """Return whether the model adds position embeddings to word embeddings, so that positions are a separate
     contribution."""
     return any(table.kind == "position" for table in _tables(checkpoint).values())
-
-
-def _is_root_mean_square(module: nn.Module) -> bool:
-    return "Norm" in type(module).__name__ and not isinstance(module, nn.LayerNorm | nn.RMSNorm)
 
 
 def _keep_norm(module: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:

@@ -422,26 +422,21 @@ def edge_attributions(
                     (whole - difference(run.stack.logits(layer_streams))).double().cpu()
                 )
                 continue
-            into_heads, into_block = _edge_attribution_of_layer(run, number, layer_streams, sums[number])
+            # Into the heads of a layer [receiver, sender, pair] and its feed-forward sublayer [sender, pair], signed
+            slopes = sums[number]
+            block, layer_run = run.stack.blocks[number], run.layers[number]
+            senders, pairs, length, hidden = layer_streams.attention.shape
+            split = (3, block.heads, hidden // block.heads)
+            shared = block.qkv(layer_streams.attention.flatten(0, 1)).view(senders, pairs, length, *split)
+            plain = torch.stack([layer_run.query, layer_run.key, layer_run.value]).permute(1, 3, 0, 2, 4)
+            into_heads = torch.einsum("sblchd,blchd->hcsb", shared - plain, slopes[0].view(pairs, length, *split))
+            into_heads = into_heads.flatten(0, 1)
+            read = block.norms[1](layer_run.middle) if block.norm_first else layer_run.middle
+            into_block = torch.einsum("sbli,bli->sb", layer_streams.feed_forward - read, slopes[1])
             first = graph.receiver(number, 0, 0)
             estimates[first : first + 3 * graph.heads, : into_heads.shape[1]] = -into_heads.double().cpu() / points
             estimates[graph.block_receiver(number), : into_block.shape[0]] = -into_block.double().cpu() / points
     return torch.stack([estimates[edge.receiver, edge.sender] for edge in edges])
-
-
-def _edge_attribution_of_layer(
-    run: PairRun, number: int, layer_streams: Streams, slopes: tuple[Tensor, Tensor]
-) -> tuple[Tensor, Tensor]:
-    """Into the heads of a layer [receiver, sender, pair] and its feed-forward sublayer [sender, pair], signed."""
-    block, layer_run = run.stack.blocks[number], run.layers[number]
-    senders, pairs, length, hidden = layer_streams.attention.shape
-    split = (3, block.heads, hidden // block.heads)
-    shared = block.qkv(layer_streams.attention.flatten(0, 1)).view(senders, pairs, length, *split)
-    plain = torch.stack([layer_run.query, layer_run.key, layer_run.value]).permute(1, 3, 0, 2, 4)
-    into_heads = torch.einsum("sblchd,blchd->hcsb", shared - plain, slopes[0].view(pairs, length, *split))
-    read = block.norms[1](layer_run.middle) if block.norm_first else layer_run.middle
-    into_block = torch.einsum("sbli,bli->sb", layer_streams.feed_forward - read, slopes[1])
-    return into_heads.flatten(0, 1), into_block
 
 
 # ---------------------------------------------------------------- a model run as a circuit

@@ -181,7 +181,19 @@ def attention(
         )
     if _CURRENT.get() is not None:
         refuse_no_output(layer, output)
-    output = _gated(output, layer, run, head_changes).contiguous()
+    if run.gates is not None:
+        gates = run.gates[layer].to(output.dtype)
+        output = output * (gates[None, None, :, None] if gates.dim() == 1 else gates.transpose(1, 2).unsqueeze(-1))
+    for head_change in head_changes:
+        heads = head_change.heads.to(output.device)[:, None, :, None]
+        if head_change.operator == "zero":
+            output = output.masked_fill(heads, 0.0)
+        elif head_change.given is not None:
+            where = (
+                heads if head_change.places is None else heads & head_change.places.to(output.device)[:, :, None, None]
+            )
+            output = torch.where(where, head_change.given.to(output), output)
+    output = output.contiguous()
     if run.mixer is not None:
         output = run.mixer(layer, output, _per_query_head(query, value), attention_mask)
     if run.reporter is not None:
@@ -261,7 +273,13 @@ def changed_weights(
     """
     for head_change in run.head_changes.get(layer, []):
         if head_change.operator != "zero" and head_change.given is None:
-            weights = _touched(weights, head_change, visible())
+            # Weights after an operator. Sinks get 0: their column follows the visible ones
+            seen = visible()
+            length = seen.shape[-1]
+            keys, sinks = weights[..., :length], weights[..., length:]
+            keys = changed(keys, head_change, seen)
+            sinks = sinks.masked_fill(head_change.heads.to(weights.device)[:, :, None, None], 0.0)
+            weights = torch.cat([keys, sinks], -1) if sinks.shape[-1] else keys
     if run.nudged:
         run.nudges.append(torch.zeros_like(weights, requires_grad=True))
         weights = weights + run.nudges[-1]
@@ -300,19 +318,6 @@ def _by_rows(
     return torch.cat(outputs, 2).transpose(1, 2)
 
 
-def _touched(
-    weights: Float[Tensor, "batch head query column"],
-    head_change: HeadChange,
-    visible: Bool[Tensor, "rows 1 query key"],
-) -> Float[Tensor, "batch head query column"]:
-    """Return the weights after an operator. Sinks get 0: their column follows the visible ones."""
-    length = visible.shape[-1]
-    keys, sinks = weights[..., :length], weights[..., length:]
-    keys = changed(keys, head_change, visible)
-    sinks = sinks.masked_fill(head_change.heads.to(weights.device)[:, :, None, None], 0.0)
-    return torch.cat([keys, sinks], -1) if sinks.shape[-1] else keys
-
-
 def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
     """Raise InterventionError if an attention knockout leaves a query only keys that are masked.
 
@@ -328,24 +333,6 @@ def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
 def _per_query_head(query: Tensor, states: Tensor) -> Tensor:
     groups = query.shape[1] // states.shape[1]
     return states if groups == 1 else repeat_kv(states, groups)
-
-
-def _gated(
-    output: Float[Tensor, "batch query head dim"], layer: int, run: AttentionRun, head_changes: list[HeadChange]
-) -> Tensor:
-    if run.gates is not None:
-        gates = run.gates[layer].to(output.dtype)
-        output = output * (gates[None, None, :, None] if gates.dim() == 1 else gates.transpose(1, 2).unsqueeze(-1))
-    for head_change in head_changes:
-        heads = head_change.heads.to(output.device)[:, None, :, None]
-        if head_change.operator == "zero":
-            output = output.masked_fill(heads, 0.0)
-        elif head_change.given is not None:
-            where = (
-                heads if head_change.places is None else heads & head_change.places.to(output.device)[:, :, None, None]
-            )
-            output = torch.where(where, head_change.given.to(output), output)
-    return output
 
 
 AttentionInterface.register(NAME, attention)

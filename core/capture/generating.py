@@ -14,7 +14,6 @@ from ..attention import SINK, AttentionMaps
 from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
-from ..models.head_sets import HeadSet
 from ..models.spelling import spelled
 from .running import prepared, stacked_maps
 
@@ -165,7 +164,12 @@ def generate(
         rows = np.zeros((checkpoint.layers, checkpoint.heads, 0), dtype=np.float32)
         if piece not in ends:
             output, layers = _read(checkpoint, (piece,), output.past_key_values)
-            rows = _rows(checkpoint.sets[0], layers, len(prompt) + len(steps) + 1, sink=sink)
+            # Row of one query in every layer. A layer with a window may have dropped earlier keys, whose weight is 0
+            own = checkpoint.sets[0]
+            length = len(prompt) + len(steps) + 1
+            given = [weights[0, :, 0].float().cpu().numpy() for weights in layers]
+            padded = [np.pad(row, ((0, 0), (length + sink - row.shape[1], 0))) for row in given]
+            rows = stacked_maps(dict(zip(own.calls, padded, strict=True)), own)
         most = chances.topk(min(LIKELY, len(chances)))
         texts = spelled(checkpoint.tokenizer, [piece, *most.indices.tolist()])
         likely = tuple(zip(texts[1:], map(float, most.values), strict=True))
@@ -205,15 +209,6 @@ def _read(
     with prepared(checkpoint, watcher=(lambda _, weights: kept.append(weights)) if watched else None) as run:
         run.rows = None if watched else LONG_ROWS
         return checkpoint.model(past_key_values=stored, **asked), kept
-
-
-def _rows(own: HeadSet, layers: list[Tensor], length: int, *, sink: bool) -> Float[np.ndarray, "layer head key"]:
-    """Return the row of one query in every layer. A layer with a window may have dropped earlier keys, whose weight is
-    0.
-    """
-    rows = [weights[0, :, 0].float().cpu().numpy() for weights in layers]
-    padded = [np.pad(row, ((0, 0), (length + sink - row.shape[1], 0))) for row in rows]
-    return stacked_maps(dict(zip(own.calls, padded, strict=True)), own)
 
 
 def _prompt_maps(checkpoint: Checkpoint, prompt: Encoding, layers: list[Tensor]) -> AttentionMaps:

@@ -188,7 +188,15 @@ def cuts_of(
             continue
         edges = torch.stack([knockout.edges(encoding) for encoding in some])
         if knockout.renormalised:
-            _keys_are_left(edges, some, causal=causal)
+            visible = torch.ones_like(edges).tril() if causal else torch.ones_like(edges)
+            empty = (~(visible & ~edges).any(-1)).nonzero()
+            if len(empty):
+                row, query = empty[0].tolist()
+                raise InterventionError(
+                    f"An attention knockout must leave every query at least one key; position {query + 1} "
+                    f'("{some[row].tokens[query]}") of "{some[row].text[:40]}" has none left. Cut fewer edges, or do '
+                    "not renormalise."
+                )
         chosen = knockout.heads
         if chosen is not None:
             chosen = frozenset(head.within(layers, heads) for head in chosen)
@@ -200,18 +208,6 @@ def cuts_of(
             row = torch.ones(1, heads, dtype=torch.bool) if chosen is None else _row(chosen, layer, heads)
             cuts.setdefault(layer, []).append(Cut(edges[:, None], row[:, :, None, None], knockout.renormalised))
     return cuts
-
-
-def _keys_are_left(edges: Bool[Tensor, "batch query key"], some: Sequence[Encoding], *, causal: bool) -> None:
-    visible = torch.ones_like(edges).tril() if causal else torch.ones_like(edges)
-    empty = (~(visible & ~edges).any(-1)).nonzero()
-    if len(empty):
-        row, query = empty[0].tolist()
-        raise InterventionError(
-            f"An attention knockout must leave every query at least one key; position {query + 1} "
-            f'("{some[row].tokens[query]}") of "{some[row].text[:40]}" has none left. Cut fewer edges, or do '
-            "not renormalise."
-        )
 
 
 def known_operator(name: str) -> str:

@@ -44,15 +44,11 @@ class _BeforeSoftmax(TorchFunctionMode):
             return func(*args, **options)
         scores = args[0] if args else options["input"]
         last = scores.dim() - 1
-        if last != (2 if self.flat else 3) or _axis(args, options) not in (-1, last):
+        if last != (2 if self.flat else 3) or options.get("dim", args[1] if len(args) > 1 else None) not in (-1, last):
             return func(*args, **options)
         by_head = scores.unflatten(0, (-1, self.flat[self.run.calls % len(self.flat)])) if self.flat else scores
         made = _weights(self.run, by_head)
         return made.reshape(scores.shape).to(options.get("dtype") or scores.dtype)
-
-
-def _axis(args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    return options.get("dim", args[1] if len(args) > 1 else None)
 
 
 def _weights(run: AttentionRun, scores: Tensor) -> Tensor:
@@ -69,7 +65,9 @@ def _weights(run: AttentionRun, scores: Tensor) -> Tensor:
     for cut in run.cuts.get(layer, []):
         if not cut.renormalised:
             weights = weights.masked_fill((cut.edges & cut.heads).to(scores.device), 0.0)
-    weights = changed_weights(weights, run, layer, lambda: _visible(given))
+    weights = changed_weights(
+        weights, run, layer, lambda: (given > given.amax(-1, keepdim=True) - _HIDDEN).any(1, keepdim=True)
+    )
     for head_change in run.head_changes.get(layer, []):
         if head_change.operator == "zero":
             weights = weights.masked_fill(head_change.heads.to(weights.device)[:, :, None, None], 0.0)
@@ -77,11 +75,6 @@ def _weights(run: AttentionRun, scores: Tensor) -> Tensor:
         gates = run.gates[layer].to(weights.dtype)
         weights = weights * (gates[None, :, None, None] if gates.dim() == 1 else gates[..., None])
     return weights
-
-
-def _visible(scores: Tensor) -> Tensor:
-    """Return which keys a query may attend to [batch, 1, query, key]."""
-    return (scores > scores.amax(-1, keepdim=True) - _HIDDEN).any(1, keepdim=True)
 
 
 @contextmanager

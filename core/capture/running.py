@@ -318,7 +318,11 @@ def _forward(
         ):
             asked.streamer = streamer
             unlike_default = {"use_cache": False} if checkpoint.causal else {}
-            return _model(checkpoint, whole=whole)(**inputs_of_model, **unlike_default)
+            # Model, or the part below its head, which would compute unused logits for thousands of tokens
+            model = checkpoint.model
+            return (model if whole else getattr(model, model.base_model_prefix, model))(
+                **inputs_of_model, **unlike_default
+            )
         return None
     watcher = watch if observers else None
     if watcher is not None and (length := len(some[0])) >= STREAMED_FROM:
@@ -359,12 +363,6 @@ def _first_broken(model: Any, inputs: dict[str, Any]) -> str:
     hidden = getattr(states, "hidden_states", None) or ()
     layer = next((k for k, after in enumerate(hidden) if has_no_numbers(after)), None)
     return "its last step" if layer is None else f"layer {layer}" if layer else "its embedding"
-
-
-def _model(checkpoint: Checkpoint, *, whole: bool) -> Any:
-    """Return the model, or the part below its head, which would compute unused logits for thousands of tokens."""
-    model = checkpoint.model
-    return model if whole else getattr(model, model.base_model_prefix, model)
 
 
 def refuse_sinks(checkpoint: Checkpoint) -> None:

@@ -264,7 +264,18 @@ class Sum:
         if LAST_BIAS in self.names:
             return self._with_last_as_constant().normed(norm, bias)
         fixed = [part.normed(norm) for part in self.fixed]
-        fixed = _gathered([part.renamed(BIAS) if part.component == LAST_BIAS else part for part in fixed])
+        # Merge vectors of one component with equal scales
+        alike: dict[tuple[Component, torch.Size], list[FixedPart]] = {}
+        for one in [part.renamed(BIAS) if part.component == LAST_BIAS else part for part in fixed]:
+            alike.setdefault((one.component, one.vectors.shape[1:]), []).append(one)
+        fixed = [
+            FixedPart(
+                some[0].component,
+                torch.cat([one.vectors for one in some]),
+                torch.cat([one.scales for one in some if one.scales is not None]),
+            )
+            for some in alike.values()
+        ]
         if bias is not None:
             fixed.append(fixed_part(LAST_BIAS, bias, norm.scale.dim()))
         make = partial(_normed, self.chunks, norm, self._rows())
@@ -301,21 +312,6 @@ def _normed(chunks: Sequence[Tensor], norm: HeldNorm, rows: torch.Size) -> Tenso
         norm.write(_widened(chunk, torch.Size((*rows, hidden))), whole[start : start + len(chunk)])
         start += len(chunk)
     return whole
-
-
-def _gathered(fixed: Sequence[FixedPart]) -> list[FixedPart]:
-    """Merge vectors of one component with equal scales."""
-    alike: dict[tuple[Component, torch.Size], list[FixedPart]] = {}
-    for part in fixed:
-        alike.setdefault((part.component, part.vectors.shape[1:]), []).append(part)
-    return [
-        FixedPart(
-            some[0].component,
-            torch.cat([part.vectors for part in some]),
-            torch.cat([part.scales for part in some if part.scales is not None]),
-        )
-        for some in alike.values()
-    ]
 
 
 def _widened(parts: Tensor, shape: torch.Size) -> Tensor:

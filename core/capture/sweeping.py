@@ -312,7 +312,12 @@ def sweep(
     wanted = [_checked(variant, checkpoint, chosen) for variant in variants]
     if not encodings:
         raise InputError("An ablation needs at least one example; got none. Choose a task with examples.")
-    checked = _to_check(encodings, getattr(checkpoint.model.config, "pad_token_id", None))
+    # Inputs on which the stack must reproduce the model: those with the padding token, the first, the shortest, the
+    # longest, and every CHECKED_EVERYth
+    padding = getattr(checkpoint.model.config, "pad_token_id", None)
+    special = [k for k, encoding in enumerate(encodings) if padding in encoding.ids]
+    lengths = sorted(range(len(encodings)), key=lambda k: len(encodings[k]))
+    checked = sorted({*special, lengths[0], lengths[-1], *range(0, len(encodings), CHECKED_EVERY)})
     plain = _predicted(checkpoint, [encodings[k] for k in checked], place)  # also says when nothing is predicted
     name = computing.dtype or checkpoint.dtype
     if name not in DTYPES:
@@ -377,15 +382,6 @@ def changes_of(variant: Iterable[Component], operator: Operator, source: StandIn
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 
 
-def _to_check(encodings: Sequence[Encoding], padding: int | None) -> list[int]:
-    """Return the inputs on which the stack must reproduce the model: those with the padding token, the first, the
-    shortest, the longest, and every CHECKED_EVERYth.
-    """
-    special = [k for k, encoding in enumerate(encodings) if padding in encoding.ids]
-    lengths = sorted(range(len(encodings)), key=lambda k: len(encodings[k]))
-    return sorted({*special, lengths[0], lengths[-1], *range(0, len(encodings), CHECKED_EVERY)})
-
-
 def _agrees(stack: Stack, encodings: Sequence[Encoding], wanted: Float[Tensor, "input label"]) -> bool:
     """Return whether the stack reproduces the model, so that an unsupported option of a family is noticed."""
     predicted = _by_stack(stack, encodings, [], ("zero", None), BATCH_TOKENS // 2).plain
@@ -415,14 +411,44 @@ def _by_stack(
     changed = torch.empty(0)
     for inputs in batches(encodings, max(1, batch_tokens // together)):
         batch = [encodings[k] for k in inputs]
-        bucket_logits, others = _run_bucket(
-            stack, batch, masks, stand_in(stack, batch, inputs, *how), batch_tokens, walked
-        )
+        # Logits of inputs of equal length [input, label] and by group of variants. walked: those with sublayers
+        fixed = stand_in(stack, batch, inputs, *how)
+        x = stack.embed(batch)
+        length, last = x.shape[1], len(stack.blocks) - 1
+        at_once = max(1, batch_tokens // (len(batch) * length))
+        outcomes: Found = []
+        for layer, block in enumerate(stack.blocks[:-1]):
+            outcomes += _walks(stack, x, layer, walked)
+            mixed, values = block.mixed_of(x, stack.causal)
+            joined = block.joined(mixed, x)
+            if layer in masks:
+                rows, numbers = masks[layer]
+                added = contributions(block, mixed, fixed.outputs(layer, mixed, values))
+                for start in range(0, len(numbers), at_once):
+                    part = rows[start : start + at_once].to(x.device)
+                    # Residual stream of every variant, variants outermost
+                    chosen = part[:, layer]
+                    if bool((chosen.sum(1) == 1).all()):
+                        changes = added[chosen.int().argmax(1)] + joined
+                    else:
+                        changes = torch.einsum("vh,hblm->vblm", chosen.to(added.dtype), added) + joined
+                    y = block.after(changes.flatten(0, 1))
+                    logits = _finish(stack, y, layer + 1, part, fixed)
+                    outcomes.append((numbers[start : start + at_once], logits.view(len(part), len(batch), -1)))
+            x = block.after(joined)
+            unit_progress.within(len(batch) * length * (layer + 1) / len(stack.blocks))
+        outcomes += _walks(stack, x, last, walked)
+        none = torch.zeros(1, last + 1, stack.blocks[0].heads, dtype=torch.bool, device=x.device)
+        if last in masks:
+            rows, numbers = masks[last]
+            logits = _last(stack, x, rows.to(x.device)[:, last], fixed)
+            outcomes.append((numbers, logits.view(len(numbers), len(batch), -1)))
+        bucket_logits = _last(stack, x, none[:, last], fixed)
         if plain is None:
             plain = bucket_logits.new_zeros(len(encodings), bucket_logits.shape[-1])
             changed = bucket_logits.new_zeros(len(variants), *plain.shape)
         plain[inputs] = bucket_logits
-        for numbers, logits in others:
+        for numbers, logits in outcomes:
             changed[torch.tensor(numbers)[:, None], torch.tensor(inputs)] = logits
     assert plain is not None  # noqa: S101  there is at least one input
     return Sweep(plain.cpu(), changed.cpu(), fast=True, dtype=_named(stack.dtype))
@@ -442,44 +468,6 @@ def _masks(stack: Stack, variants: Sequence[Variant]) -> Bool[Tensor, "variant l
 
 Masks = dict[int, tuple[Bool[Tensor, "variant layer head"], list[int]]]
 Found = list[tuple[list[int], Float[Tensor, "some input label"]]]
-
-
-def _run_bucket(
-    stack: Stack,
-    encodings: Sequence[Encoding],
-    masks: Masks,
-    fixed: StandIn,
-    batch_tokens: int,
-    walked: Mapping[int, Variant] = NONE,
-) -> tuple[Tensor, Found]:
-    """Return the logits of inputs of equal length [input, label] and by group of variants. walked: those with
-    sublayers.
-    """
-    x = stack.embed(encodings)
-    length, last = x.shape[1], len(stack.blocks) - 1
-    at_once = max(1, batch_tokens // (len(encodings) * length))
-    outcomes: Found = []
-    for layer, block in enumerate(stack.blocks[:-1]):
-        outcomes += _walks(stack, x, layer, walked)
-        mixed, values = block.mixed_of(x, stack.causal)
-        joined = block.joined(mixed, x)
-        if layer in masks:
-            rows, numbers = masks[layer]
-            added = contributions(block, mixed, fixed.outputs(layer, mixed, values))
-            for start in range(0, len(numbers), at_once):
-                part = rows[start : start + at_once].to(x.device)
-                y = block.after(_with_changes(joined, added, part[:, layer]))
-                logits = _finish(stack, y, layer + 1, part, fixed)
-                outcomes.append((numbers[start : start + at_once], logits.view(len(part), len(encodings), -1)))
-        x = block.after(joined)
-        unit_progress.within(len(encodings) * length * (layer + 1) / len(stack.blocks))
-    outcomes += _walks(stack, x, last, walked)
-    none = torch.zeros(1, last + 1, stack.blocks[0].heads, dtype=torch.bool, device=x.device)
-    if last in masks:
-        rows, numbers = masks[last]
-        logits = _last(stack, x, rows.to(x.device)[:, last], fixed)
-        outcomes.append((numbers, logits.view(len(numbers), len(encodings), -1)))
-    return _last(stack, x, none[:, last], fixed), outcomes
 
 
 def _walks(stack: Stack, x: Tensor, start: int, walked: Mapping[int, Variant]) -> Found:
@@ -511,19 +499,6 @@ def _layer_without(stack: Stack, y: Tensor, layer: int, variant: Variant) -> Ten
         mixed[:, :, heads] = 0
         joined = block.joined(mixed, y)
     return block.without_feedforward(joined) if "feedforward" in kinds else block.after(joined)
-
-
-def _with_changes(
-    joined: Float[Tensor, "batch length hidden"],
-    added: Float[Tensor, "head batch length hidden"],
-    chosen: Bool[Tensor, "variant head"],
-) -> Float[Tensor, "rows length hidden"]:
-    """Return the residual stream of every variant, variants outermost."""
-    if bool((chosen.sum(1) == 1).all()):
-        changes = added[chosen.int().argmax(1)] + joined
-    else:
-        changes = torch.einsum("vh,hblm->vblm", chosen.to(added.dtype), added) + joined
-    return changes.flatten(0, 1)
 
 
 def _finish(

@@ -90,7 +90,15 @@ def part_importance(
     sums = [np.zeros((head_set.layers, head_set.heads)) for head_set in checkpoint.sets]
     for inputs in batches(encodings, BATCH_TOKENS // 2):
         batch = [encodings[k] for k in inputs]
-        gates = _gates(checkpoint, batch)
+        # xi = 1 for every head, input and query, one tensor for each call
+        source, target = batch[0].lengths
+        gates: list[Any] = [None] * checkpoint.calls
+        for head_set in checkpoint.sets:
+            for call in head_set.calls:
+                length = source if head_set.part == "encoder" else target
+                gates[call] = torch.ones(
+                    len(batch), head_set.heads, length, device=checkpoint.device, requires_grad=True
+                )
         with torch.enable_grad(), prepared(checkpoint, gates=gates):
             logits = checkpoint.model(**model_inputs(checkpoint, batch)).logits.float()
             wanted = _next_tokens(checkpoint, batch).to(logits.device)
@@ -150,16 +158,3 @@ def _next_tokens(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Tenso
     """Return the tokens that each step of the targets should write: the next token, and finally an end token."""
     end = min(ends_of(checkpoint), default=0)
     return torch.tensor([[*pair.target.ids[1:], end] for pair in encodings if pair.target is not None])
-
-
-def _gates(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Tensor]:
-    """Return xi = 1 for every head, input and query, one tensor for each call."""
-    source, target = encodings[0].lengths
-    gates: list[Any] = [None] * checkpoint.calls
-    for head_set in checkpoint.sets:
-        for call in head_set.calls:
-            length = source if head_set.part == "encoder" else target
-            gates[call] = torch.ones(
-                len(encodings), head_set.heads, length, device=checkpoint.device, requires_grad=True
-            )
-    return gates

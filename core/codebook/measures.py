@@ -74,19 +74,16 @@ def measured(weights: Map, *, separators: Sequence[int] = (), causal: bool = Fal
         float(faint[best]),
         float((considered[:, best] >= STRONG).mean()),
     )
+    # Largest fraction of rows marked in column `best` or one other
+    marks = considered >= FAINT
     return CodebookMeasures(
         float(considered.max()),
         column,
         _line(rows, causal),
-        _either(considered >= FAINT, best),
+        float((marks | marks[:, [best]]).mean(0).max()),
         int((faint >= CLEAN).sum()),
         _longest(rows, separators) if causal else (),
     )
-
-
-def _either(marks: np.ndarray, best: int) -> float:
-    """Return the largest fraction of rows marked in column `best` or one other."""
-    return float((marks | marks[:, [best]]).mean(0).max())
 
 
 def _line(rows: np.ndarray, causal: bool) -> Line:

@@ -45,10 +45,31 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
         InputError: tokens and scores alone need more.
     """
     for bits, block in _ways(grid.panes, most):
-        if _guessed(grid.panes, bits, block) > ROUGH * most:
+        # Estimate the packed size in bytes from a sample of each stack
+        guess = 0.0
+        for pane in grid.panes:
+            numbers = _numbers(pane)
+            some = numbers[:: max(1, len(numbers) // SAMPLED)]
+            if bits == 16:
+                data = _high_and_low(some.ravel())
+            else:
+                data = _eight(_greatest(some, block, pane.signed).ravel(), pane.signed)
+            guess += len(zlib.compress(data, 1)) * len(numbers) / len(some) * 4 / 3
+        if guess > ROUGH * most:
             continue
         left_out = _said(grid.panes, bits, block, most)
-        made = _compressed(grid, bits, block, left_out)
+        panes = [_in_blocks(pane, block) for pane in grid.panes]
+        note = " ".join(part for part in (grid.note, left_out) if part)
+        header = header_of(panes, caption=grid.caption, head=grid.head, opened=grid.opened, note=note) | {"bits": bits}
+        for kept, whole in zip(header["panes"], grid.panes, strict=True):
+            kept["tokensAll"] = len(whole.tokens)
+        text = json.dumps(header, separators=(",", ":")).encode()
+        numbers = [_numbers(pane).ravel() for pane in panes]
+        if bits == 16:
+            body = _high_and_low(np.concatenate(numbers))
+        else:
+            body = b"".join(_eight(kept, pane.signed) for kept, pane in zip(numbers, panes, strict=True))
+        made = base64.b64encode(zlib.compress(len(text).to_bytes(4, "little") + text + body, 9)).decode()
         if len(made) <= most:
             return Packed(made, left_out)
     raise InputError(
@@ -78,20 +99,6 @@ def _ways(panes: Sequence[Pane], most: int) -> Iterator[tuple[int, int]]:
             yield bits, block
 
 
-def _guessed(panes: Sequence[Pane], bits: int, block: int) -> float:
-    """Estimate the packed size in bytes from a sample of each stack."""
-    guess = 0.0
-    for pane in panes:
-        numbers = _numbers(pane)
-        some = numbers[:: max(1, len(numbers) // SAMPLED)]
-        if bits == 16:
-            data = _high_and_low(some.ravel())
-        else:
-            data = _eight(_greatest(some, block, pane.signed).ravel(), pane.signed)
-        guess += len(zlib.compress(data, 1)) * len(numbers) / len(some) * 4 / 3
-    return guess
-
-
 def _said(panes: Sequence[Pane], bits: int, block: int, most: int) -> str:
     if block > 1:
         heads, length = max((pane.layers * pane.heads, len(pane.tokens)) for pane in panes)
@@ -102,21 +109,6 @@ def _said(panes: Sequence[Pane], bits: int, block: int, most: int) -> str:
     if bits == 8:
         return f"To stay below {most / 1e6:g} MB, weights in this file are rounded to steps of 1/255."
     return ""
-
-
-def _compressed(grid: Grid, bits: int, block: int, left_out: str) -> str:
-    panes = [_in_blocks(pane, block) for pane in grid.panes]
-    note = " ".join(part for part in (grid.note, left_out) if part)
-    header = header_of(panes, caption=grid.caption, head=grid.head, opened=grid.opened, note=note) | {"bits": bits}
-    for kept, whole in zip(header["panes"], grid.panes, strict=True):
-        kept["tokensAll"] = len(whole.tokens)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    numbers = [_numbers(pane).ravel() for pane in panes]
-    if bits == 16:
-        body = _high_and_low(np.concatenate(numbers))
-    else:
-        body = b"".join(_eight(kept, pane.signed) for kept, pane in zip(numbers, panes, strict=True))
-    return base64.b64encode(zlib.compress(len(text).to_bytes(4, "little") + text + body, 9)).decode()
 
 
 def _numbers(pane: Pane) -> UInt16[np.ndarray, "head query key"]:

@@ -95,7 +95,17 @@ def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = 
     Raises:
         InputError: the maps cannot be packed so small.
     """
-    placed = _placed(list(parts), most)
+    parts = list(parts)
+    packed = iter(pack_together([grid for part in parts for grid in _grids_of(part)], most))
+    placed = [
+        _Placed(
+            type(part).__name__,
+            number,
+            part,
+            [part.text] if isinstance(part, PackedMaps) else [next(packed).text for _ in _grids_of(part)],
+        )
+        for number, part in enumerate(parts)
+    ]
     grids = any(placed_part.maps for placed_part in placed)
     charts = {
         placed_part.number: placed_part.part.specification
@@ -114,19 +124,6 @@ def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = 
         workbench=workbench_style() if grids else "",
         scripts=scripts,
     )
-
-
-def _placed(parts: Sequence[Part], most: int) -> list[_Placed]:
-    packed = iter(pack_together([grid for part in parts for grid in _grids_of(part)], most))
-    return [
-        _Placed(
-            type(part).__name__,
-            number,
-            part,
-            [part.text] if isinstance(part, PackedMaps) else [next(packed).text for _ in _grids_of(part)],
-        )
-        for number, part in enumerate(parts)
-    ]
 
 
 def _grids_of(part: Part) -> list[Grid]:

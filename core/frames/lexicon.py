@@ -234,7 +234,19 @@ def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Prop
     """
     words, proposals = tagged.words, list[Proposal]()
     taken: set[int] = set()
-    for place in _merged(words, _places(words, target), roles):
+    # Dependents of a target in the order of PLACES; a target without a subject takes one from its context
+    own = [
+        Dependent(_kind(words, k, target), k, _phrase(words, k, target))
+        for k, word in enumerate(words)
+        if word.head == target and k != target and not _is_nobody(words, k, target)
+    ]
+    own = [place for place in own if place.kind]
+    if not any(place.kind == "subject" for place in own):
+        own += _borrowed(words, target)
+    own += (
+        _of_a_preposition(words, target) if words[target].pos in {"ADP", "SCONJ"} else _of_an_attribute(words, target)
+    )
+    for place in _merged(words, sorted(own, key=lambda place: (PLACES.index(place.kind), place.head)), roles):
         if set(place.words) & taken or target in place.words or not place.words:
             continue
         preposition = next((words[k].text for k in place.words if words[k].dep in {"case", "prep", "agent"}), "")
@@ -259,24 +271,6 @@ def _named(roles: Roles | None, kind: str, head: Any, preposition: str) -> str |
     usual = "object" if "pass" in head.dep else kind  # FrameNet's data mostly count active sentences
     places = {"complement": "object", "noun": "subject"}
     return roles.at(places.get(usual, usual), preposition) or roles.at(kind, preposition)
-
-
-def _places(words: Sequence[Any], target: int) -> list[Dependent]:
-    """Return the dependents of a target in the order of PLACES; a target without a subject takes one from its
-    context.
-    """
-    own = [
-        Dependent(_kind(words, k, target), k, _phrase(words, k, target))
-        for k, word in enumerate(words)
-        if word.head == target and k != target and not _is_nobody(words, k, target)
-    ]
-    own = [place for place in own if place.kind]
-    if not any(place.kind == "subject" for place in own):
-        own += _borrowed(words, target)
-    own += (
-        _of_a_preposition(words, target) if words[target].pos in {"ADP", "SCONJ"} else _of_an_attribute(words, target)
-    )
-    return sorted(own, key=lambda place: (PLACES.index(place.kind), place.head))
 
 
 def _kind(words: Sequence[Any], k: int, target: int) -> str:

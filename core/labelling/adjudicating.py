@@ -135,7 +135,19 @@ def disputes(
     votes = votes_of(db, class_set, project, map_id=map_id)
     if without_decisions_of is not None:
         votes = votes[(votes.queue_order != "adjudication") | (votes.annotator != without_decisions_of)]
-    doubts, notes = _doubts_and_notes(db, class_set, map_id)
+    flagged = labels.flagged(db, class_set, map_id=map_id)
+    is_doubt = (flagged.kind == "flag") & flagged.suggestion.notna() & flagged.batch.str.startswith(DOUBTS)
+    doubted = flagged[is_doubt].drop_duplicates("map_id")  # the newest one: `flagged` sorts by newest first
+    doubts = {
+        name: Doubt(suggestion, who, int(ordinal))
+        for name, suggestion, who, ordinal in zip(
+            doubted.map_id, doubted.suggestion, doubted.annotator, doubted.ordinal, strict=True
+        )
+    }
+    notes: dict[str, list[tuple[str, str]]] = {}
+    written = flagged[flagged.kind == "note"].iloc[::-1]
+    for name, who, note in zip(written.map_id, written.annotator, written.note, strict=True):
+        notes.setdefault(name, []).append((who, note))
     settled = votes[votes.queue_order == "adjudication"].groupby("map_id")["ordinal"].max()
     open_doubts = {
         name: doubt for name, doubt in doubts.items() if not (name in settled.index and settled[name] > doubt.ordinal)
@@ -154,25 +166,6 @@ def disputes(
     return sorted(
         unsettled, key=lambda dispute: (-len({cls for _, cls in dispute.votes}), dispute.doubt is None, dispute.map_id)
     )
-
-
-def _doubts_and_notes(
-    db: Database, class_set: str, map_id: str | None
-) -> tuple[dict[str, Doubt], dict[str, list[tuple[str, str]]]]:
-    flagged = labels.flagged(db, class_set, map_id=map_id)
-    is_doubt = (flagged.kind == "flag") & flagged.suggestion.notna() & flagged.batch.str.startswith(DOUBTS)
-    doubted = flagged[is_doubt].drop_duplicates("map_id")  # the newest one: `flagged` sorts by newest first
-    doubts = {
-        name: Doubt(suggestion, who, int(ordinal))
-        for name, suggestion, who, ordinal in zip(
-            doubted.map_id, doubted.suggestion, doubted.annotator, doubted.ordinal, strict=True
-        )
-    }
-    notes: dict[str, list[tuple[str, str]]] = {}
-    written = flagged[flagged.kind == "note"].iloc[::-1]
-    for name, who, note in zip(written.map_id, written.annotator, written.note, strict=True):
-        notes.setdefault(name, []).append((who, note))
-    return doubts, notes
 
 
 # ---------------------------------------------------------------- checking decisions

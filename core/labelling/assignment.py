@@ -483,7 +483,9 @@ class Board:
 
     def _extra(self, person: str, participant: Participant, number: int, chosen: Sequence[Choice]) -> Choice | None:
         """Return a gold map or a repeat in place of an ordinary map, drawn from seed, person and number."""
-        draw = _chance(self.rules.seed, person, number)
+        # A reproducible uniform number in [0, 1)
+        digest = hashlib.blake2b(f"{self.rules.seed}:{person}:{number}".encode(), digest_size=8).digest()
+        draw = int.from_bytes(digest, "big") / 2**64
         if draw < self.rules.gold_rate:
             unseen = [Choice(name, "gold") for name in self.gold]
             unseen = [choice for choice in unseen if choice not in participant.special and choice not in chosen]
@@ -582,9 +584,3 @@ class Board:
     def waiting(self, now: float) -> int:
         """Return the number of slots of the project that are filled by a valid reservation."""
         return sum(self._holds(until, now) for person in self._people.values() for until in person.open.values())
-
-
-def _chance(seed: int, person: str, number: int) -> float:
-    """Return a reproducible uniform number in [0, 1)."""
-    digest = hashlib.blake2b(f"{seed}:{person}:{number}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64

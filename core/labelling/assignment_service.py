@@ -158,13 +158,33 @@ def record(
         answer_of = projects.projects_answered(cursor, [name for name in taken_back if isinstance(name, str)])
         project_by_id |= {project: projects.one_project(db, project) for project in set(answer_of.values())}
         books = {project: _followed(db, cursor, project) for project in project_by_id}
-        _check_class_sets(events, project_by_id)
+        # Refuse labels from another class set than the project's
+        for event in events:
+            labelled_project = project_by_id.get(str(event.get("project") or ""))
+            if labelled_project is not None and event.get("class_set") != labelled_project.class_set:
+                raise InputError(
+                    f"A label in this project must use the class set {labelled_project.class_set!r}; got "
+                    f"{str(event.get('class_set'))[:60]!r}. Reload the project's Label page."
+                )
         stored_before = labels.stored_events(
             cursor, [f"{event.get('batch')}:{event.get('sequence')}" for event in events]
         )
         saved = labels.record_events(db, events, secret=secret)
         sent = {acted.event: acted for acted in map(_Acted.of, events)}
-        _check_sent_again(cursor, [acted for acted in sent.values() if acted.event in stored_before])
+        # Refuse a stored event that is sent again for another project
+        again = [acted for acted in sent.values() if acted.event in stored_before]
+        answers = projects.projects_answered(
+            cursor, [other.event for other in again if other.kind in ("label", "skip")]
+        )
+        for other in again:
+            stored = answers.get(other.event, "")
+            if other.kind in ("label", "skip") and other.project not in ("", stored):
+                raise InputError(
+                    "A label event that is sent twice must belong to the same project both times; "
+                    f"{other.event[:60]!r} is stored for "
+                    f"{f'another project, {stored!r}' if stored else 'no project'}. Reload the page to start a "
+                    "new batch."
+                )
         recorded = Recorded(saved.acknowledged)
         for acted in sent.values():
             if acted.event in stored_before:
@@ -204,20 +224,6 @@ def _is_decision(event: Mapping[str, Any]) -> bool:
     return event.get("kind") == "label" and event.get("queue_order") == "adjudication"
 
 
-def _check_sent_again(cursor: Any, again: Sequence["_Acted"]) -> None:
-    """Refuse a stored event that is sent again for another project."""
-    answers = projects.projects_answered(cursor, [acted.event for acted in again if acted.kind in ("label", "skip")])
-    for acted in again:
-        stored = answers.get(acted.event, "")
-        if acted.kind in ("label", "skip") and acted.project not in ("", stored):
-            raise InputError(
-                "A label event that is sent twice must belong to the same project both times; "
-                f"{acted.event[:60]!r} is stored for "
-                f"{f'another project, {stored!r}' if stored else 'no project'}. Reload the page to start a "
-                "new batch."
-            )
-
-
 @dataclass(frozen=True)
 class _Acted:
     """The fields of a label event that a board needs. given: class of a label, None for a skip; at:
@@ -242,17 +248,6 @@ class _Acted:
         class_name = event.get("class") if kind == "label" else None
         passing, at = int(event.get("pass") or 1), seconds(event["stored"])
         return cls(f"{batch}:{sequence}", project, str(kind), str(person), map_id, passing, class_name, undoes, at)
-
-
-def _check_class_sets(events: Sequence[Mapping[str, Any]], project_by_id: Mapping[str, projects.Project]) -> None:
-    """Refuse labels from another class set than the project's."""
-    for event in events:
-        labelled_project = project_by_id.get(str(event.get("project") or ""))
-        if labelled_project is not None and event.get("class_set") != labelled_project.class_set:
-            raise InputError(
-                f"A label in this project must use the class set {labelled_project.class_set!r}; got "
-                f"{str(event.get('class_set'))[:60]!r}. Reload the project's Label page."
-            )
 
 
 def _answer(

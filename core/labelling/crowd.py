@@ -188,20 +188,17 @@ def people_table(judged: Truth, pace: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for person in judged.people:
         person_pace = first.loc[person.name] if person.name in first.index else None
+        names = list(judged.probabilities.columns)
+        wrong = [(person.expected.loc[a, b], a, b) for a in names for b in names if a != b]
+        count, true, confused_with = max(wrong, default=(0.0, "", ""))
         rows.append(
             {
                 "person": person.name,
                 "maps": person.maps,
                 "skill": person.skill,
-                "most confused": _most_confused(person.expected, list(judged.probabilities.columns)),
+                "most confused": (f"{true} labelled as {confused_with}, {count:.1f} maps" if count >= 0.5 else ""),
                 "median seconds": None if person_pace is None else person_pace.median_seconds,
                 "labels per hour": None if person_pace is None else person_pace.per_hour,
             }
         )
     return pd.DataFrame(rows)
-
-
-def _most_confused(expected: pd.DataFrame, names: Sequence[str]) -> str:
-    wrong = [(expected.loc[a, b], a, b) for a in names for b in names if a != b]
-    count, true, confused_with = max(wrong, default=(0.0, "", ""))
-    return f"{true} labelled as {confused_with}, {count:.1f} maps" if count >= 0.5 else ""

@@ -38,7 +38,42 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
         RightsError: the user is not an admin.
     """
     db.person.must("admin", "import maps")
-    weights, lines = read_map_file(maps), _lines(facts)
+    origins: dict[str, dict[str, Any]] = {}
+    try:
+        text = read_text(facts, most=MOST_BYTES)
+    except OSError as error:
+        raise InputError(
+            f"Metadata must be in a readable JSONL file of at most {MOST_BYTES >> 20} MB; got {facts.name[:120]} "
+            f"({error.strerror or error}). Check its name and size."
+        ) from error
+    for number, line in enumerate(lines_of(text), start=1):
+        if not line.strip():
+            continue
+        line_name = f"line {number} of {facts.name}"
+        try:
+            told = json_line(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"A line of metadata must be a JSON object; got something else in {line_name}. Correct this line."
+            ) from error
+        if not isinstance(told, dict) or any(told.get(name) is None for name in NEEDED):
+            raise InputError(
+                f"A line of metadata must have the fields {', '.join(NEEDED)}; at least one is "
+                f"missing in {line_name}. Add it."
+            )
+        if unexpected := sorted(set(told) - set(FACTS)):
+            raise InputError(
+                f"A line of metadata may only have the fields {', '.join(FACTS)}; got {unexpected[0][:40]!r} in "
+                f"{line_name}. Correct or remove this field."
+            )
+        key = str(told["key"])
+        if key in origins:
+            raise InputError(
+                f"Each map must have one line of metadata; {line_name} is the second one for "
+                f"{key[:60]!r}. Keep one of the two lines."
+            )
+        origins[key] = whole_numbers(told)
+    weights, lines = read_map_file(maps), origins
     unknown, missing = sorted(set(lines) - set(weights)), sorted(set(weights) - set(lines))
     if unknown or missing:
         problem = (
@@ -53,45 +88,6 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
         )
     rows = [_row(key, weights[key], lines[key]) for key in weights]
     return len(rows), labels.store_maps(db, rows)
-
-
-def _lines(file: Path) -> dict[str, dict[str, Any]]:
-    origins: dict[str, dict[str, Any]] = {}
-    try:
-        text = read_text(file, most=MOST_BYTES)
-    except OSError as error:
-        raise InputError(
-            f"Metadata must be in a readable JSONL file of at most {MOST_BYTES >> 20} MB; got {file.name[:120]} "
-            f"({error.strerror or error}). Check its name and size."
-        ) from error
-    for number, line in enumerate(lines_of(text), start=1):
-        if not line.strip():
-            continue
-        line_name = f"line {number} of {file.name}"
-        try:
-            facts = json_line(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(
-                f"A line of metadata must be a JSON object; got something else in {line_name}. Correct this line."
-            ) from error
-        if not isinstance(facts, dict) or any(facts.get(name) is None for name in NEEDED):
-            raise InputError(
-                f"A line of metadata must have the fields {', '.join(NEEDED)}; at least one is "
-                f"missing in {line_name}. Add it."
-            )
-        if unexpected := sorted(set(facts) - set(FACTS)):
-            raise InputError(
-                f"A line of metadata may only have the fields {', '.join(FACTS)}; got {unexpected[0][:40]!r} in "
-                f"{line_name}. Correct or remove this field."
-            )
-        key = str(facts["key"])
-        if key in origins:
-            raise InputError(
-                f"Each map must have one line of metadata; {line_name} is the second one for "
-                f"{key[:60]!r}. Keep one of the two lines."
-            )
-        origins[key] = whole_numbers(facts)
-    return origins
 
 
 def _row(key: str, weights: Map, facts: dict[str, Any]) -> Row:

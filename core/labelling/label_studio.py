@@ -196,8 +196,26 @@ def import_studio(
     """
     db.person.must("admin", "import labels")
     content = read_bytes(file)
-    tasks = _tasks(content, file.name[:80])
-    if _are_records(tasks):
+    # JSON objects of a file. Raises InputError for another format
+    name = file.name[:80]
+    try:
+        tasks = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        lines = " It looks like JSON Lines: rename it to .jsonl." if content.lstrip()[:1] == b"{" else ""
+        raise InputError(
+            f"A Label Studio export must be JSON; got {name}, which is not. Export it again as JSON or JSON-MIN.{lines}"
+        ) from error
+    if isinstance(tasks, dict) and ("data" in tasks or "result" in tasks):  # one file for each annotation or task
+        tasks = [tasks]
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise InputError(
+            f"Label Studio JSON must be a list of tasks; got {name}, which is "
+            f"{'an object with ' + _keys([tasks]) if isinstance(tasks, dict) else 'not a list of objects'}. "
+            "Export it again as JSON or JSON-MIN, or write records (pandas: orient='records')."
+        )
+    if bool(tasks) and all(
+        "map_id" in task and "annotation_id" not in task and isinstance(task.get("annotator"), str) for task in tasks
+    ):
         return import_rows(db, tasks, batch_of(content), keep_rest=keep_rest, defaults={"class_set": class_set})
     entries = list(_annotations(tasks))
     own_rows = sorted((row for task in tasks for row in _own_rows(task)), key=lambda row: row.pop("place", 0))
@@ -246,35 +264,8 @@ class _RefusedError(Exception):
     """Rolls back the transaction if `keep_rest` is false."""
 
 
-def _tasks(content: bytes, name: str) -> list[dict[str, Any]]:
-    """Return the JSON objects of a file. Raises InputError for another format."""
-    try:
-        tasks = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        lines = " It looks like JSON Lines: rename it to .jsonl." if content.lstrip()[:1] == b"{" else ""
-        raise InputError(
-            f"A Label Studio export must be JSON; got {name}, which is not. Export it again as JSON or JSON-MIN.{lines}"
-        ) from error
-    if isinstance(tasks, dict) and ("data" in tasks or "result" in tasks):  # one file for each annotation or task
-        tasks = [tasks]
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise InputError(
-            f"Label Studio JSON must be a list of tasks; got {name}, which is "
-            f"{'an object with ' + _keys([tasks]) if isinstance(tasks, dict) else 'not a list of objects'}. "
-            "Export it again as JSON or JSON-MIN, or write records (pandas: orient='records')."
-        )
-    return tasks
-
-
 def _keys(tasks: list[dict[str, Any]]) -> str:
     return "the keys " + (", ".join(sorted({str(key)[:30] for task in tasks[:20] for key in task}))[:200] or "(none)")
-
-
-def _are_records(tasks: list[dict[str, Any]]) -> bool:
-    """Return whether these are label records in this program's JSON Lines format, not Label Studio annotations."""
-    return bool(tasks) and all(
-        "map_id" in task and "annotation_id" not in task and isinstance(task.get("annotator"), str) for task in tasks
-    )
 
 
 _Entry = tuple[str, Any, Any]  # name of the task, its data, and the annotation
@@ -365,10 +356,23 @@ def _read(number: int, entry: _Entry, classes: ClassSet, people: Mapping[str, st
             raise InputError('A task must name its map as "map_id" in its data; got none. Add it.')
         meta = annotation.get("meta")
         created, updated = (_time(annotation.get(name)) for name in ("created_at", "updated_at"))
+        # Name for a user ID or e-mail address, otherwise the e-mail address
+        completed_by = annotation.get("completed_by")
+        users = [completed_by]
+        if isinstance(completed_by, dict):
+            users = [completed_by.get("id"), completed_by.get("email")]
+        name = next((people[str(user)] for user in users if str(user) in people), None)
+        name = name or next((user for user in users if isinstance(user, str) and user), None)
+        if not name:
+            user = next((user for user in users if user is not None), None)
+            raise InputError(
+                f"A label must have a known annotator; got the user {str(user)[:40]!r}. Name the person with --person "
+                "ID=NAME."
+            )
         return _Annotation(
             number,
             map_id,
-            person_name(_who(annotation.get("completed_by"), people)),
+            person_name(name),
             _chosen(annotation, classes),
             created,
             updated,
@@ -536,19 +540,3 @@ def _chosen(annotation: dict[str, Any], classes: ClassSet) -> str | None:
             f"{str(titles[0])[:60]!r}. Correct it, or add the class first."
         )
     return chosen
-
-
-def _who(completed_by: Any, people: Mapping[str, str]) -> str:
-    """Return the name for a user ID or e-mail address, otherwise the e-mail address."""
-    users = [completed_by]
-    if isinstance(completed_by, dict):
-        users = [completed_by.get("id"), completed_by.get("email")]
-    name = next((people[str(user)] for user in users if str(user) in people), None)
-    name = name or next((user for user in users if isinstance(user, str) and user), None)
-    if not name:
-        user = next((user for user in users if user is not None), None)
-        raise InputError(
-            f"A label must have a known annotator; got the user {str(user)[:40]!r}. Name the person with --person "
-            "ID=NAME."
-        )
-    return name

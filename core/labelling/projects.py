@@ -60,7 +60,11 @@ def make_project(
     db.person.must("admin", "make a project")
     check_rules(rules, people_there)
     known_class_set(db, heading.class_set)
-    facts = _fitting(labels.map_facts(db), recipe)
+    facts = labels.map_facts(db)
+    for column, choices in (("checkpoint", recipe.checkpoints), ("task", recipe.tasks), ("layer", recipe.layers)):
+        if choices:
+            facts = facts[facts[column].isin(choices)]
+    facts = facts[facts.maximum >= NEARLY_UNIFORM] if recipe.leave_out_uniform else facts
     class_of_map = known_classes(db, heading.class_set, recipe.known_from) if recipe.gold or recipe.exemplars else {}
     count = recipe.exemplars + recipe.gold
     if count > len(class_of_map):
@@ -117,13 +121,6 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
             f"order must be one of {', '.join(ORDERS)}; got {rules.lapse}, {rules.ahead} and "
             f"{rules.order!r}. Change them."
         )
-
-
-def _fitting(facts: pd.DataFrame, recipe: ProjectRecipe) -> pd.DataFrame:
-    for column, choices in (("checkpoint", recipe.checkpoints), ("task", recipe.tasks), ("layer", recipe.layers)):
-        if choices:
-            facts = facts[facts[column].isin(choices)]
-    return facts[facts.maximum >= NEARLY_UNIFORM] if recipe.leave_out_uniform else facts
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:

@@ -93,7 +93,16 @@ def _fetch_weights(name: str, revision: str | None, progress: "_Progress") -> No
     cache, repository = Path(constants.HF_HUB_CACHE), repo_folder_name(repo_id=name, repo_type="model")
     progress.expected = sum(file.file_size or 0 for file in files)
     kept = sum(partial.stat().st_size for partial in (cache / repository / "blobs").glob(f"*{PARTIAL}"))
-    _refuse_full_disk(name, progress.expected - kept, cache)
+    # Raise CheckpointError if a download would not fit on the disk of the hub's cache
+    needed = progress.expected - kept
+    place = next(folder for folder in (cache, *cache.parents) if folder.is_dir())
+    free = shutil.disk_usage(place).free
+    if needed + SPARE > free:
+        raise CheckpointError(
+            f'"{name}" needs {needed / 1e6:,.0f} MB and {SPARE / 1e6:.0f} MB to spare; the disk of {cache} has '
+            f"{free / 1e6:,.0f} MB free. Delete files there, or set HF_HOME to a folder on another disk and start "
+            "again."
+        )
     for file in files:
         if not file.filename.endswith(".safetensors"):
             continue
@@ -116,18 +125,6 @@ def _fetch_weights(name: str, revision: str | None, progress: "_Progress") -> No
             partial.touch()  # its hash is checked below
             partial.replace(blob)
         progress.begin_next()
-
-
-def _refuse_full_disk(name: str, needed: int, cache: Path) -> None:
-    """Raise CheckpointError if a download would not fit on the disk of the hub's cache."""
-    place = next(folder for folder in (cache, *cache.parents) if folder.is_dir())
-    free = shutil.disk_usage(place).free
-    if needed + SPARE > free:
-        raise CheckpointError(
-            f'"{name}" needs {needed / 1e6:,.0f} MB and {SPARE / 1e6:.0f} MB to spare; the disk of {cache} has '
-            f"{free / 1e6:,.0f} MB free. Delete files there, or set HF_HOME to a folder on another disk and start "
-            "again."
-        )
 
 
 def said_of(error: Exception, name: str, revision: str | None) -> str:

@@ -477,7 +477,10 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
             f'({", ".join(bundled_names()) or "none"}); got "{name[:120]}", which is none of these. Correct '
             "the name."
         )
-    return _downloaded(hub_id["name"], revision or hub_id["revision"], on_progress)
+    name = hub_id["name"]
+    folder = download(name, revision or hub_id["revision"], on_progress)
+    refuse_unbounded(folder, name)
+    return folder
 
 
 def _checked(folder: Path, name: str) -> Path:
@@ -487,12 +490,6 @@ def _checked(folder: Path, name: str) -> Path:
             "save_pretrained wrote."
         )
     refuse_what_leads_out(folder, name)
-    refuse_unbounded(folder, name)
-    return folder
-
-
-def _downloaded(name: str, revision: str | None, on_progress: Progress | None) -> Path:
-    folder = download(name, revision, on_progress)
     refuse_unbounded(folder, name)
     return folder
 

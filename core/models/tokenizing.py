@@ -131,7 +131,14 @@ def tokenizer_of(folder: Path, name: str, *, ours: bool) -> tuple[Any, tuple[str
     told = _parsed(settings, name) if settings.is_file() else {}
     told = told if isinstance(told, dict) else {}
     reference = Tokenizer.from_file(str(file))
-    probes = _undeclared(told)
+    # Probe texts that the settings in tokenizer_config.json do not change
+    probes = list(_PROBES)
+    if any(told.get(key) is not None for key in ("do_lower_case", "strip_accents", "keep_accents")):
+        probes = [probe.lower() for probe in probes if probe.isascii() or not probe[0].isascii()]
+    if any(told.get(key) is not None for key in ("tokenize_chinese_chars", "handle_chinese_chars")):
+        probes = [probe for probe in probes if probe.isascii() or probe[0].isascii()]
+    if told.get("add_prefix_space") is not None:
+        probes = [f" {probe.lstrip()}" for probe in probes]
     specials = (False,) if {"add_bos_token", "add_eos_token"} & set(told) else (False, True)
     backends = (tokenizer.backend_tokenizer, reference)
     built, written = _in_time(lambda: [_pieces(one, probes, specials) for one in backends])
@@ -146,18 +153,6 @@ def tokenizer_of(folder: Path, name: str, *, ours: bool) -> tuple[Any, tuple[str
     other.model_max_length = tokenizer.model_max_length
     _declare(other.backend_tokenizer, told)
     return other, (f"{kind} would split texts otherwise than tokenizer.json, so tokenizer.json is used.",)
-
-
-def _undeclared(told: dict[str, Any]) -> list[str]:
-    """Probe texts that the settings in tokenizer_config.json do not change."""
-    probes = list(_PROBES)
-    if any(told.get(key) is not None for key in ("do_lower_case", "strip_accents", "keep_accents")):
-        probes = [probe.lower() for probe in probes if probe.isascii() or not probe[0].isascii()]
-    if any(told.get(key) is not None for key in ("tokenize_chinese_chars", "handle_chinese_chars")):
-        probes = [probe for probe in probes if probe.isascii() or probe[0].isascii()]
-    if told.get("add_prefix_space") is not None:
-        probes = [f" {probe.lstrip()}" for probe in probes]
-    return probes
 
 
 def _pieces(tokenizer: Tokenizer, probes: list[str], specials: tuple[bool, ...]) -> list[list[int]]:

@@ -401,8 +401,32 @@ def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFr
         maps = capture(checkpoint, encoding)
         places: dict[str, Any] = {"first": encoding.first, "separators": encoding.separators}
         for kept, scores in ((means, map_scores(maps, **places)), (evenly, even_scores(maps, **places))):
-            _take(kept, _stacked(scores, maps), number)
-    return _frame(means, evenly, names)
+            # Scores of one input, [layer, head, score], broadcast to all heads
+            every = [np.asarray(scores[name], np.float64) for name in HEAD_SCORES]
+            shape = (maps.layers, maps.heads)
+            values = np.stack(
+                [np.broadcast_to(score if score.ndim == 2 else score[:, None], shape) for score in every], -1
+            )
+            counts = (~np.isnan(values[:, 0])).astype(float)  # an input has a score for all heads or for none
+            for layer in range(len(values)):
+                kept.update(layer, values[layer][None], counts[layer][None], [number])
+    estimate, baseline = means.result(), evenly.result().value
+    rows = [
+        {
+            "layer": layer,
+            "head": head,
+            "name": str(Head(layer, head)),
+            "score": name,
+            "value": estimate.value[layer, head, place],
+            "low": estimate.low[layer, head, place],
+            "high": estimate.high[layer, head, place],
+            "baseline": baseline[layer, head, place],
+            "n": int(estimate.n[place]),
+        }
+        for layer, head in np.ndindex(estimate.value.shape[:2])
+        for place, name in enumerate(names)
+    ]
+    return pd.DataFrame(rows)
 
 
 def known_scores(checkpoint: str, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
@@ -442,39 +466,6 @@ def rows_of(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:
             "Pass one of these."
         )
     return rows
-
-
-def _stacked(scores: Mapping[str, np.ndarray], maps: AttentionMaps) -> np.ndarray:
-    """Return the scores of one input, [layer, head, score], broadcast to all heads."""
-    every = [np.asarray(scores[name], np.float64) for name in HEAD_SCORES]
-    shape = (maps.layers, maps.heads)
-    return np.stack([np.broadcast_to(score if score.ndim == 2 else score[:, None], shape) for score in every], -1)
-
-
-def _take(means: Means, values: np.ndarray, number: int) -> None:
-    counts = (~np.isnan(values[:, 0])).astype(float)  # an input has a score for all heads or for none
-    for layer in range(len(values)):
-        means.update(layer, values[layer][None], counts[layer][None], [number])
-
-
-def _frame(means: Means, evenly: Means, names: Sequence[str]) -> pd.DataFrame:
-    estimate, baseline = means.result(), evenly.result().value
-    rows = [
-        {
-            "layer": layer,
-            "head": head,
-            "name": str(Head(layer, head)),
-            "score": name,
-            "value": estimate.value[layer, head, place],
-            "low": estimate.low[layer, head, place],
-            "high": estimate.high[layer, head, place],
-            "baseline": baseline[layer, head, place],
-            "n": int(estimate.n[place]),
-        }
-        for layer, head in np.ndindex(estimate.value.shape[:2])
-        for place, name in enumerate(names)
-    ]
-    return pd.DataFrame(rows)
 
 
 def open(model: Any, tokenizer: Any = None) -> Model:

@@ -154,13 +154,10 @@ def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: 
         return checkpoint.encode(text, pair, max_length=most)
     if not text.strip() or (pair is not None and not pair.strip()):
         raise InputError("A sentence must have at least one visible character; it is empty. Enter a text.")
-    return _without_offsets(checkpoint, text, pair, min(most or checkpoint.max_length, checkpoint.max_length))
-
-
-def _without_offsets(checkpoint: Checkpoint, text: str, pair: str | None, limit: int) -> Encoding:
-    """Encode with a slow tokenizer; offsets of ordinary tokens are empty spans."""
+    # Encode with a slow tokenizer; offsets of ordinary tokens are empty spans
     tokenizer = checkpoint.tokenizer
     whole = tokenizer(text, pair, truncation=False, verbose=False)["input_ids"]
+    limit = min(most or checkpoint.max_length, checkpoint.max_length)
     given = tokenizer(text, pair, truncation="longest_first", max_length=limit, return_special_tokens_mask=True,
                       return_token_type_ids=True, verbose=False)  # fmt: skip
     ids, special = given["input_ids"], given["special_tokens_mask"]

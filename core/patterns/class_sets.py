@@ -138,22 +138,19 @@ def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: 
     """Add a class to a stored class set. Raises InputError if the set is full or has a similar class."""
     db.person.must("admin", "change classes")
     with db.write():  # so that only one of two simultaneous additions succeeds
-        _add(db, known_class_set(db, classes.name), new, annotator)
-
-
-def _add(db: Database, classes: ClassSet, new: PatternClass, annotator: str) -> None:
-    check_unlike(new, classes.classes)
-    if new.name in dict(classes.merged):
-        raise InputError(
-            f"The name of a new class must not belong to a merged class; {new.name[:60]!r} was merged into "
-            f"{classes.named(new.name).name[:60]!r}. Choose another name."
-        )
-    if len(classes) >= MOST:
-        raise InputError(
-            f"A class set must have at most {MOST} classes; this one is full. Merge or delete a class first."
-        )
-    change = ClassChange("add", new.name, title=new.title, eye=new.eye, colour=new.colour, key=new.key)
-    labels.change_class(db, classes.name, change, annotator=annotator, taken=classes.names)
+        classes = known_class_set(db, classes.name)
+        check_unlike(new, classes.classes)
+        if new.name in dict(classes.merged):
+            raise InputError(
+                f"The name of a new class must not belong to a merged class; {new.name[:60]!r} was merged into "
+                f"{classes.named(new.name).name[:60]!r}. Choose another name."
+            )
+        if len(classes) >= MOST:
+            raise InputError(
+                f"A class set must have at most {MOST} classes; this one is full. Merge or delete a class first."
+            )
+        change = ClassChange("add", new.name, title=new.title, eye=new.eye, colour=new.colour, key=new.key)
+        labels.change_class(db, classes.name, change, annotator=annotator, taken=classes.names)
 
 
 def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **told: str) -> None:
@@ -163,15 +160,14 @@ def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **
     """
     db.person.must("admin", "change classes")
     with db.write():
-        _edit(db, known_class_set(db, classes.name), name, annotator, told)
-
-
-def _edit(db: Database, classes: ClassSet, name: str, annotator: str, told: Mapping[str, str]) -> None:
-    before = classes.named(name)
-    after = replace(before, **{what: value for what, value in told.items() if value.strip()})
-    check_unlike(after, [pattern_class for pattern_class in classes.classes if pattern_class.name != before.name])
-    change = ClassChange("rename", before.name, title=after.title, eye=after.eye, colour=after.colour, key=after.key)
-    labels.change_class(db, classes.name, change, annotator=annotator, taken=classes.names)
+        classes = known_class_set(db, classes.name)
+        before = classes.named(name)
+        after = replace(before, **{what: value for what, value in told.items() if value.strip()})
+        check_unlike(after, [pattern_class for pattern_class in classes.classes if pattern_class.name != before.name])
+        change = ClassChange(
+            "rename", before.name, title=after.title, eye=after.eye, colour=after.colour, key=after.key
+        )
+        labels.change_class(db, classes.name, change, annotator=annotator, taken=classes.names)
 
 
 def labels_of(db: Database, class_set: str, name: str) -> int:
@@ -192,33 +188,31 @@ def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, 
     """
     db.person.must("admin", "change classes")
     with db.write():
-        return _delete(db, known_class_set(db, classes.name), name, annotator, into)
-
-
-def _delete(db: Database, classes: ClassSet, name: str, annotator: str, into: str | None) -> int:
-    if len(classes) <= FEWEST:
-        raise InputError(
-            f"A class set must keep at least {FEWEST} classes; {classes.title[:60]!r} has no more. Add a class first."
-        )
-    count = labels_of(db, classes.name, name)
-    if into is not None:
-        change = ClassChange("merge", name, into=into, title=classes.named(name).title)
-        labels.change_class(db, classes.name, change, annotator=annotator, taken=classes.names)
-        return count
-    names = _names_of(db, classes.name, name)
-    for project in projects.projects(db):
-        if project.class_set != classes.name or project.state == "archived":
-            continue
-        if any(entry.given in names for entry in projects.project_maps(db, project.project)):
+        classes = known_class_set(db, classes.name)
+        if len(classes) <= FEWEST:
             raise InputError(
-                f"A class in use as gold or exemplar must not lose its labels; the project {project.title[:60]!r} "
-                "uses this one. Give its labels to another class instead."
+                f"A class set must keep at least {FEWEST} classes; {classes.title[:60]!r} has no more. Add a class "
+                "first."
             )
-    retired = 0
-    while events := labels.of_classes(db, classes.name, names):
-        retired += labels.retire(db, events, annotator=annotator, why=f"its class {name} was deleted").new
-    labels.change_class(db, classes.name, ClassChange("delete", name), annotator=annotator, taken=classes.names)
-    return retired
+        count = labels_of(db, classes.name, name)
+        if into is not None:
+            change = ClassChange("merge", name, into=into, title=classes.named(name).title)
+            labels.change_class(db, classes.name, change, annotator=annotator, taken=classes.names)
+            return count
+        names = _names_of(db, classes.name, name)
+        for project in projects.projects(db):
+            if project.class_set != classes.name or project.state == "archived":
+                continue
+            if any(entry.given in names for entry in projects.project_maps(db, project.project)):
+                raise InputError(
+                    f"A class in use as gold or exemplar must not lose its labels; the project {project.title[:60]!r} "
+                    "uses this one. Give its labels to another class instead."
+                )
+        retired = 0
+        while events := labels.of_classes(db, classes.name, names):
+            retired += labels.retire(db, events, annotator=annotator, why=f"its class {name} was deleted").new
+        labels.change_class(db, classes.name, ClassChange("delete", name), annotator=annotator, taken=classes.names)
+        return retired
 
 
 def _names_of(db: Database, class_set: str, name: str) -> list[str]:

@@ -136,7 +136,22 @@ def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed:
     base[present] = np.ravel(model._baseline_prediction)
     numbers = present.tolist()
     trees = [(tree.nodes, number) for step in model._predictors for tree, number in zip(step, numbers, strict=True)]
-    nodes = _boosting_nodes(trees) | {"base": base}
+    # Nodes of all trees in sequence. left, right: node indices, a leaf's own for leaves; root, of: first node and
+    # class of each tree
+    sizes = [len(nodes) for nodes, _ in trees]
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    start = np.repeat(roots, sizes)
+    all_nodes = np.concatenate([nodes for nodes, _ in trees])
+    node_numbers, leaf = np.arange(len(all_nodes)), all_nodes["is_leaf"].astype(bool)
+    nodes = {
+        "feature": np.where(leaf, 0, all_nodes["feature_idx"]).astype(np.int16),
+        "threshold": np.where(leaf, 0.0, all_nodes["num_threshold"]).astype(np.float64),
+        "left": np.where(leaf, node_numbers, all_nodes["left"] + start).astype(np.int32),
+        "right": np.where(leaf, node_numbers, all_nodes["right"] + start).astype(np.int32),
+        "value": np.where(leaf, all_nodes["value"], 0.0).astype(np.float32),
+        "root": roots.astype(np.int32),
+        "of": np.array([number for _, number in trees], dtype=np.int16),
+    } | {"base": base}
     if edges is not None:
         # Thresholds between bins become values of the statistics; 0 for leaves.
         inner = nodes["left"] != np.arange(len(nodes["left"]))
@@ -155,26 +170,6 @@ def _binned(measured: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
     """Return the bin of each value: the number of edges below it."""
     columns = [np.searchsorted(of, values) for of, values in zip(edges, measured.T, strict=True)]
     return np.stack(columns, axis=1).astype(np.float32)
-
-
-def _boosting_nodes(trees: list[tuple[np.ndarray, int]]) -> Arrays:
-    """Return the nodes of all trees in sequence. left, right: node indices, a leaf's own for leaves; root, of: first
-    node and class of each tree.
-    """
-    sizes = [len(nodes) for nodes, _ in trees]
-    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    start = np.repeat(roots, sizes)
-    all_nodes = np.concatenate([nodes for nodes, _ in trees])
-    node_numbers, leaf = np.arange(len(all_nodes)), all_nodes["is_leaf"].astype(bool)
-    return {
-        "feature": np.where(leaf, 0, all_nodes["feature_idx"]).astype(np.int16),
-        "threshold": np.where(leaf, 0.0, all_nodes["num_threshold"]).astype(np.float64),
-        "left": np.where(leaf, node_numbers, all_nodes["left"] + start).astype(np.int32),
-        "right": np.where(leaf, node_numbers, all_nodes["right"] + start).astype(np.int32),
-        "value": np.where(leaf, all_nodes["value"], 0.0).astype(np.float32),
-        "root": roots.astype(np.int32),
-        "of": np.array([number for _, number in trees], dtype=np.int16),
-    }
 
 
 def has_boosted(arrays: Arrays) -> bool:
@@ -313,20 +308,22 @@ def fit_forest(
         Arrays for `forest_probabilities`.
     """
     known = known or parts(numbers, len(classes))
-    measured, labels = _statistics(maps, measured), [classes[k] for k in numbers]
+    # Statistics of maps, without those of causal maps if there are none
+    measured = shapes(maps) if measured is None else measured
+    measured = measured if measured[:, OF_ALL:].any() else measured[:, :OF_ALL]
+    labels = [classes[k] for k in numbers]
     extra, names = planted(maps, labels, classes, seed=growth.seed)
     held_out = _held_out(_Labelled(maps, measured, numbers, known), classes, origins, growth)
     temperature, boosts = _calibrated(held_out)
     rounds = growth.rounds if boosts else 0
     arrays = _grown(measured, known, extra, names, classes, replace(growth, rounds=rounds))
     arrays["temperature"] = np.array(temperature)
-    return arrays | _spread(measured)
-
-
-def _statistics(maps: Sequence[Map], measured: Statistics | None = None) -> Float64[np.ndarray, "map needed_statistic"]:
-    """Return the statistics of maps, without those of causal maps if there are none."""
-    measured = shapes(maps) if measured is None else measured
-    return measured if measured[:, OF_ALL:].any() else measured[:, :OF_ALL]
+    # Mean, deviation and inverse correlations of the statistics, and the distance limit for outside maps
+    centre, deviation = measured.mean(0), measured.std(0) + 1e-3
+    scaled = (measured - centre) / deviation
+    correlations = (1 - SHRINKAGE) * (scaled.T @ scaled) / len(scaled) + SHRINKAGE * np.eye(scaled.shape[1])
+    statistics = {"centre": centre, "deviation": deviation, "precision": np.linalg.inv(correlations).astype(np.float32)}
+    return arrays | statistics | {"farthest": np.array(np.quantile(_distances(statistics, measured), FARTHEST))}
 
 
 def _grown(
@@ -365,19 +362,15 @@ def _nodes(forest: ExtraTreesClassifier, classes: int) -> Arrays:
         value = np.zeros((tree.node_count, classes))
         value[:, forest.classes_] = tree.value[:, 0] / tree.value[:, 0].sum(1, keepdims=True)
         parts["feature"].append(np.where(leaf, 0, tree.feature).astype(np.int16))
-        parts["threshold"].append(_at_most(tree.threshold))
+        # Largest float32 not above each threshold, so that x <= t is unchanged for every float32 x
+        near = tree.threshold.astype(np.float32)
+        parts["threshold"].append(np.where(near > tree.threshold, np.nextafter(near, np.float32(-np.inf)), near))
         parts["left"].append((np.where(leaf, node_numbers, tree.children_left) + start).astype(np.int32))
         parts["right"].append((np.where(leaf, node_numbers, tree.children_right) + start).astype(np.int32))
         parts["value"].append(value.astype(np.float16))
         roots.append(start)
         start += tree.node_count
     return {name: np.concatenate(nodes) for name, nodes in parts.items()} | {"root": np.array(roots, dtype=np.int32)}
-
-
-def _at_most(thresholds: np.ndarray) -> np.ndarray:
-    """Return the largest float32 not above each threshold, so that x <= t is unchanged for every float32 x."""
-    near = thresholds.astype(np.float32)
-    return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
 
 
 def _of_forest(forest: Arrays, measured: np.ndarray) -> Probabilities:
@@ -389,15 +382,6 @@ def _of_forest(forest: Arrays, measured: np.ndarray) -> Probabilities:
         if (following == at).all():
             return forest["value"][at].astype(np.float64).mean(0)
         at = following
-
-
-def _spread(measured: np.ndarray) -> Arrays:
-    """Return mean, deviation and inverse correlations of the statistics, and the distance limit for outside maps."""
-    centre, deviation = measured.mean(0), measured.std(0) + 1e-3
-    scaled = (measured - centre) / deviation
-    correlations = (1 - SHRINKAGE) * (scaled.T @ scaled) / len(scaled) + SHRINKAGE * np.eye(scaled.shape[1])
-    statistics = {"centre": centre, "deviation": deviation, "precision": np.linalg.inv(correlations).astype(np.float32)}
-    return statistics | {"farthest": np.array(np.quantile(_distances(statistics, measured), FARTHEST))}
 
 
 def _distances(forest: Arrays, measured: np.ndarray) -> Float64[np.ndarray, " map"]:

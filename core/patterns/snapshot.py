@@ -156,8 +156,14 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
             f'Training needs labelled maps; the class set "{name}" has none. Label some on the Label page, or '
             "import a file."
         )
+    # Which maps are scored: assigned at random without a suggestion, with a class that no suggestion or adjudicator
+    # chose
+    at_random = current[(current["pass"] == 1) & (current.queue_order == "random") & current.suggestion.isna()]
+    by_people = agreed.suggestion.isna() & (agreed.queue_order != "adjudication") & ~agreed.map_id.isin(ties)
     agreed = agreed.assign(
-        group=inputs_of(agreed), headline=_headline(agreed, current, ties), tied=agreed.map_id.isin(ties)
+        group=inputs_of(agreed),
+        headline=by_people & agreed.map_id.isin(at_random.map_id),
+        tied=agreed.map_id.isin(ties),
     )
     stored = {
         row["map_id"]: from_float16(row["weights"], row["length"])
@@ -173,7 +179,17 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     columns = ["map_id", "class", "event", "group", "layer", "head", "checkpoint", "headline", "tied"]
     if method is not None or _part(current):
         names = known_class_set(db, name).names
-        agreed, columns = _weighed(agreed, current, names, method or "majority"), [*columns, "soft"]
+        # Replace the consensus by the most likely class of an aggregation, with soft labels; adjudicated maps keep
+        # their class
+        judged = truth(current, names, method or "majority")
+        settled = (agreed.queue_order == "adjudication") | ~agreed.map_id.isin(judged.probabilities.index)
+        likeliest = agreed.map_id.map(judged.labels).where(~settled).fillna(agreed["class"])
+        sure = [_one_hot(cls, names) for cls in likeliest]
+        soft = [
+            answered if alone else judged.probabilities.loc[map_id].tolist()
+            for map_id, answered, alone in zip(agreed.map_id, sure, settled, strict=True)
+        ]
+        agreed, columns = agreed.assign(**{"class": likeliest, "soft": soft}), [*columns, "soft"]
     facts = agreed[columns].to_dict("records")
     newest = str(current.sort_values("ordinal")["event"].iloc[-1])
     maps = [stored[map_id] for map_id in agreed.map_id]
@@ -213,30 +229,6 @@ def _bundled(name: str) -> Snapshot:
 
 def _one_hot(name: str, classes: Sequence[str]) -> list[float]:
     return [float(name == cls) for cls in classes]
-
-
-def _weighed(agreed: pd.DataFrame, given: pd.DataFrame, names: tuple[str, ...], method: Method) -> pd.DataFrame:
-    """Replace the consensus by the most likely class of an aggregation, with soft labels; adjudicated maps keep their
-    class.
-    """
-    judged = truth(given, names, method)
-    settled = (agreed.queue_order == "adjudication") | ~agreed.map_id.isin(judged.probabilities.index)
-    likeliest = agreed.map_id.map(judged.labels).where(~settled).fillna(agreed["class"])
-    sure = [_one_hot(cls, names) for cls in likeliest]
-    soft = [
-        answered if alone else judged.probabilities.loc[map_id].tolist()
-        for map_id, answered, alone in zip(agreed.map_id, sure, settled, strict=True)
-    ]
-    return agreed.assign(**{"class": likeliest, "soft": soft})
-
-
-def _headline(agreed: pd.DataFrame, given: pd.DataFrame, ties: set[str]) -> pd.Series:
-    """Return which maps are scored: assigned at random without a suggestion, with a class that no suggestion or
-    adjudicator chose.
-    """
-    at_random = given[(given["pass"] == 1) & (given.queue_order == "random") & given.suggestion.isna()]
-    judged = agreed.suggestion.isna() & (agreed.queue_order != "adjudication") & ~agreed.map_id.isin(ties)
-    return judged & agreed.map_id.isin(at_random.map_id)
 
 
 def _part(given: pd.DataFrame) -> bool:

@@ -213,7 +213,21 @@ class BudgetAttention:
         for maps, ready in zip(weights, self._prepared(inputs), strict=True):
             flat = maps.double().cpu().flatten(1)
             sums.append((flat @ ready.cells.sums).numpy())
-            beyond.append(_beyond_distance(flat, ready))
+            # The share of each category of BEYOND less what other words at the same distances get; NaN without such
+            # cells
+            cells, width = ready.cells, 2 * ready.length - 1
+            shares, none = np.full((len(flat), len(BEYOND)), np.nan), flat.new_zeros(len(flat), width)
+            total = none.index_add(1, cells.offsets[cells.others], flat[:, cells.others])
+            count = torch.bincount(cells.offsets[cells.others], minlength=width)
+            for number, own in enumerate(cells.beyond):
+                at = cells.offsets[own]
+                left = count - torch.bincount(at, minlength=width)
+                compared = left[at] > 0
+                if compared.any():
+                    usual = (total - none.index_add(1, at, flat[:, own])) / left.clamp(min=1)
+                    excess = flat[:, own[compared]] - usual[:, at[compared]]
+                    shares[:, number] = (excess.sum(1) / ready.queries.sum()).numpy()
+            beyond.append(shares)
         self._add(layer, sums, beyond, inputs)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
@@ -262,20 +276,3 @@ class BudgetAttention:
         numbers = [self._numbers[k] for k in inputs]
         of_layers = counts if isinstance(layer, slice) else counts[:, 0]
         self.means.update(layer, values.reshape(len(inputs), -1, STATISTICS), of_layers, numbers)
-
-
-def _beyond_distance(flat: Float[Tensor, "head cell"], ready: _Input) -> Float[np.ndarray, "head three"]:
-    """The share of each category of BEYOND less what other words at the same distances get; NaN without such cells."""
-    cells, width = ready.cells, 2 * ready.length - 1
-    beyond, none = np.full((len(flat), len(BEYOND)), np.nan), flat.new_zeros(len(flat), width)
-    total = none.index_add(1, cells.offsets[cells.others], flat[:, cells.others])
-    count = torch.bincount(cells.offsets[cells.others], minlength=width)
-    for number, own in enumerate(cells.beyond):
-        at = cells.offsets[own]
-        left = count - torch.bincount(at, minlength=width)
-        compared = left[at] > 0
-        if compared.any():
-            usual = (total - none.index_add(1, at, flat[:, own])) / left.clamp(min=1)
-            excess = flat[:, own[compared]] - usual[:, at[compared]]
-            beyond[:, number] = (excess.sum(1) / ready.queries.sum()).numpy()
-    return beyond

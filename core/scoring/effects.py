@@ -186,7 +186,13 @@ def max_t(
         # The largest t over heads of each draw, from centred differences.
         centred = difference - difference.mean(1, keepdims=True)
         spread = np.sqrt(counts @ (centred**2).T + _unseen(difference))
-        largest, alone = (np.abs(counts @ centred.T) / spread).max(1), _alone(difference)
+        # p of each head alone; 1 if too few examples changed, or all by the same amount, because a rare large change
+        # may be unseen
+        values = difference.T
+        changes = few_inputs.spread_of(values, np.ones(values.shape, dtype=bool), values.mean(0))
+        chances = few_inputs.p_either(values.mean(0), changes)
+        alone = np.where(np.isfinite(chances) & (changes.error > 0), chances, 1.0)
+        largest = (np.abs(counts @ centred.T) / spread).max(1)
     reached = (largest[:, None] >= observed[None] - 1e-12).sum(0)
     p = np.maximum((1 + reached) / (1 + permutations), alone if not slack else 0)
     return np.where(changed, p, 1.0)
@@ -230,16 +236,6 @@ def _unseen(difference: HeadOutcomes) -> float:
 def _scaled(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, "head row"]:
     spread = np.sqrt((difference**2).sum(1) + _unseen(difference))[:, None]
     return np.divide(difference, spread, out=np.zeros_like(difference), where=spread > 0)
-
-
-def _alone(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, " head"]:
-    """p of each head alone; 1 if too few examples changed, or all by the same amount, because a rare large change may
-    be unseen.
-    """
-    values = difference.T
-    spread = few_inputs.spread_of(values, np.ones(values.shape, dtype=bool), values.mean(0))
-    p = few_inputs.p_either(values.mean(0), spread)
-    return np.where(np.isfinite(p) & (spread.error > 0), p, 1.0)
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,10 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
     with np.errstate(divide="ignore", invalid="ignore"):
         t = mean / spread.error
         freedom = np.maximum((spread.different - 1) / TAIL, 1)
-        p = np.maximum(scipy.special.stdtr(freedom, -t), scipy.special.stdtr(freedom, -_bent(t, spread.lean)))
+        p = np.maximum(
+            scipy.special.stdtr(freedom, -t),
+            scipy.special.stdtr(freedom, -(t + spread.lean * t**2 / 3 + spread.lean**2 * t**3 / 27 + spread.lean / 6)),
+        )
     at_mean = np.where(mean > 0, 0.5**spread.different, 1.0)
     is_testable = np.isfinite(mean) & (spread.different >= FEWEST)
     return np.where(is_testable, np.where(spread.error > 0, p, at_mean), np.nan)
@@ -121,11 +124,6 @@ def mean_interval(
         return nothing, nothing
     mean = values.mean(0, dtype=np.float64)
     return ends(mean, spread_of(values.astype(np.float64), np.ones(values.shape, dtype=bool), mean))
-
-
-def _bent(t: Cells, lean: Cells) -> Cells:
-    """Hall's transformation of t, which is closer to Student's distribution for skewed values."""
-    return t + lean * t**2 / 3 + lean**2 * t**3 / 27 + lean / 6
 
 
 def _unbent(bent: Cells, lean: Cells) -> Cells:

@@ -54,7 +54,13 @@ def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
         value = right.mean(1)
         return Influence(value, right - value[:, None], 1 - value, -value)
     if name == "f1":
-        return _f1(gold, predicted)
+        # F = 2 H / M with hits H and named examples M: L = (2 h - F m) / mean(m)
+        hits = ((predicted == 1) & (gold == 1)).astype(float)
+        named = (predicted == 1).astype(float) + (gold == 1)
+        hit, name = hits.mean(1), np.maximum(named.mean(1), 1 / gold.size)
+        value = 2 * hit / name
+        rows = (2 * hits - value[:, None] * named) / name[:, None]
+        return Influence(value, rows, (2 - 2 * value) / name, -value / name)
     if name == "pearson":
         # L = zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy; 0 and NaN if r is undefined.
         x, y = gold - gold.mean(), predicted - predicted.mean(1, keepdims=True)
@@ -70,16 +76,6 @@ def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
         f"A confidence interval can be computed for the metrics {', '.join(METRICS[:-1])} and pearson; got "
         f'"{name}". Choose one of them.'
     )
-
-
-def _f1(gold: Rows, predicted: Runs) -> Influence:
-    """F = 2 H / M with hits H and named examples M: L = (2 h - F m) / mean(m)."""
-    hits = ((predicted == 1) & (gold == 1)).astype(float)
-    named = (predicted == 1).astype(float) + (gold == 1)
-    hit, name = hits.mean(1), np.maximum(named.mean(1), 1 / gold.size)
-    value = 2 * hit / name
-    rows = (2 * hits - value[:, None] * named) / name[:, None]
-    return Influence(value, rows, (2 - 2 * value) / name, -value / name)
 
 
 # ---------------------------------------------------------------- changes
@@ -108,7 +104,11 @@ def change_ends(
         low, high = _skewed(value, rows, unseen)
     else:
         unseen = float(np.sqrt((weights**2).sum()) * flip(name, first, then))
-        low, high = _ends(value * n / (n + 2), rows, unseen)
+        # Student's t over the examples and two unseen ones, one gained and one lost
+        centre = value * n / (n + 2)
+        error = np.sqrt((rows**2).sum() + 2 * unseen**2) / (rows.size + 2)
+        reach = float(scipy.special.stdtrit(rows.size - 1, (1 + CONFIDENCE) / 2) * error)
+        low, high = centre - reach, centre + reach
     reach = float(np.abs(weights).sum()) * (2 if name == "pearson" else 1)
     return value, max(low, -reach), min(high, reach)
 
@@ -119,13 +119,6 @@ def flip(name: str, first: Influence, then: Influence) -> float:
     if name == "accuracy":
         return 1.0
     return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))
-
-
-def _ends(centre: float, rows: Rows, unseen: float) -> tuple[float, float]:
-    """Student's t over the examples and two unseen ones, one gained and one lost."""
-    error = np.sqrt((rows**2).sum() + 2 * unseen**2) / (rows.size + 2)
-    reach = float(scipy.special.stdtrit(rows.size - 1, (1 + CONFIDENCE) / 2) * error)
-    return centre - reach, centre + reach
 
 
 def _skewed(value: float, rows: Rows, unseen: float) -> tuple[float, float]:

@@ -156,7 +156,18 @@ def hexagons_of_inputs(
     )
     link = at // TRIED
     allowed = _allowed(queries, keys, words, sentences, is_taken, (owner[link], link), causal=causal)
-    return _first_draws(queries[:, allowed].T, keys[:, allowed].T, link[allowed], len(start))
+    # At most the first DRAWS of each link; link: of each draw, ascending
+    link, links = link[allowed], len(start)
+    counts = np.bincount(link, minlength=links)
+    rank = np.arange(len(link)) - (np.cumsum(counts) - counts)[link]
+    is_early = rank < DRAWS
+    link, rank = link[is_early], rank[is_early]
+    of_queries, of_keys = (np.zeros((links, DRAWS, 3), dtype=int) for _ in range(2))
+    fits = np.zeros((links, DRAWS), dtype=bool)
+    of_queries[link, rank] = queries[:, allowed].T[is_early]
+    of_keys[link, rank] = keys[:, allowed].T[is_early]
+    fits[link, rank] = True
+    return Hexagons(of_queries, of_keys, fits)
 
 
 def _draw(
@@ -208,23 +219,6 @@ def _allowed(
         if number:
             fits &= ~is_taken(link, of[query], to[key])
     return left[fits]
-
-
-def _first_draws(
-    queries: Int[np.ndarray, "draw three"],
-    keys: Int[np.ndarray, "draw three"],
-    link: Int[np.ndarray, " draw"],
-    links: int,
-) -> Hexagons:
-    """At most the first DRAWS of each link; link: of each draw, ascending."""
-    counts = np.bincount(link, minlength=links)
-    rank = np.arange(len(link)) - (np.cumsum(counts) - counts)[link]
-    is_early = rank < DRAWS
-    link, rank = link[is_early], rank[is_early]
-    of_queries, of_keys = (np.zeros((links, DRAWS, 3), dtype=int) for _ in range(2))
-    fits = np.zeros((links, DRAWS), dtype=bool)
-    of_queries[link, rank], of_keys[link, rank], fits[link, rank] = queries[is_early], keys[is_early], True
-    return Hexagons(of_queries, of_keys, fits)
 
 
 def cells_of(weights: Float[Tensor, "batch head query key"]) -> Float[np.ndarray, "batch query key head"]:

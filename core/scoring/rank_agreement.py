@@ -147,21 +147,15 @@ def operators_agree(
     tau, low, high, agreement = (np.full((operators, operators), np.nan) for _ in range(4))
     for a in range(operators):
         for b in range(a, operators):
-            drawn = _across(signs[a], signs[b], weights)
+            # tau-b of one method on one half with the other on the other half, both ways; sides [half, pair]
+            ways = ((signs[a][0], signs[b][1]), (signs[a][1], signs[b][0]))
+            parts = [[(s * t).mean(0), (s * s).mean(0), (t * t).mean(0)] for s, t in ways]
+            together, within, across = (weights @ np.mean([part[k] for part in parts], 0) for k in range(3))
+            bottom = np.sqrt(within * across)
+            drawn = np.divide(together, bottom, out=np.full(together.shape, np.nan), where=bottom > 0)
             finite = drawn[1:][np.isfinite(drawn[1:])]
             ends = np.quantile(finite, [0.025, 0.975]) if len(finite) and heads >= FEWEST else (np.nan, np.nan)
             for cell in ((a, b), (b, a)):
                 tau[cell], low[cell], high[cell] = drawn[0], ends[0], ends[1]
                 agreement[cell] = float(tau_b(observed[a], observed[b]))
     return RankAgreement(tau, low, high, agreement, rows)
-
-
-def _across(
-    first: list[np.ndarray], second: list[np.ndarray], weights: Float[np.ndarray, "draw pair"]
-) -> Float[np.ndarray, " draw"]:
-    """tau-b of one method on one half with the other on the other half, both ways; sides [half, pair]."""
-    ways = ((first[0], second[1]), (first[1], second[0]))
-    parts = [[(s * t).mean(0), (s * s).mean(0), (t * t).mean(0)] for s, t in ways]
-    together, within, across = (weights @ np.mean([part[k] for part in parts], 0) for k in range(3))
-    bottom = np.sqrt(within * across)
-    return np.divide(together, bottom, out=np.full(together.shape, np.nan), where=bottom > 0)

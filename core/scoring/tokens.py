@@ -40,7 +40,11 @@ def word_maps(
     """Convert attention maps from tokens to words: sums over key tokens, means over query tokens, padded with 0."""
     batch, length, _, heads = cells.shape
     weights = torch.from_numpy(np.ascontiguousarray(cells))
-    member = torch.from_numpy(_member(inputs, length)).to(weights.dtype)
+    marked = np.zeros((len(inputs), length, max(len(words.words) for words in inputs)), dtype=np.float32)
+    for number, words in enumerate(inputs):
+        pieces = [(piece, k) for k, word in enumerate(words.words) for piece in word]
+        marked[number][tuple(zip(*pieces, strict=True))] = 1
+    member = torch.from_numpy(marked).to(weights.dtype)
     from_words = (member / member.sum(1, keepdim=True).clamp_min(1)).transpose(1, 2)
     mixed = torch.bmm(from_words, weights.view(batch, length, -1))  # all heads at once
     return _to_words(mixed.view(batch, -1, length, heads).numpy(), inputs)
@@ -71,14 +75,6 @@ def _to_words(
     for row, input_words in enumerate(inputs):
         summed[row, :, len(input_words.words) :] = 0
     return summed
-
-
-def _member(inputs: Sequence[LinkedWords], length: int) -> Float[np.ndarray, "batch key word"]:
-    member = np.zeros((len(inputs), length, max(len(words.words) for words in inputs)), dtype=np.float32)
-    for number, words in enumerate(inputs):
-        pieces = [(piece, k) for k, word in enumerate(words.words) for piece in word]
-        member[number][tuple(zip(*pieces, strict=True))] = 1
-    return member
 
 
 class RelationAttention:

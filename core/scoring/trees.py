@@ -74,7 +74,11 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
     size = len(scores)
     without_self = np.where(np.eye(size, dtype=bool), -np.inf, scores)
     nearest = np.where(np.arange(size) == root, root, without_self.argmax(-1))
-    if _leads_to(nearest, root):  # every word has its best head, and that is a tree: none adds up to more
+    # Whether every word reaches the root along governors
+    at = nearest
+    for _ in range(len(nearest).bit_length()):
+        at = at[at]
+    if bool((at == root).all()):  # every word has its best head, and that is a tree: none adds up to more
         return nearest
     graph = nx.DiGraph()
     graph.add_nodes_from(range(size))
@@ -87,14 +91,6 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
     for head, dependent in tree.edges:
         heads[dependent] = head
     return heads
-
-
-def _leads_to(heads: Heads, root: int) -> bool:
-    """Return whether every word reaches the root along governors."""
-    at = heads
-    for _ in range(len(heads).bit_length()):
-        at = at[at]
-    return bool((at == root).all())
 
 
 def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:

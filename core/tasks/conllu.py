@@ -87,7 +87,27 @@ def _sentence(block: list[tuple[int, str]], document: str, file: Path) -> GoldSe
             rows.append((number, fields))
     text = next((line.removeprefix("# text = ") for _, line in block if line.startswith("# text = ")), "")
     text = text if text.strip() else _joined(rows)  # some treebanks have an empty text comment
-    spans = _spans(rows, text, file)
+    # Characters of each syntactic word, searching from the end of the word before
+    spans: list[tuple[int, int]] = []
+    cursor, queue = 0, deque(rows)
+    while queue:
+        number, fields = queue.popleft()
+        start = text.find(fields[1], cursor)
+        if start < 0:
+            raise InputError(
+                f'The words of a sentence must occur in its text in order; "{fields[1]}" in line {number} of '
+                f"{file.name} does not. Correct it."
+            )
+        cursor = start + len(fields[1])
+        first, _, last = fields[0].partition("-")
+        many = int(last) - int(first) + 1 if last else 0
+        if last and not 1 <= many <= len(queue):
+            raise InputError(
+                f"A multi-word token such as 8-9 must precede its words; line {number} of {file.name} has "
+                f"{fields[0]} and {len(queue)} words after it. Correct it."
+            )
+        parts = [queue.popleft()[1][1] for _ in range(many)] if last else [fields[1]]
+        spans += _divided(start, fields[1], parts)
     places = {fields[0]: k for k, (_, fields) in enumerate(r for r in rows if "-" not in r[1][0])}
     words = []
     for k, (number, fields) in enumerate(r for r in rows if "-" not in r[1][0]):
@@ -112,31 +132,6 @@ def _joined(rows: list[tuple[int, list[str]]]) -> str:
             continue
         parts.append(fields[1] + ("" if "SpaceAfter=No" in fields[9] else " "))
     return "".join(parts).rstrip()
-
-
-def _spans(rows: list[tuple[int, list[str]]], text: str, file: Path) -> list[tuple[int, int]]:
-    """Return the characters of each syntactic word, searching from the end of the word before."""
-    spans: list[tuple[int, int]] = []
-    cursor, queue = 0, deque(rows)
-    while queue:
-        number, fields = queue.popleft()
-        start = text.find(fields[1], cursor)
-        if start < 0:
-            raise InputError(
-                f'The words of a sentence must occur in its text in order; "{fields[1]}" in line {number} of '
-                f"{file.name} does not. Correct it."
-            )
-        cursor = start + len(fields[1])
-        first, _, last = fields[0].partition("-")
-        many = int(last) - int(first) + 1 if last else 0
-        if last and not 1 <= many <= len(queue):
-            raise InputError(
-                f"A multi-word token such as 8-9 must precede its words; line {number} of {file.name} has "
-                f"{fields[0]} and {len(queue)} words after it. Correct it."
-            )
-        parts = [queue.popleft()[1][1] for _ in range(many)] if last else [fields[1]]
-        spans += _divided(start, fields[1], parts)
-    return spans
 
 
 def _divided(start: int, surface: str, parts: list[str]) -> list[tuple[int, int]]:

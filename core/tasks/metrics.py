@@ -33,26 +33,21 @@ def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
             f"Every example must have one prediction; got {len(gold)} examples and {len(predicted)} "
             "predictions. Predict all examples."
         )
-    if task.is_score:
-        return _correlations(np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float))
-    from sklearn.metrics import accuracy_score, f1_score  # 1 s at start
+    from sklearn.metrics import accuracy_score, f1_score, mean_squared_error  # 1 s at start
 
-    scores: dict[str, Number] = {"accuracy": float(accuracy_score(gold, predicted))}
-    if "f1" in task.metrics:
-        scores["f1"] = float(f1_score(gold, predicted, pos_label=1, zero_division=0.0))
-    return scores
-
-
-def _correlations(gold: np.ndarray, predicted: np.ndarray) -> dict[str, Number]:
-    from sklearn.metrics import mean_squared_error  # 1 s at start
-
-    scores: dict[str, Number] = {"pearson": None, "spearman": None, "mse": float(mean_squared_error(gold, predicted))}
-    if len(gold) < 2 or is_constant(gold) or is_constant(predicted):
+    scores: dict[str, Number]
+    if not task.is_score:
+        scores = {"accuracy": float(accuracy_score(gold, predicted))}
+        if "f1" in task.metrics:
+            scores["f1"] = float(f1_score(gold, predicted, pos_label=1, zero_division=0.0))
         return scores
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # near-constant input is handled below
-        scores["pearson"] = _finite(scipy.stats.pearsonr(gold, predicted).statistic)
-        scores["spearman"] = _finite(scipy.stats.spearmanr(gold, predicted).statistic)
+    wanted, given = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
+    scores = {"pearson": None, "spearman": None, "mse": float(mean_squared_error(wanted, given))}
+    if len(wanted) > 1 and not is_constant(wanted) and not is_constant(given):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # near-constant input is handled below
+            scores["pearson"] = _finite(scipy.stats.pearsonr(wanted, given).statistic)
+            scores["spearman"] = _finite(scipy.stats.spearmanr(wanted, given).statistic)
     return scores
 
 

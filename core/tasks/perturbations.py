@@ -117,7 +117,15 @@ def names() -> dict[str, Name]:
 
 def _other_name(by: str) -> Callable[[Text, np.random.Generator, PerturbationChoice], Perturbed]:
     def make(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
-        own = _name_in(given, choice.word)
+        known = [names()[word] for word in _WORD.findall(f"{given.text} {given.pair or ''}") if word in names()]
+        chosen = [name for name in known if name.name == choice.word] if choice.word else known
+        if not chosen:
+            said = f'"{choice.word[:40]}" is not one of them' if choice.word else "it has none"
+            raise InputError(
+                f"The text must contain one of the {len(names())} first names in the bundled lists; got "
+                f'"{given.text[:40]}" ({said}). Type the second input instead.'
+            )
+        own = chosen[0]
         present = {word for side in (given.text, given.pair or "") for word in _WORD.findall(side)}
         partners = [other for other in names().values() if _partner(own, other, by) and other.name not in present]
         if not partners:
@@ -133,18 +141,6 @@ def _other_name(by: str) -> Callable[[Text, np.random.Generator, PerturbationCho
         )
 
     return make
-
-
-def _name_in(given: Text, wanted: str) -> Name:
-    known = [names()[word] for word in _WORD.findall(f"{given.text} {given.pair or ''}") if word in names()]
-    chosen = [name for name in known if name.name == wanted] if wanted else known
-    if not chosen:
-        said = f'"{wanted[:40]}" is not one of them' if wanted else "it has none"
-        raise InputError(
-            f"The text must contain one of the {len(names())} first names in the bundled lists; got "
-            f'"{given.text[:40]}" ({said}). Type the second input instead.'
-        )
-    return chosen[0]
 
 
 def _partner(own: Name, other: Name, by: str) -> bool:

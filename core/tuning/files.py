@@ -45,15 +45,6 @@ def _write(part: Path, text: str) -> None:
     part.write_text(text, encoding="utf-8")
 
 
-def _failed(place: Path, error: OSError) -> CheckpointError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    what = "the disk is full" if full else f"it is not writable ({error.strerror or error})"
-    return CheckpointError(
-        f"{place.parent} must be writable, but {what}; files already there are unchanged. Free space or "
-        "choose another folder, then start again."
-    )
-
-
 def _system_error(error: Exception) -> OSError | None:
     """Return the system error behind an error of Python or safetensors."""
     if isinstance(error, OSError):
@@ -86,7 +77,12 @@ def replace_folder(path: Path, fill: Callable[[Path], None]) -> None:
         cause = _system_error(error)
         if cause is None:
             raise
-        raise _failed(path, cause) from error
+        full = cause.errno in (errno.ENOSPC, errno.EDQUOT)
+        what = "the disk is full" if full else f"it is not writable ({cause.strerror or cause})"
+        raise CheckpointError(
+            f"{path.parent} must be writable, but {what}; files already there are unchanged. Free space or "
+            "choose another folder, then start again."
+        ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)

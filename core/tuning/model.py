@@ -99,9 +99,19 @@ def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recip
     labels = task.labels or (SCORE_NAME,)
     model = fresh_classifier(base, labels, pooling=recipe.pooling, random_weights=initialisation == "random", seed=seed)
     if recipe.reset_last:
-        _reset(model, base, labels, recipe, seed)
+        # Reset the last layers to newly initialised weights
+        fresh = fresh_classifier(base, labels, pooling=recipe.pooling, random_weights=True, seed=seed + 1)
+        layers, new = layers_of(model)[1], layers_of(fresh)[1]
+        for layer in range(max(0, len(layers) - recipe.reset_last), len(layers)):
+            layers[layer].load_state_dict(new[layer].state_dict())
     if recipe.dropout is not None:
-        _set_dropout(model, recipe.dropout)
+        # Set the dropout rates, which are in Dropout modules or in floats used by SDPA
+        for module in model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = recipe.dropout
+            for name in ("attention_dropout", "dropout_prob", "dropout"):
+                if isinstance(getattr(module, name, None), float):
+                    setattr(module, name, recipe.dropout)
     base_model: Any = model.base_model
     inside = {id(parameter) for parameter in base_model.parameters()}
     for name, parameter in model.named_parameters():
@@ -131,24 +141,6 @@ def _learns(model: nn.Module, name: str, recipe: Recipe) -> bool:
     stack, layers = layers_of(model)
     first = len(layers) - recipe.train_last
     return name.startswith(f"{stack}.") and int(name[len(stack) + 1 :].split(".")[0]) >= first
-
-
-def _set_dropout(model: nn.Module, rate: float) -> None:
-    """Set the dropout rates, which are in Dropout modules or in floats used by SDPA."""
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = rate
-        for name in ("attention_dropout", "dropout_prob", "dropout"):
-            if isinstance(getattr(module, name, None), float):
-                setattr(module, name, rate)
-
-
-def _reset(model: nn.Module, base: Checkpoint, labels: tuple[str, ...], recipe: Recipe, seed: int) -> None:
-    """Reset the last layers to newly initialised weights."""
-    fresh = fresh_classifier(base, labels, pooling=recipe.pooling, random_weights=True, seed=seed + 1)
-    layers, new = layers_of(model)[1], layers_of(fresh)[1]
-    for layer in range(max(0, len(layers) - recipe.reset_last), len(layers)):
-        layers[layer].load_state_dict(new[layer].state_dict())
 
 
 def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Shaped[Tensor, " batch"]) -> Float[Tensor, ""]:

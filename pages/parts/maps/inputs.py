@@ -68,7 +68,8 @@ def pick_other() -> Input:
         pair = st.text_input("Its second sentence", key="pair2", label_visibility="collapsed",
                              placeholder="second sentence, optional") or ""  # fmt: skip
     if not history.went_back():
-        _keep("text2", text, "pair2", pair, opened=False)
+        short = len(text) + len(pair) <= context.LINK_CHARACTERS
+        history.keep({"text2": text if short else None, "pair2": pair if short else None})
     return Input(text, pair if pair.strip() else None)
 
 
@@ -86,38 +87,28 @@ def pick_row() -> None:
     ):
         sample_tab, own_tab = st.tabs(["Sample", "Your own"])
         with sample_tab, clear_errors():
-            _sample_row()
+            task = st.selectbox("Task", list(TASKS), format_func=pickers.rows_name, key="row_task")
+            split = st.segmented_control("Split", ["dev", "train"], default="dev", required=True, key="row_split")
+            rows = pickers.task_rows(task, split or "dev", pickers.data_folder())
+            number = st.number_input(f"Row, 1 to {len(rows)}", 1, len(rows), key=f"row_number_{task}_{split}")
+            row = rows[number - 1]
+            st.text(row.text if row.pair is None else f"{row.text}\n{row.pair}")
+            st.button("Use this row", on_click=_fill, args=(row.text, row.pair), type="primary", key="row_use")
         with own_tab:
-            _own_list()
+            own_rows.ask_lines("own")
+            st.button("Browse these examples", on_click=_take, type="primary", key="own_use")
     if st.session_state.get("_own_inputs"):
-        _step()
+        position, count = st.session_state.get("_own_place", 0), len(st.session_state["_own_inputs"])
+        st.button("Previous", on_click=_go, args=(position - 1,), key="own_back")
+        st.caption(plain(f"{position + 1} of {count}"), width="content")
+        st.button("Next", on_click=_go, args=(position + 1,), key="own_on")
 
 
 # ---------------------------------------------------------------- behind them
 
 
-def _keep(text_key: str, text: str, pair_key: str, pair: str, *, opened: bool) -> None:
-    short = len(text) + len(pair) <= context.LINK_CHARACTERS and not opened
-    history.keep({text_key: text if short else None, pair_key: pair if short else None})
-
-
 def _fill(text: str, pair: str | None) -> None:
     st.session_state["text"], st.session_state["pair"] = text, pair or ""
-
-
-def _sample_row() -> None:
-    task = st.selectbox("Task", list(TASKS), format_func=pickers.rows_name, key="row_task")
-    split = st.segmented_control("Split", ["dev", "train"], default="dev", required=True, key="row_split")
-    rows = pickers.task_rows(task, split or "dev", pickers.data_folder())
-    number = st.number_input(f"Row, 1 to {len(rows)}", 1, len(rows), key=f"row_number_{task}_{split}")
-    row = rows[number - 1]
-    st.text(row.text if row.pair is None else f"{row.text}\n{row.pair}")
-    st.button("Use this row", on_click=_fill, args=(row.text, row.pair), type="primary", key="row_use")
-
-
-def _own_list() -> None:
-    own_rows.ask_lines("own")
-    st.button("Browse these examples", on_click=_take, type="primary", key="own_use")
 
 
 def _take() -> None:
@@ -132,10 +123,3 @@ def _go(position: int) -> None:
     inputs: list[Pasted] = st.session_state["_own_inputs"]
     st.session_state["_own_place"] = position % len(inputs)
     _fill(*inputs[position % len(inputs)])
-
-
-def _step() -> None:
-    position, count = st.session_state.get("_own_place", 0), len(st.session_state["_own_inputs"])
-    st.button("Previous", on_click=_go, args=(position - 1,), key="own_back")
-    st.caption(plain(f"{position + 1} of {count}"), width="content")
-    st.button("Next", on_click=_go, args=(position + 1,), key="own_on")

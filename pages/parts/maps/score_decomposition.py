@@ -29,13 +29,22 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
     A fragment: a click or another group draws these again and leaves the rest of the page.
     """
     with clear_errors():
-        scores = _scores(name, text, pair, head)
+        resources.checkpoint(name)
+        scores = _layer(name, text, pair, head.layer, head.part, stamp_of(name))
+        scores.check(head.head, 0, 0)
         query, key = _cell(scores, head)
         cell = scores.cell(head.head, query, key)
         ends = f"“{scores.encoding.tokens[query]}” to “{scores.key_encoding.tokens[key]}”"
         st.subheader(plain(f"Why does {head} attend from {ends}?"), anchor=False)
         st.markdown(f"**{_sentence(scores, head, (query, key), cell)}**")
-        group, side = _group(scores, cell)
+        # The group whose map is drawn, and the side that it is on; first the one of the cell's largest term
+        with st.container(horizontal=True):
+            side = SIDES[url.pick(st.segmented_control, "Contributions to", list(SIDES), key="side", required=True,
+                                    label_visibility="collapsed")]  # fmt: skip
+            groups, most = scores.groups(side), cell.terms[0]
+            decisive = most.key_group if side == "key" else most.query_group
+            group = url.pick(st.selectbox, "Group", groups, key="group", label_visibility="collapsed", width=220,
+                               default=decisive if decisive in groups else None)  # fmt: skip
         maps_row = st.container(horizontal=True)  # one below the other where the window is narrow
         as_it_is, alone = maps_row.container(width="content"), maps_row.container(width="content")
         with as_it_is:
@@ -55,18 +64,6 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
         )
 
 
-def _group(scores: "LayerScores", cell: "Cell") -> tuple[str, Literal["key", "query"]]:
-    """The group whose map is drawn, and the side that it is on; first the one of the cell's largest term."""
-    with st.container(horizontal=True):
-        side = SIDES[url.pick(st.segmented_control, "Contributions to", list(SIDES), key="side", required=True,
-                                label_visibility="collapsed")]  # fmt: skip
-        groups, most = scores.groups(side), cell.terms[0]
-        decisive = most.key_group if side == "key" else most.query_group
-        group = url.pick(st.selectbox, "Group", groups, key="group", label_visibility="collapsed", width=220,
-                           default=decisive if decisive in groups else None)  # fmt: skip
-    return group, side
-
-
 def _length(name: str, text: str, pair: str | None) -> str:
     """How many tokens are taken apart, and of how many."""
     token_count = len(resources.checkpoint(name).encode(text, pair))
@@ -78,13 +75,6 @@ def _layer(name: str, text: str, pair: str | None, layer: int, part: str, stamp:
     checkpoint = resources.checkpoint(name)
     encoding = checkpoint.encode(text, pair).up_to(MOST_TOKENS)
     return studies.explanation.cell_parts.layer_scores(checkpoint, encoding, layer, part=part)
-
-
-def _scores(name: str, text: str, pair: str | None, head: Head) -> "LayerScores":
-    resources.checkpoint(name)
-    scores = _layer(name, text, pair, head.layer, head.part, stamp_of(name))
-    scores.check(head.head, 0, 0)
-    return scores
 
 
 def _cell(scores: "LayerScores", head: Head) -> tuple[int, int]:

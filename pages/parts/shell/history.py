@@ -41,14 +41,13 @@ def keep(values: Mapping[str, str | Sequence[str] | None]) -> None:
 
     Several values of one name stand there one after another.
     """
-    changed = {name: value for name, value in values.items() if value and _in_url(name, value) != value}
+    changed = {
+        name: value
+        for name, value in values.items()
+        if value and (st.query_params.get(name) if isinstance(value, str) else st.query_params.get_all(name)) != value
+    }
     removed = [name for name, value in values.items() if not value and st.query_params.get(name)]
     if len(removed) == 1 and not changed:
         del st.query_params[removed[0]]
     elif changed or removed:
         st.query_params.update(changed | dict.fromkeys(removed, ""))
-
-
-def _in_url(name: str, value: str | Sequence[str]) -> str | Sequence[str] | None:
-    """What the URL says of a parameter: one string, or all of them where `value` is several."""
-    return st.query_params.get(name) if isinstance(value, str) else st.query_params.get_all(name)

@@ -150,7 +150,11 @@ def admitted() -> bool:
     st.title("Attention Atlas")
     if not signed_in(_claims()):
         st.write("Sign in to see this app.")
-        _sign_in_buttons()
+        providers = configured().providers
+        for name in providers:
+            st.button(f"Sign in with {plain(name)}", on_click=st.login, args=(name,), key=f"sign_in_{name}")
+        if not providers:
+            st.button("Sign in", on_click=st.login, type="primary", key="sign_in")
         return False
     if who.name:
         st.error(
@@ -163,14 +167,6 @@ def admitted() -> bool:
         )
     st.button("Sign out", on_click=sign_out, key="sign_out")
     return False
-
-
-def _sign_in_buttons() -> None:
-    providers = configured().providers
-    for name in providers:
-        st.button(f"Sign in with {plain(name)}", on_click=st.login, args=(name,), key=f"sign_in_{name}")
-    if not providers:
-        st.button("Sign in", on_click=st.login, type="primary", key="sign_in")
 
 
 def who_is_here() -> None:

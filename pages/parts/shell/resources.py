@@ -68,7 +68,11 @@ def checkpoint(name: str, head: "HeadKind" = "none") -> "Checkpoint":
 
         opened = open_checkpoint(plain_name, revision, head, tell)
         placeholder.empty()
-    _share_cores(opened)
+    # One thread for a small model: threads that wait for each other cost it 60 times its work on a busy machine
+    import torch  # 1.3 s of start-up
+
+    small = sum(weights.numel() for weights in opened.model.parameters()) < SMALL_MODEL
+    torch.set_num_threads(1 if small else os.cpu_count() or 1)
     place = st.session_state.get(NOTES, {}).get(name)
     if place is not None and opened.notes:
         place.caption(f":material/info: {plain(' '.join(opened.notes))}")
@@ -332,17 +336,6 @@ def _observed(name: str, text: str, pair: str | None, most: int, part: str) -> t
         pair = capture.generating.translated(model, text)
     encoding = model.encode(text, pair, max_length=most)
     return encoding, capture.running.capture(model, encoding, part=part)
-
-
-def _share_cores(opened: "Checkpoint") -> None:
-    """One thread for a small model: threads that wait for each other cost it 60 times its work on a busy machine.
-
-    torch keeps the number per thread, and every session's script has its own.
-    """
-    import torch  # 1.3 s of start-up
-
-    small = sum(weights.numel() for weights in opened.model.parameters()) < SMALL_MODEL
-    torch.set_num_threads(1 if small else os.cpu_count() or 1)
 
 
 @st.cache_resource(show_spinner=False)

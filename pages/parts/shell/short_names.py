@@ -10,7 +10,10 @@ BETWEEN_NAMES = re.compile(r"(, | and )")  # of checkpoints in a cell, which may
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
     """Each name with the fewest last parts of its path that no other of these names has; hub ids stay whole."""
-    parts = {name: PurePath(name).parts if _is_path(name) else (name,) for name in names}
+    parts = {
+        name: PurePath(name).parts if (name.startswith(("/", "~", "./", "../")) or name.count("/") > 1) else (name,)
+        for name in names
+    }
     shorts = {}
     for name, path_parts in parts.items():
         other_paths = [other_path for other_name, other_path in parts.items() if other_name != name]
@@ -32,7 +35,3 @@ def short_titles(titles: Sequence[str], between: re.Pattern[str] = BETWEEN_WORDS
     parts = {title: between.split(title) for title in titles}
     shorts = short_names(list({part for of_title in parts.values() for part in of_title}))
     return {title: "".join(map(shorts.__getitem__, of_title)) for title, of_title in parts.items()}
-
-
-def _is_path(name: str) -> bool:
-    return name.startswith(("/", "~", "./", "../")) or name.count("/") > 1

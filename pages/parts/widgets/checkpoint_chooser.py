@@ -6,7 +6,6 @@ import streamlit as st
 
 from core import config
 from core.models import fetching
-from core.models.fetching import Fetch
 from pages.parts.shell import people, resources
 from pages.parts.shell.messages import plain
 from pages.parts.shell.short_names import short_names
@@ -99,25 +98,23 @@ def offer(name: str, key: str, former: str | None) -> None:
             )
             _back(key, former)
         else:
-            _ask(name, key, former, fetch)
-
-
-def _ask(name: str, key: str, former: str | None, fetch: Fetch | None) -> None:
-    model = fetching.real_model(name)
-    called = f"**{plain(_called(name))}**"
-    facts = f" ({plain(model.licence)}, {fetching.megabytes(model.size)})" if model else ""
-    verb = "Download"
-    if fetch is not None and fetch.state == "failed":
-        st.markdown(f":material/info: {plain(fetch.error)}")
-        verb = "Try again"
-    elif fetch is not None and fetch.state == "stopped":
-        arrived = f" at {plain(fetch.doing)}" if fetch.doing else ""
-        st.markdown(f":material/pause_circle: The download of {called} was stopped{arrived}.")
-        verb = "Continue"
-    else:
-        st.markdown(f":material/cloud_download: {called}{facts} is not on this machine. Download it from the hub?")
-    st.button(verb, key=f"fetch_start_{key}", type="primary", on_click=_start, args=(name,))
-    _back(key, former)
+            model = fetching.real_model(name)
+            called = f"**{plain(_called(name))}**"
+            facts = f" ({plain(model.licence)}, {fetching.megabytes(model.size)})" if model else ""
+            verb = "Download"
+            if fetch is not None and fetch.state == "failed":
+                st.markdown(f":material/info: {plain(fetch.error)}")
+                verb = "Try again"
+            elif fetch is not None and fetch.state == "stopped":
+                arrived = f" at {plain(fetch.doing)}" if fetch.doing else ""
+                st.markdown(f":material/pause_circle: The download of {called} was stopped{arrived}.")
+                verb = "Continue"
+            else:
+                st.markdown(
+                    f":material/cloud_download: {called}{facts} is not on this machine. Download it from the hub?"
+                )
+            st.button(verb, key=f"fetch_start_{key}", type="primary", on_click=_start, args=(name,))
+            _back(key, former)
 
 
 def _start(name: str) -> None:

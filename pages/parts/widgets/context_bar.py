@@ -61,7 +61,12 @@ def show_bar(view: View) -> bool:
     context.set_now(context.with_starts(replace(context.chosen(), **_named(picked | reads)), starts))
     if not history.went_back():
         history.keep(dict.fromkeys((*shown, CUT)) | _kept_cut(picked) | context.parameters())
-    _say_unread(view, shown)
+    # In a word what was chosen and is not read here
+    chosen = asdict(context.chosen())
+    read = {*shown, "pair", *(["head"] if "head in its picture" in view.uses else [])}
+    unread = [FIELDS[name] for name in FIELDS if chosen[name] and name not in read]
+    if unread:
+        st.caption(f"{view.title} does not use the chosen {', '.join(unread)}.")
     return None not in reads.values()
 
 
@@ -78,15 +83,6 @@ def _named(picked: dict[str, Any]) -> dict[str, Any]:
 def _kept_cut(picked: dict[str, Any]) -> dict[str, str]:
     """A link that leaves a sentence out goes on saying so until one is typed."""
     return {CUT: st.query_params[CUT]} if CUT in st.query_params and not picked.get("text") else {}
-
-
-def _say_unread(view: View, shown: list[str]) -> None:
-    """In a word what was chosen and is not read here."""
-    chosen = asdict(context.chosen())
-    read = {*shown, "pair", *(["head"] if "head in its picture" in view.uses else [])}
-    unread = [FIELDS[name] for name in FIELDS if chosen[name] and name not in read]
-    if unread:
-        st.caption(f"{view.title} does not use the chosen {', '.join(unread)}.")
 
 
 # ---------------------------------------------------------------- the fields
@@ -126,21 +122,17 @@ def _rows(usual: dict[str, Any]) -> str:
 def _text(usual: dict[str, Any]) -> str:
     length = st.query_params.get(CUT)
     _begin("text", "" if length else usual["text"])
-    _begin_pair(usual)
-    text = st.text_input("Sentence", key="text", placeholder="Type a sentence and press Enter", on_change=_new_text,
-                         label_visibility="collapsed", max_chars=None) or ""  # fmt: skip
-    if length and not text:
-        st.caption(f":material/link_off: This link leaves out a sentence of {plain(length)} characters: paste it.")
-    return text
-
-
-def _begin_pair(usual: dict[str, Any]) -> None:
     if url.asks_link("pair"):
         chosen, demo = (
             context.chosen().pair,
             st.session_state["text"] == usual["text"] and context.chosen().pair is None,
         )
         st.session_state["pair"], st.session_state[_DEMO] = usual["pair"] if demo else chosen or "", demo
+    text = st.text_input("Sentence", key="text", placeholder="Type a sentence and press Enter", on_change=_new_text,
+                         label_visibility="collapsed", max_chars=None) or ""  # fmt: skip
+    if length and not text:
+        st.caption(f":material/link_off: This link leaves out a sentence of {plain(length)} characters: paste it.")
+    return text
 
 
 def _new_text() -> None:

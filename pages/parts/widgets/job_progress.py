@@ -158,57 +158,47 @@ def _watch(job: str, was_active: bool, rows: bool) -> None:
             heading, buttons = st.columns([5, 2], vertical_alignment="center")
             heading.markdown(f"**{plain(short_titles([now.title])[now.title])}** · {icon} {word}")
             with buttons:
-                _buttons(now)
+                if now.active:
+                    st.button(
+                        "Stop",
+                        key=f"cancel_{now.job}",
+                        icon=":material/stop:",
+                        on_click=_act,
+                        args=(api.cancel, now.job),
+                        width="stretch",
+                    )
+                elif now.state != "done":
+                    label = "Retry failed units" if now.failed else "Resume"
+                    st.button(
+                        label, key=f"resume_{now.job}", on_click=_act, args=(api.resume, now.job), width="stretch"
+                    )
+                    if now.done:
+                        st.button("Stop and keep partial result", key=f"part_{now.job}", on_click=_act, width="stretch",
+                                  args=(duration_estimate.keep_partial, now.job),
+                                  help="Stores the finished units as a partial result, with a smaller n.")  # fmt: skip
+                    st.button("Dismiss", key=f"dismiss_{now.job}", on_click=_act, width="stretch",
+                              args=(api.delete, now.job),
+                              help="Deletes the job. Stored results of the job are kept.")  # fmt: skip
             st.progress(min(now.share, 1.0), text=plain(progress_line(now)))
             if now.error:
                 st.error(plain(now.error), icon=":material/info:")
             if now.failed:
-                _failures(job)
+                failed = unit_outcomes(resources.database(), job).query("state == 'failed'")
+                with st.expander(f"{counted(len(failed), 'units')} failed"):
+                    show_table(failed[["key", "error", "attempts"]])
             if rows and now.done:
                 _partial(job, now)
-                _workers(job)
+                # Who did what, and what was tried again
+                db = resources.database()
+                workers = by_worker(db, job)
+                with st.expander(f"Workers: {len(workers)}; retries of units: {int(workers['retries'].sum())}"):
+                    show_table(workers, column_config={"seconds": st.column_config.NumberColumn(format="%.1f")})
+                    show_table(unit_outcomes(db, job)[["key", "state", "worker", "seconds", "attempts"]])
 
 
 def _act(action: Callable, job: str) -> None:
     with clear_errors():
         action(resources.database(), job)
-
-
-def _buttons(now: JobStatus) -> None:
-    if now.active:
-        st.button(
-            "Stop",
-            key=f"cancel_{now.job}",
-            icon=":material/stop:",
-            on_click=_act,
-            args=(api.cancel, now.job),
-            width="stretch",
-        )
-    elif now.state != "done":
-        label = "Retry failed units" if now.failed else "Resume"
-        st.button(label, key=f"resume_{now.job}", on_click=_act, args=(api.resume, now.job), width="stretch")
-        if now.done:
-            st.button("Stop and keep partial result", key=f"part_{now.job}", on_click=_act,
-                      args=(duration_estimate.keep_partial, now.job),
-                      help="Stores the finished units as a partial result, with a smaller "
-                           "n.", width="stretch")  # fmt: skip
-        st.button("Dismiss", key=f"dismiss_{now.job}", on_click=_act, args=(api.delete, now.job), width="stretch",
-                  help="Deletes the job. Stored results of the job are kept.")  # fmt: skip
-
-
-def _failures(job: str) -> None:
-    failed = unit_outcomes(resources.database(), job).query("state == 'failed'")
-    with st.expander(f"{counted(len(failed), 'units')} failed"):
-        show_table(failed[["key", "error", "attempts"]])
-
-
-def _workers(job: str) -> None:
-    """Who did what, and what was tried again."""
-    db = resources.database()
-    workers = by_worker(db, job)
-    with st.expander(f"Workers: {len(workers)}; retries of units: {int(workers['retries'].sum())}"):
-        show_table(workers, column_config={"seconds": st.column_config.NumberColumn(format="%.1f")})
-        show_table(unit_outcomes(db, job)[["key", "state", "worker", "seconds", "attempts"]])
 
 
 def _partial(job: str, now: JobStatus) -> None:

@@ -26,16 +26,12 @@ def show_table(rows: Any, *, container: Any = st, height: int = MOST, **options:
         shorts = short_titles([name for name in names.dropna().unique() if isinstance(name, str)], BETWEEN_NAMES)
         frame = frame.assign(checkpoint=names.map(lambda name: shorts.get(name, name)))
     fitted = min(height, ROW + options.get("row_height", ROW) * len(frame) + 3)
-    options["column_config"] = _headings(frame) | (options.get("column_config") or {})
-    return container.dataframe(frame, hide_index=True, placeholder="", height=fitted, **options)
-
-
-def _headings(frame: Any) -> dict[str, Any]:
-    """Column names with spaces instead of underscores, with tooltips from the glossary."""
+    # Column names with spaces instead of underscores, with tooltips from the glossary
     names = [name for name in frame.columns if isinstance(name, str)]
     headings = {name: name.replace("_", " ") for name in names if "_" in name}
     meanings = {name: meaning for name in names if (meaning := glossary.column_meaning(name))}
     columns = {
         name: st.column_config.Column(headings.get(name, name), help=meaning) for name, meaning in meanings.items()
     }
-    return headings | columns
+    options["column_config"] = (headings | columns) | (options.get("column_config") or {})
+    return container.dataframe(frame, hide_index=True, placeholder="", height=fitted, **options)
