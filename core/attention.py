@@ -105,8 +105,7 @@ class Head(tuple[int, int]):
 
 
 def attends(head: Head, attending: Sequence[int]) -> Head:
-    """Return a head if its layer has attention. Raises InputError otherwise. attending: layers with attention; empty
-    if all have it."""
+    """Return a head if its layer has attention; raises InputError otherwise. attending: empty if all have it."""
     if attending and head.layer not in attending:
         numbers = ", ".join(str(layer + 1) for layer in attending)
         raise InputError(
@@ -117,8 +116,7 @@ def attends(head: Head, attending: Sequence[int]) -> Head:
 
 
 def all_heads(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Head]:
-    """Return all heads of one stack of a model, layer by layer. attending: layers with attention; empty if all have
-    it."""
+    """Return all heads of one stack, layer by layer. attending: layers with attention; empty if all have it."""
     return [Head(layer, head) for layer in attending or range(layers) for head in range(heads)]
 
 
@@ -130,8 +128,7 @@ def parse_heads(names: str) -> list[Head]:
 def visible_keys(
     queries: Int[np.ndarray, " query"], keys: int, *, causal: bool, window: int | None
 ) -> Bool[np.ndarray, "query key"]:
-    """Return which of `keys` keys can be attended to by queries at the given positions, as `AttentionMaps.visible`,
-    without a sink."""
+    """Return which of `keys` keys the queries at some positions see, as `AttentionMaps.visible`, without a sink."""
     away = queries[:, None] - np.arange(keys)
     seen = away >= 0 if causal else np.ones_like(away, dtype=bool)
     if window is None:

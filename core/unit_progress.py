@@ -14,8 +14,7 @@ STALE = 24 * 3600.0  # seconds after which a file belongs to a killed worker
 
 @dataclass
 class Count:
-    """Counts the tokens that a unit of a job has processed since its start. notes: sentences for the person who
-    started the job, each once."""
+    """Counts the tokens that a unit of a job has processed. notes: sentences for who started the job, each once."""
 
     file: Path
     done: float = 0.0

@@ -15,8 +15,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextlib.contextmanager
 def replacing(file: str | Path, error: type[AtlasError] = InputError) -> Iterator[Path]:
-    """Yield a temporary file that replaces a target file if the context ends without an error, and is removed
-    otherwise.
+    """Yield a temporary file that replaces a target if the context ends without an error; otherwise it is removed.
 
     Links are followed and remain links; the previous file remains until the new one is complete on disk. Missing
     folders are created.

@@ -47,8 +47,7 @@ class PartChange:
 
 
 def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the layer modules of a model, in order. Raises InterventionError if the layers of the model family
-    cannot be reached."""
+    """Return the layer modules of a model, in order. Raises InterventionError if they cannot be reached."""
     kind = checkpoint.family.model_type
     paths = _WRITERS.get(kind)
     for module in checkpoint.model.modules() if paths else ():

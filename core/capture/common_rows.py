@@ -30,14 +30,12 @@ class CommonInput:
 
 
 def split_alike(first: Encoding, other: Encoding) -> bool:
-    """Return whether two checkpoints split a text into the same tokens, given the text's encoding by each
-    checkpoint."""
+    """Return whether two checkpoints split a text into the same tokens, given their encodings of it."""
     return first.tokens == other.tokens and first.offsets == other.offsets
 
 
 def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
-    """Return every position of an input as a shared token, for two checkpoints that split the input into the same
-    tokens."""
+    """Return every position of an input as a shared token, for checkpoints that split it into the same tokens."""
     groups = tuple((position,) for position in range(len(first)))
     return CommonInput(groups, groups)
 
@@ -125,8 +123,7 @@ class CommonRows:
         ]
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store one layer's attention rows of the randomly drawn queries, each normalised to sum to 1 over the shared
-        keys."""
+        """Store one layer's attention rows of the drawn queries, each normalised to sum to 1 over the shared keys."""
         for row, number in enumerate(inputs):
             keys, queries = self.keys[number], self.queries[number]
             maps = weights[row, :, :, : weights.shape[2]].float().cpu()  # a sink is no token
@@ -162,8 +159,7 @@ def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
 def take_rows(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows
 ) -> list[Float[Tensor, "head _ _"]]:
-    """Run the model once and return every head's attention rows of the randomly drawn queries for each input, float32;
-    each row sums to 1.
+    """Run the model and return every head's rows of the drawn queries for each input, float32; rows sum to 1.
 
     Heads are in the order of `Checkpoint.all_heads`.
     """
@@ -172,8 +168,7 @@ def take_rows(
 
 
 def blocks(rows: Sequence[Tensor], *, most: int = 192) -> list[RowBlock]:
-    """Group the attention rows [head, row, key] of all inputs into blocks with little padding, the longest inputs
-    first.
+    """Group the attention rows [head, row, key] of all inputs into blocks with little padding, longest inputs first.
 
     most: largest number of rows in a block. An input with more rows is a block by itself.
     """

@@ -77,8 +77,7 @@ def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) ->
 
 
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
-    """Return the predictions of two runs (every class, or the most likely tokens of either run) without capturing
-    attention maps.
+    """Return the predictions of two runs (every class, or the most likely tokens of either run) without attention maps.
 
     Values are NaN for an input without a mask. Empty if neither run predicts anything.
     """

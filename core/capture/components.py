@@ -52,8 +52,7 @@ Component = Head | LayerBlock
 
 
 def parse_components(names: str) -> list[Component]:
-    """Parse comma-separated names of heads and sublayers, such as "L1H2,L3-attention". An empty text gives an empty
-    list."""
+    """Parse comma-separated names of heads and sublayers, such as "L1H2,L3-attention". Empty for an empty text."""
     parts = [name.strip() for name in names.split(",") if name.strip()]
     return [LayerBlock.parse(name) if "-" in name else Head.parse(name) for name in parts]
 

@@ -56,9 +56,7 @@ def _fixed(parts: FixedPart, role: Role) -> Sum:
 
 
 def _embedded(ids: Tensor, weight: Tensor, value: Tensor, component: Component) -> Sum:
-    """Return the contribution of an embedding table. Positions are the same in every row of a batch, and segments are
-    few.
-    """
+    """Return the contribution of an embedding table. Positions are equal in all rows of a batch; segments are few."""
     if ids.dim() == 2 and component.kind == "position" and bool((ids == ids[:1]).all()):
         return _fixed(FixedPart(component, value[None, :1]), "stream")
     if ids.dim() == 2 and component.kind == "segment" and len(weight) <= FEW:
@@ -188,9 +186,7 @@ class Carrying(TorchFunctionMode):
         return _constant(plain.expand(value.shape), component, carried.role)
 
     def _project(self, states: Sum, whole: Tensor, weight: Tensor, value: Tensor, bias: Tensor | None) -> None:
-        """A matrix product of the stream is a branch. Before the first attention and for heads' outputs, it is the
-        stream.
-        """
+        """A matrix product of the stream is a branch; before the first attention and for heads' outputs, the stream."""
         role: Role = "branch" if states.role == "branch" or (states.role == "stream" and self.writer) else "stream"
         component = LAST_BIAS if role == "branch" else BIAS
         added = None if bias is None else fixed_part(component, bias.detach(), value.dim())
@@ -207,9 +203,7 @@ class Carrying(TorchFunctionMode):
         carry(value, projected if added is None else projected.with_fixed((*projected.fixed, added)))
 
     def _normalise(self, name: str, states: Sum, args: tuple[Any, ...], kwargs: dict[str, Any], value: Tensor) -> None:
-        """A norm with fixed scale is linear. Its bias becomes the last bias; the previous one joins the other
-        constants.
-        """
+        """A norm with fixed scale is linear. Its bias becomes the last bias; the previous one joins the constants."""
         is_centred = name == "layer_norm"
         order = ("input", "shape", "weight", "bias", "eps") if is_centred else ("input", "shape", "weight", "eps")
         arguments = dict(zip(order, args, strict=False)) | kwargs
@@ -303,8 +297,7 @@ class HeadInputs:
 
     @cached_property
     def weights(self) -> Float[Tensor, "batch head query key"]:
-        """Return the attention weights of a layer, recomputed from the contributions; rows sum to 1 over tokens,
-        without a sink."""
+        """Return the attention weights of a layer, recomputed from contributions; rows sum to 1, without a sink."""
         return torch.softmax(self.scores.masked_fill(~self.visible, -math.inf), -1)
 
 
@@ -388,8 +381,7 @@ class _Reading:
         self.run = AttentionRun(checkpoint.calls)  # that of the pass, once there is one
 
     def open(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
-        """Pass a layer's queries and keys, as sums of contributions, to the callback before the scores of the layer
-        are computed."""
+        """Pass a layer's queries and keys, as sums of contributions, to the callback before its scores are computed."""
         with torch._C.DisableTorchFunction():
             if call in self.wanted:
                 self.take(self._inputs(call, query, key, mask, about))
@@ -490,8 +482,7 @@ def _tables(checkpoint: Checkpoint) -> dict[int, Component]:
 
 
 def has_position_embeddings(checkpoint: Checkpoint) -> bool:
-    """Return whether the model adds position embeddings to word embeddings, so that positions are a separate
-    contribution."""
+    """Return whether the model adds position embeddings to word embeddings, so that they are separate contributions."""
     return any(table.kind == "position" for table in _tables(checkpoint).values())
 
 

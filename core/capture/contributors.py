@@ -57,15 +57,13 @@ class Component:
 
     @property
     def sort(self) -> str:
-        """Return the kind of component as pages name it: "position", "token", "segment", "earlier heads",
-        "feed-forward" or "rest"."""
+        """Return the kind of component: "position", "token", "segment", "earlier heads", "feed-forward" or "rest"."""
         names = {"head": "earlier heads", "attention": "earlier heads", "bias": "rest", "last bias": "rest"}
         return names.get(self.kind, self.kind)
 
     @property
     def label(self) -> str:
-        """Return the name of the component on pages, with layers and heads counted from 1: "L2H5", "feed-forward of
-        L3", "position"."""
+        """Return the component's name on pages, counted from 1: "L2H5", "feed-forward of L3", "position"."""
         stack = f"{self.part} " if self.part and self.layer is not None else ""
         if self.kind == "head":
             return f"{stack}L{(self.layer or 0) + 1}H{(self.head or 0) + 1}"

@@ -29,8 +29,7 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """The graph of a Transformer: senders write to the residual stream, receivers read from it, and edges connect
-    them."""
+    """Graph of a Transformer: senders write to the residual stream, receivers read from it, edges connect them."""
 
     layers: int
     heads: int
@@ -50,13 +49,11 @@ class Graph:
         return layer * (3 * self.heads + 1) + 3 * head + kind
 
     def block_receiver(self, layer: int) -> int:
-        """Return the receiver index of a layer's feed-forward sublayer; one layer past the last is the model's
-        output."""
+        """Return the receiver index of a layer's feed-forward sublayer; past the last layer, of the model's output."""
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
-        """Return the number of senders that come before the heads of a layer, which is also the index of the layer's
-        first head."""
+        """Return the number of senders before the heads of a layer, which is the index of its first head."""
         return 1 + layer * (self.heads + 1)
 
     def before(self, receiver: int) -> int:
@@ -81,8 +78,7 @@ class Graph:
         return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
-        """Return the name of a receiver ("L1H2", "L1-feedforward" or "output") and which input of a head it is; ""
-        for no head."""
+        """Return a receiver's name ("L1H2", "L1-feedforward", "output") and input of a head; "" for no head."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""
@@ -95,8 +91,7 @@ class Graph:
         return receiver // (3 * self.heads + 1)
 
     def kind(self, edge: Edge) -> str:
-        """Return the kind of an edge, such as "head to head", "embeddings to feed-forward" or "feed-forward to
-        output"."""
+        """Return the kind of an edge: "head to head", "embeddings to feed-forward" or "feed-forward to output"."""
         sender = "embeddings" if edge.sender == 0 else "head"
         if edge.sender and (edge.sender - 1) % (self.heads + 1) == self.heads:
             sender = "feed-forward"

@@ -48,8 +48,7 @@ def attend(
     key: Float[Tensor, "batch head position dim"],
     value: Float[Tensor, "batch head position dim"],
 ) -> Float[Tensor, "batch head position dim"]:
-    """Return the outputs of softmax attention for every head, causal if the model is. query: before scaling by 1 /
-    sqrt(dim)."""
+    """Return every head's attention outputs, causal if the model is. query: before scaling by 1 / sqrt(dim)."""
     return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=stack.causal)
 
 
@@ -67,8 +66,7 @@ def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden
 def fed_forward(
     block: Block, joined: Float[Tensor, "*rows hidden"]
 ) -> tuple[Float[Tensor, "*rows hidden"], Float[Tensor, "*rows hidden"]]:
-    """Return the tensor that the feed-forward output is added to (for BERT after the first LayerNorm), and that
-    output."""
+    """Return what the feed-forward output is added to (for BERT after the first LayerNorm), and that output."""
     middle = joined if block.norm_first else block.norms[0](joined)
     return middle, feed(block, block.norms[1](middle) if block.norm_first else middle)
 
@@ -105,8 +103,7 @@ def added_by_heads(
 
 
 def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "sender pair position hidden"]:
-    """Return what every sender adds to the residual stream: the embeddings, then the heads and feed-forward sublayer
-    of each layer."""
+    """Return what every sender adds to the residual stream: embeddings, then each layer's heads and feed-forward."""
     parts = [layers[0].x[None]]
     for block, layer in zip(stack.blocks, layers, strict=True):
         parts += [added_by_heads(block, layer.mixed), layer.fed[None]]
@@ -165,8 +162,7 @@ class PairRun:
 
 
 def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
-    """Run inputs A of one length and their partners B of any lengths, and return the run of A with both
-    contributions."""
+    """Run inputs A of one length and their partners B, and return the run of A with both contributions."""
     layers, last = run_all(stack, stack.embed(pairs.firsts))
     outputs = contributions(stack, layers)
     other = outputs.clone()
@@ -182,8 +178,7 @@ def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
 
 @dataclass(frozen=True)
 class Streams:
-    """The residual stream of A at one layer, once for each earlier sender, with that sender's contribution taken from
-    B.
+    """The residual stream of A at one layer, once for each earlier sender, with its contribution taken from B.
 
     Attributes:
         attention: the input of the attention sublayer, for every sender before its heads.
@@ -195,8 +190,7 @@ class Streams:
 
 
 def streams(run: PairRun, *, held: bool = False) -> Iterator[Streams | Float[Tensor, "sender pair position hidden"]]:
-    """Yield, layer by layer, the residual stream of A with the contribution of one sender taken from B, for every
-    sender.
+    """Yield, by layer, the residual stream of A with one sender's contribution taken from B, for every sender.
 
     The last value is the input of the output layer. held: keep the scales of LayerNorms from A, so that contributions
     add up linearly (an approximation).
@@ -292,8 +286,7 @@ def _of_layer(
 def head_changes(
     run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
-    """Return how each head's output (before W_O) changes if its query, key or value is computed from a changed
-    residual stream.
+    """Return how each head's output (before W_O) changes if its query, key or value reads a changed residual stream.
 
     Args:
         changed_streams: inputs of the attention sublayer, one stream for each sender.

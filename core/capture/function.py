@@ -30,8 +30,7 @@ Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 
 
 class PassEnded(BaseException):
-    """Exception that ends a forward pass on purpose after the last observed layer. It is no error; model code must
-    not catch it."""
+    """Ends a forward pass on purpose after the last observed layer. Model code must not catch it."""
 
 
 @dataclass
@@ -92,8 +91,7 @@ class AttentionRun:
 
     @property
     def asks(self) -> bool:
-        """Return whether the run observes or changes anything, so that a forward pass without an attention call is an
-        error."""
+        """Return whether the run observes or changes anything, so that a pass without an attention call is an error."""
         asked = (self.watcher, self.head_changes, self.cuts, self.streamer, self.reporter, self.mixer, self.opener)
         return any(asked) or self.gates is not None or self.nudged
 
@@ -133,8 +131,7 @@ def attention(
     dropout: float = 0.0,
     **options: Any,
 ) -> tuple[Float[Tensor, "batch query head value_dim"], Float[Tensor, "batch head query column"] | None]:
-    """Compute attention in every layer in place of transformers' own function, as the current run of this thread
-    requires.
+    """Compute attention in place of transformers' own function, as the current run of this thread requires.
 
     Args:
         module: only its training flag is read.
@@ -210,8 +207,7 @@ def attention_weights(
     options: dict[str, Any],
     cuts: Sequence[Cut] = (),
 ) -> Float[Tensor, "batch head query column"]:
-    """Return attention weights softmax(Q K^T * scaling + mask) as transformers' eager functions do, with some edges
-    cut.
+    """Return softmax(Q K^T * scaling + mask) as transformers' eager functions do, with some edges cut.
 
     Args:
         key: one for each group of heads that share keys (kv).

@@ -43,8 +43,7 @@ def fit_gates(
     *,
     steps: int = STEPS,
 ) -> Float[Tensor, "fit layer head"]:
-    """Fit gates on the heads' outputs by minimising mean loss + price x sum of gates, once for each setting of the
-    price.
+    """Fit gates on the heads' outputs by minimising mean loss + price x sum of gates, once for each price.
 
     Args:
         labels: one per example: class indices (cross-entropy) or scores (squared error).

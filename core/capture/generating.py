@@ -62,8 +62,7 @@ class Generated:
         return whole + sum(step.rows.nbytes for step in self.steps)
 
     def grown(self, steps: int) -> AttentionMaps:
-        """Return the attention maps of the prompt and the first `steps` new tokens, with one more row for each new
-        token.
+        """Return the attention maps of the prompt and the first `steps` new tokens, one more row for each.
 
         If the prompt has no maps, only the rows of the new tokens over the last tokens, with all earlier ones as one
         key. Raises InputError if there are neither.
@@ -110,8 +109,7 @@ class Generated:
 
 
 def check_prompt(checkpoint: Checkpoint, prompt: Encoding, new: int) -> None:
-    """Raise CheckpointError if the model cannot generate text, and InputError if prompt and continuation are too
-    long."""
+    """Raise CheckpointError if the model cannot generate, InputError if prompt and continuation are too long."""
     if not checkpoint.causal or checkpoint.model.get_output_embeddings() is None:
         raise CheckpointError(
             f"Text generation needs a decoder with a language model head; {checkpoint.name} is not one. Choose a "
@@ -180,8 +178,7 @@ def generate(
 
 
 def translated(checkpoint: Checkpoint, text: str) -> str:
-    """Return the greedy translation of a text by an encoder-decoder. The decoder reads it if no target text is
-    given."""
+    """Return the greedy translation of a text by an encoder-decoder, which the decoder reads without a target text."""
     source = checkpoint.encode(text)
     given = torch.tensor([source.ids], device=checkpoint.device)
     room = min(MOST, checkpoint.max_length - 1)

@@ -24,8 +24,7 @@ READINGS: tuple[str, ...] = ("example", "token")
 
 @dataclass(frozen=True)
 class Gradients:
-    """Sums over inputs of the absolute gradients of the loss by every head's gate. Sums of two data sets are added
-    with `+`.
+    """Sums over inputs of the absolute gradients of the loss by every head's gate; `+` adds two data sets.
 
     Attributes:
         example: sum over inputs of |dL/dxi_h|, float64.
@@ -88,8 +87,7 @@ def gradients(
 
 
 def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> None:
-    """Raise CheckpointError if the model is no classifier, and InputError if the numbers of examples and labels
-    differ."""
+    """Raise CheckpointError if the model is no classifier, InputError if examples and labels differ in number."""
     if checkpoint.labels is None:
         raise CheckpointError(
             f"Head importance needs a classifier; {checkpoint.name} has no classification head. Open a "
@@ -116,8 +114,7 @@ def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float])
 def importance(
     sums: Gradients, *, reading: Reading = "example", normalize: bool = True, last_by_inputs: bool = False
 ) -> Float[Tensor, "layer head"]:
-    """Return I_h = E|dL/dxi_h|, the mean over inputs ("example", the paper's formula) or over tokens ("token", its
-    code).
+    """Return I_h = E|dL/dxi_h|, the mean over inputs ("example", the formula) or over tokens ("token", the code).
 
     Args:
         normalize: divide the values of each layer by their l2 norm, as the paper does to compare layers.

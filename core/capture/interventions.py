@@ -36,8 +36,7 @@ class Given:
 
 @runtime_checkable
 class StandInSource(Protocol):
-    """A source of replacement outputs for heads, for the ablation methods "mean", "resample", "constant" and
-    "patch"."""
+    """A source of head outputs for the ablation methods "mean", "resample", "constant" and "patch"."""
 
     @property
     def operator(self) -> str:
@@ -152,8 +151,7 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
 def given_by(
     operator: str, source: StandInSource | None, encodings: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
 ) -> Given | None:
-    """Return the outputs that replace those of heads for inputs of equal length; None if the ablation method needs
-    none.
+    """Return the replacement outputs of heads for inputs of equal length; None if the method needs none.
 
     Raises InterventionError if the method is unknown, lacks its source, or is "next" on a causal model.
     """
@@ -175,8 +173,7 @@ def cuts_of(
     causal: bool,
     some: Sequence[Encoding],
 ) -> dict[int, list[Cut]]:
-    """Return the cuts of each layer on inputs of equal length, ignoring ablation of heads. Layers without cuts are left
-    out.
+    """Return the cuts of each layer that has some, on inputs of equal length, ignoring ablation of heads.
 
     Raises:
         InterventionError: a renormalised knockout leaves a query without a key, or a layer does not exist.
@@ -291,8 +288,7 @@ def changed(
 
 
 def uniform(visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """Return uniform attention, 1 / (number of visible keys) on each visible key, float32. Rows without visible keys
-    are 0."""
+    """Return uniform attention, 1 / (number of visible keys) on each, float32. Rows without visible keys are 0."""
     counts = visible.sum(-1, keepdim=True).clamp(min=1)
     return visible.float() / counts
 

@@ -78,8 +78,7 @@ class LinkEdges:
 
 
 def edges_of(kind: str, *, causal: bool) -> NamedEdges:
-    """Return the attention edges of a named kind. Raises InputError for unknown kinds, and for "next" in causal
-    models."""
+    """Return the attention edges of a named kind. Raises InputError for unknown kinds and "next" in causal models."""
     if kind not in EDGES:
         raise InputError(
             f"The edges to cut must be one of {', '.join(EDGES)}, or edges between chosen words; got "

@@ -156,9 +156,7 @@ def _rows(checkpoint: Checkpoint, length: int, block: int) -> int:
 
 
 def _greatest(weights: Float[Tensor, "head query key"], block: int, *, by_query: bool = False) -> np.ndarray:
-    """Return the largest weight of each block of keys [head, block], or with `by_query` of each query [head, query,
-    block].
-    """
+    """Return the largest weight of each block of keys [head, block]; `by_query`: [head, query, block]."""
     most = weights.float() if by_query else weights.amax(1).float()
     padded = nn.functional.pad(most, (0, -most.shape[-1] % block))
     return padded.unflatten(-1, (-1, block)).amax(-1).cpu().numpy()

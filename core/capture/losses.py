@@ -118,8 +118,7 @@ def first_order(
     *,
     source: StandInSource | None = None,
 ) -> Float[Tensor, "layer head input"]:
-    """Return the first-order effect of ablating each head on each example's loss, float64; positive if ablation is
-    harmful.
+    """Return the first-order effect of ablating each head on each example's loss; positive if ablation is harmful.
 
     Raises:
         CheckpointError: there is no classifier.

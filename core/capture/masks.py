@@ -39,8 +39,7 @@ def mask_of(
     attention_mask: Tensor | None = None,
     **options: Any,
 ) -> Tensor | None:
-    """Return the eager attention mask, or within `lazily` a placeholder of the same shape that carries the mask
-    function.
+    """Return the eager attention mask, or within `lazily` a placeholder of its shape with the mask function.
 
     transformers calls it with its own arguments.
 
@@ -96,8 +95,7 @@ def _seen(rule: Callable[[Tensor, Tensor], Tensor], queries: slice, keys: int, d
 def visible_rows(
     mask: Tensor | None, row: int, queries: slice, keys: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor | None, slice]:
-    """Return the mask that is added to the scores of some queries of one input, over the keys that any of them may
-    attend to.
+    """Return the mask that is added to the scores of some queries of one input, over the keys that any of them sees.
 
     Args:
         mask: a mask or a placeholder; None: every key is visible. *Shape:* (batch or 1, 1 or head, query, at least

@@ -89,8 +89,7 @@ class Contributions:
         return torch.matmul(self.values, self.projection.triangle).norm(dim=-1)
 
     def norms(self) -> Float[Tensor, "batch head query key"]:
-        """Return the norm |alpha f(x)| for every head, query and key, in units of the attention output. Rows do not
-        sum to 1."""
+        """Return the norm |alpha f(x)| for every head, query and key, in units of the attention output."""
         return self.weights * self.lengths()[:, :, None]
 
     def together(self) -> Float[Tensor, "batch query key"]:
@@ -124,8 +123,7 @@ def contributions(
     *,
     kept_layers: int = 0,
 ) -> None:
-    """Compute the vectors that sum to each layer's attention output in one forward pass, and call a function for each
-    layer.
+    """Compute the vectors that sum to each layer's attention output in one pass, with a call for each layer.
 
     Args:
         take: called with each layer from 0, its contributions, and the indices of the batch's inputs. Memory holds one
@@ -164,14 +162,12 @@ def contributions(
 
 
 def output_projections(checkpoint: Checkpoint) -> list[OutputProjection]:
-    """Return the output projection W_O of every layer that has attention. Raises InputError if a projection cannot be
-    reached."""
+    """Return W_O of every layer that has attention. Raises InputError if a projection cannot be reached."""
     return [_projection(module, checkpoint) for module in _writers(checkpoint)]
 
 
 def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
-    """Return the norm-based attention maps of one input. Raises InputError if values or projections cannot be
-    reached."""
+    """Return the norm-based maps of one input. Raises InputError if values or projections cannot be reached."""
     length = len(encoding)
     heads = np.full((checkpoint.layers, checkpoint.heads, length, length), np.nan, dtype=np.float32)
     layers = np.full((checkpoint.layers, length, length), np.nan, dtype=np.float32)
@@ -185,8 +181,7 @@ def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
 
 
 def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: Sequence[Observer]) -> None:
-    """Run observers on norm-based maps, with rows normalised to 1, as `core.capture.running.run` does on attention
-    maps."""
+    """Run observers on norm-based maps, rows normalised to 1, as `core.capture.running.run` does on maps."""
 
     def show(layer: int, taken: Contributions, inputs: list[int]) -> None:
         maps = normalised(taken.norms())
@@ -197,8 +192,7 @@ def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: 
 
 
 def normalised(norms: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*heads query key"]:
-    """Divide every row of norms by its sum, so that rows compare with attention weights. A row of zeros
-    remains zero."""
+    """Divide every row of norms by its sum, so that rows compare with attention weights. Rows of zeros stay."""
     sums = norms.sum(-1, keepdim=True)
     return norms / torch.where(sums > 0, sums, torch.ones_like(sums))
 

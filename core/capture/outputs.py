@@ -189,8 +189,7 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Resample ablation: heads take their outputs from another example of a reference set, if possible of the same
-    length.
+    """Resample ablation: heads take their outputs from another reference example, if possible as long.
 
     If none has that length, the nearest length is used and its positions are stretched. The draw depends on the seed,
     the draw number and the tokens of the input, so it does not depend on the batch. Raises InputError if the set has
@@ -216,8 +215,7 @@ class Donors:
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:
-        """Return the reference example whose outputs replace those of an input; its tokens always differ from the
-        input's."""
+        """Return the reference example whose outputs replace those of an input; its tokens differ from the input's."""
         others = [other for other in self.encodings if other.ids != encoding.ids]
         nearest = min(abs(len(other) - len(encoding)) for other in others)
         near = [other for other in others if abs(len(other) - len(encoding)) == nearest]
@@ -225,8 +223,7 @@ class Donors:
         return near[int(generator.integers(len(near)))]
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the heads' outputs on randomly drawn reference examples, stretched to the length of the inputs if
-        lengths differ."""
+        """Return the heads' outputs on random reference examples, stretched to the length of the inputs."""
         return self.taken(encodings, lambda donors: head_outputs(self.checkpoint, donors))
 
     def taken(
@@ -234,8 +231,7 @@ class Donors:
         encodings: Sequence[Encoding],
         outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
     ) -> Given:
-        """Return the replacement outputs of randomly drawn examples, computed by a given function (for example with a
-        stack, which is faster)."""
+        """Return the outputs of random examples, computed by a given function (such as a faster stack)."""
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
 
@@ -305,8 +301,7 @@ class Patched:
     weights_hash: str = ""  # of the checkpoint that gave them
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the partner inputs' head outputs at aligned positions; at other positions the head's own output
-        remains."""
+        """Return the partner inputs' head outputs at aligned positions; elsewhere the head's own output remains."""
         rows, length, example = len(encodings), len(encodings[0]), self.outputs[inputs[0]]
         outputs = example.new_zeros(example.shape[0], rows, length, *example.shape[2:])
         places: Bool[Tensor, "batch query"] = torch.zeros(rows, length, dtype=torch.bool, device=example.device)

@@ -95,8 +95,7 @@ def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
 def patch(
     checkpoint: Checkpoint, pairs: InputPairs, variants: Sequence[Variant], before: Untouched | None = None
 ) -> Patches:
-    """Return the logits of each input B with the outputs of some components taken from its partner A at aligned
-    positions.
+    """Return the logits of each input B with outputs of components taken from its partner A at aligned positions.
 
     Args:
         variants: components that are patched together; an empty variant leaves B unchanged.

@@ -22,8 +22,7 @@ _ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), 
 
 
 def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the output projection of every layer that has attention, in order; empty if projections cannot be
-    found."""
+    """Return the output projection of every layer that has attention, in order; empty if none can be found."""
     if not is_interceptable(checkpoint) or len(checkpoint.sets) > 1:
         return []
     seen: list[nn.Module] = []
@@ -50,8 +49,7 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the module of every layer that has attention, without duplicates: the nearest parent of the layer's
-    output projection that is in a module list."""
+    """Return each layer that has attention: the nearest parent of its output projection in a module list."""
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     layers = [_listed(checkpoint.model, names[id(module)]) for module in output_modules(checkpoint)]
     return [] if None in layers else list(dict.fromkeys(layer for layer in layers if layer is not None))

@@ -136,8 +136,7 @@ def is_streamed(checkpoint: Checkpoint) -> bool:
 
 
 def reached(checkpoint: Checkpoint, run: AttentionRun) -> AbstractContextManager[AttentionRun]:
-    """Observe or change the attention of a model in the forward passes of this thread within the context. Raises
-    InterventionError if the model family does not allow it."""
+    """Observe or change attention in this thread's forward passes. InterventionError if the family cannot."""
     return _obeying(checkpoint, run, reach_of(checkpoint))
 
 
@@ -216,9 +215,7 @@ def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
 
 
 def _probed(checkpoint: Checkpoint) -> "Reach | str":
-    """Return the first way in which every layer's weights are observed and equal those that the model returns
-    itself.
-    """
+    """Return the first way in which every layer's weights are observed and equal those that the model returns."""
     kind, model = checkpoint.family.model_type, checkpoint.model
     try:
         output, again = _own_output(checkpoint), _own_output(checkpoint)
@@ -293,9 +290,7 @@ def _seen(checkpoint: Checkpoint, reach: Reach) -> list[Tensor]:
 
 
 def _fit(checkpoint: Checkpoint, every: list[Tensor]) -> bool:
-    """Return whether weights are maps: as many keys as queries (or source tokens), a possible sink, and rows that sum
-    to 1.
-    """
+    """Return whether weights are maps: a key for each query (or source token), a possible sink, rows sum to 1."""
     for call, weights in enumerate(every):
         if weights.dim() != 4 or not bool(((weights.float().sum(-1) - 1).abs() < 1e-3).all()):
             return False

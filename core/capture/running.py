@@ -42,8 +42,7 @@ class Joining(Protocol):
     """An observer of attention maps that can take all layers of a batch at once."""
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Process the attention maps of a batch with the heads of all layers concatenated. An observer must not store
-        or modify the maps.
+        """Process a batch's maps, the heads of all layers concatenated. Observers must not store or modify them.
 
         Args:
             weights: rows sum to 1; head `head` of layer `layer` has index layer * heads + head.
@@ -80,9 +79,7 @@ class MapsOfBatch:
 
 
 def _heads_side_by_side(maps: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head query key"]:
-    """Return the same values with the heads of one cell adjacent in memory, because measures read all heads of
-    a cell.
-    """
+    """Return the same values with the heads of one cell adjacent in memory, as measures read all heads of a cell."""
     if maps.device.type != "cpu":
         return maps
     batch, heads, queries, keys = maps.shape
@@ -114,8 +111,7 @@ class Observer(Protocol):
 
 
 def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Yield batches as indices of inputs of equal length, longest first, with at most `batch_tokens` tokens per
-    batch."""
+    """Yield batches as indices of inputs of equal length, longest first, of at most `batch_tokens` tokens each."""
     order = sorted(range(len(encodings)), key=lambda k: ([-length for length in encodings[k].lengths], k))
     start = 0
     while start < len(order):
@@ -366,8 +362,7 @@ def _first_broken(model: Any, inputs: dict[str, Any]) -> str:
 
 
 def refuse_sinks(checkpoint: Checkpoint) -> None:
-    """Raise InterventionError if the model has attention sinks, so that attention weights over tokens do not sum to
-    1."""
+    """Raise InterventionError if the model has sinks, so that weights over tokens do not sum to 1."""
     if checkpoint.family.sinks:
         raise InterventionError(
             f"This statistic needs attention rows that sum to 1 over tokens; {checkpoint.family.model_type} "
@@ -393,8 +388,7 @@ def captured_parts(
     *,
     parts: Sequence[str] | None = None,
 ) -> list[AttentionMaps]:
-    """Return the attention maps of several sets of heads (None: all) for one input, from one pass. Raises
-    CheckpointError or InputError as `capture` does."""
+    """Return maps of several sets of heads (None: all) of one input, from one pass; raises as `capture` does."""
     sets = [checkpoint.head_set(part) for part in parts] if parts is not None else list(checkpoint.sets)
     kept: dict[int, np.ndarray] = {}
 
@@ -427,8 +421,7 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
 
 
 def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict[int, np.ndarray]) -> AttentionMaps:
-    """Build the attention maps of one set of heads for one input from weights [head, query, key], given by attention
-    call."""
+    """Build the attention maps of one set of heads of one input from weights [head, query, key] by attention call."""
     weights = stacked_maps(kept, own)
     queries = encoding.target if own.part in ("decoder", "cross") and encoding.target is not None else encoding
     sentences = tuple(sentence if sentence is not None else 0 for sentence in queries.sentence)
@@ -443,8 +436,7 @@ def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict
 def predict(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, interventions: Iterable[Change] = ()
 ) -> Float[Tensor, "input label"]:
-    """Return the logits of a classifier in the order of the inputs, on the CPU: float32, or float64 for a float64
-    model.
+    """Return the logits of a classifier in the order of the inputs, on the CPU; float64 for a float64 model.
 
     Raises CheckpointError if there is no classifier.
     """

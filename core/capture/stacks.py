@@ -27,8 +27,7 @@ _POINTWISE = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("
 
 
 def packs(device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether linear layers can use oneDNN's packed kernels: float32 needs a CPU with AVX-512, bfloat16 one
-    with native bfloat16."""
+    """Return whether oneDNN's packed kernels can be used: float32 needs AVX-512, bfloat16 a CPU with bfloat16."""
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
@@ -114,8 +113,7 @@ class Block:
     separate: dict[str, Tensor]
 
     def seen(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the input of the attention sublayer: x after the LayerNorm if the model normalises first, otherwise
-        x."""
+        """Return the input of the attention sublayer: x, after the LayerNorm if the model normalises first."""
         return self.norms[0](x) if self.norm_first else x
 
     def mixed_of(
@@ -139,8 +137,7 @@ class Block:
         return joined if self.norm_first else self.norms[1](self.norms[0](joined))
 
     def after(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the output of the layer from the residual stream after attention: feed-forward, residual sum and
-        LayerNorms."""
+        """Return the layer's output from the stream after attention: feed-forward, residual sum and LayerNorms."""
         if self.norm_first:
             return self.narrow(self.wide(self.norms[1](joined), activation=self.activation), plus=joined)
         middle = self.norms[0](joined)
@@ -196,8 +193,7 @@ class Stack:
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
-        """Return the hidden states at the positions that the model's head reads: one position, or all if it takes
-        their mean."""
+        """Return the hidden states that the model's head reads: of one position, or all if it takes their mean."""
         position = self.position(states.shape[-2])
         return states if position is None else states[..., position, :].unsqueeze(-2)
 
@@ -206,8 +202,7 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int | None:
-        """Return the position that the model's head reads (for decoders the last non-padding token); None if it reads
-        all."""
+        """Return the position that the model's head reads (decoders: the last non-padding token); None for all."""
         if self.place is not None:
             return self.place
         return {"cls": 0, "last": length - 1, "mean": None}[self.reads]

@@ -147,8 +147,7 @@ def stand_in(
 def last_outputs(
     stack: Stack, changed: StandIn, x: Float[Tensor, "rows length hidden"]
 ) -> tuple[Float[Tensor, "rows position head dim"], Float[Tensor, "rows position head dim"]]:
-    """Return the outputs of the last layer's heads, before and after a change, at the positions that the model's head
-    reads."""
+    """Return the last layer's head outputs, before and after a change, at the positions that the model reads."""
     block, position = stack.blocks[-1], stack.position(x.shape[1])
     if position is not None:
         at_one = changed.outputs_at(block, x, position)
@@ -158,8 +157,7 @@ def last_outputs(
 
 
 def stack_outputs(stack: Stack, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
-    """Compute the heads' outputs (before W_O) of every input with a stack, as `core.capture.outputs.head_outputs`
-    does."""
+    """Compute the heads' outputs (before W_O) of every input with a stack, as `outputs.head_outputs` does."""
     kept: dict[int, Tensor] = {}
     for inputs in batches(encodings):
         x, outputs = stack.embed([encodings[k] for k in inputs]), []

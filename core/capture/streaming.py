@@ -40,8 +40,7 @@ def streamer_for(
     inputs: list[int],
     layers: Iterable[int] | None,
 ) -> "Streamer | None":
-    """Return an object that computes sums of attention maps for observers in blocks of queries, or None if it is not
-    needed.
+    """Return what computes sums of maps for observers in blocks of queries, or None if it is not needed.
 
     layers: requested layers; None: all. Returns None if whole maps are as good, an observer needs maps, or the family
     is reached only at the softmax.
@@ -80,9 +79,7 @@ class Streamer:
     def __call__(
         self, layer: int, states: States, mask: Tensor | None, scaling: float | None, options: dict[str, Any]
     ) -> Float[Tensor, "batch query head dim"]:
-        """Return the heads' outputs and pass their sums to the taker. Raises CheckpointError if scores are NaN or
-        infinite.
-        """
+        """Return the heads' outputs and pass on their sums. Raises CheckpointError if scores are NaN or infinite."""
         wanted = self.needs if layer in self.layers else [Needs()] * len(self.needs)
         outputs, sums = [], []
         for row, needs in enumerate(wanted):
@@ -149,8 +146,7 @@ class _Layer:
         return self.output
 
     def scores(self, heads: slice, block: "_Block") -> Float[Tensor, "head query key"]:
-        """Return the attention scores of some heads and a block of queries, over the keys that any of these queries
-        may attend to."""
+        """Return the attention scores of some heads for a block of queries, over the keys that any of them sees."""
         key = self.key[heads.start // self.groups : -(-heads.stop // self.groups), :, block.seen]
         if self.groups > 1 and len(key) > 1:
             key = key.repeat_interleave(self.groups, 0)

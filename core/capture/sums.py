@@ -20,8 +20,7 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """A LayerNorm or RMSNorm with fixed scale, with its input as contributions; it measures what fixing the scale
-    hides.
+    """A LayerNorm or RMSNorm with fixed scale, its input as contributions; measures what fixing the scale hides.
 
     Attributes:
         is_centred: whether the norm subtracts the mean (LayerNorm) or not (RMSNorm).
@@ -40,8 +39,7 @@ class FrozenNorm:
     def spread_with(
         self, component: Component, replacement: Float[Tensor, " hidden"]
     ) -> Float[Tensor, "batch position"]:
-        """Return 1 / the scale of the LayerNorm at each position if one contribution were replaced by a constant
-        vector."""
+        """Return 1 / the LayerNorm's scale at each position if a contribution were replaced by a constant vector."""
         return self._spread(self.parts.sum(0) - self.parts[self.components.index(component)] + replacement)
 
     def _spread(self, states: Tensor) -> Tensor:
@@ -227,8 +225,7 @@ class Sum:
     def mapped(
         self, function: Callable[[Tensor], Tensor], role: Role | None = None, *, broadcasts: bool = False
     ) -> "Sum":
-        """Return the sum after a linear function of each contribution; no contribution of the result is stored as
-        fixed.
+        """Return the sum after a linear function of each contribution; no contribution of it is stored as fixed.
 
         Args:
             function: takes (*rows, width), or (component, *rows, width) if it broadcasts.
@@ -259,8 +256,7 @@ class Sum:
         return Sum(names, partial(_added, names, self, other), role, norm)
 
     def normed(self, norm: HeldNorm, bias: Float[Tensor, " hidden"] | None) -> "Sum":
-        """Return the sum of contributions after a LayerNorm. The bias of the LayerNorm becomes the last bias; the
-        previous last bias joins the other constants."""
+        """Return the sum after a LayerNorm, whose bias becomes the last bias; the previous one joins the constants."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant().normed(norm, bias)
         fixed = [part.normed(norm) for part in self.fixed]

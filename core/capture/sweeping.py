@@ -179,9 +179,7 @@ def _branched(
     changed: Float[Tensor, "token head dim"],
     chosen: Bool[Tensor, "variant head"],
 ) -> Float[Tensor, "variant token hidden"]:
-    """Return the residual stream of variants that begin here: the unmodified one plus (changed_h - own_h) W_h of each
-    head.
-    """
+    """Return the stream of variants that begin here: the unmodified one plus (changed_h - own_h) W_h by head."""
     used = torch.nonzero(chosen.any(0)).flatten()
     difference = (changed - mixed)[:, used].transpose(0, 1)
     added = torch.bmm(difference, block.separate["out"][used])
@@ -278,8 +276,7 @@ class Computing:
 
 
 def every_head(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Variant]:
-    """Return an ablation target for each single head, layer by layer. attending: layers with attention; empty if all
-    have it."""
+    """Return an ablation target for each head, by layer. attending: layers with attention; empty if all."""
     return [frozenset({head}) for head in all_heads(layers, heads, attending)]
 
 
@@ -376,8 +373,7 @@ def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
 
 
 def changes_of(variant: Iterable[Component], operator: Operator, source: StandInSource | None = None) -> list[Change]:
-    """Return an ablation target as interventions on the whole model: heads are changed by the ablation method,
-    sublayers and layers are turned off."""
+    """Return an ablation target as interventions: heads by the method, sublayers and layers turned off."""
     heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 

@@ -28,8 +28,7 @@ _BY_HEAD = ("query_key_value",)  # query, key and value of each head together
 def maps_and_values(
     checkpoint: Checkpoint, encoding: Encoding
 ) -> tuple[Float[np.ndarray, "layer head query column"], Float[np.ndarray, "layer head key dim"]]:
-    """Return the attention weights and the values x W_V (without bias) of one input, float64. A sink is the last
-    column of the weights.
+    """Return the attention weights (a sink last) and the values x W_V (without bias) of one input, float64.
 
     Values that heads share are repeated. Raises InputError if maps or value projections cannot be reached, or if the
     maps would not fit into memory.

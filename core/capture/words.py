@@ -124,8 +124,7 @@ def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[in
 
 
 def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
-    """Convert attention maps between tokens to maps between words. Decoder words of an encoder-decoder are those of
-    the target."""
+    """Convert maps between tokens to maps between words. Decoder words of an encoder-decoder are the target's."""
     target = encoding.target if maps.part in ("decoder", "cross") else None
     words = words_of(encoding) if target is None else words_of(target)
     keys = words_of(encoding) if maps.part == "cross" else None

@@ -36,8 +36,7 @@ class _Call(NamedTuple):
 def value_zeroing(
     checkpoint: Checkpoint, encoding: Encoding, *, normalised: bool = True
 ) -> Float[np.ndarray, "layer query key"]:
-    """Return the cosine distance that each query token's layer output moves if the values of one key token are set to
-    0, float64.
+    """Return the cosine distance that each query's layer output moves if one key's values are set to 0, float64.
 
     Every layer runs again from its own input, once for each token. normalised: divide every row by its sum.
 

@@ -127,8 +127,7 @@ class ClassSet:
         return len(self.classes)
 
     def resolved(self, name: str) -> str:
-        """Return the current name of a class, following merges of classes. Raises InputError if the set never had the
-        class."""
+        """Return a class's current name, following merges. Raises InputError if the set never had the class."""
         merged, visited = dict(self.merged), set()
         while name in merged and name not in visited:
             visited.add(name)

@@ -24,8 +24,7 @@ Map = Float[np.ndarray, "query key"]
 
 @dataclass(frozen=True)
 class Column:
-    """The strongest column of a map: key (zero-based), mean weight, and fractions of rows with at least FAINT and
-    STRONG."""
+    """A map's strongest column: key (zero-based), mean weight, fractions of rows with at least FAINT and STRONG."""
 
     key: int
     weight: float
@@ -35,8 +34,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """The strongest line of a map: offset (key minus query), mean weight, and fraction of marked rows, overall and in
-    its weakest third."""
+    """A map's strongest line: offset (key - query), mean weight, marked rows overall and in the weakest third."""
 
     offset: int
     weight: float

@@ -52,8 +52,7 @@ def _stored() -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def border_maps(name: str) -> tuple[BorderMap, ...]:
-    """Return the bundled maps near a border between two classes, ordered by increasing value of the
-    border's measure."""
+    """Return the bundled maps near a border between two classes, by increasing value of its measure."""
     maps = []
     for row in _stored().get(name, {"maps": []})["maps"]:
         with np.load(config.ANNOTATIONS / row["source"] / "maps.npz", allow_pickle=False) as stored:

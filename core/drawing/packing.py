@@ -127,9 +127,7 @@ def _eight(numbers: UInt16[np.ndarray, " number"], signed: bool) -> bytes:
 
 
 def _in_blocks(pane: Pane, block: int) -> Pane:
-    """Return the pane with one row and column for each `block` tokens, showing the largest weight (or absolute
-    difference).
-    """
+    """Return the pane with a row and column for each `block` tokens: the largest weight (or absolute difference)."""
     if block == 1:
         return pane
     kept = _greatest(_numbers(pane), block, pane.signed)

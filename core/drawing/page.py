@@ -64,8 +64,7 @@ class PackedMaps:
 
 @dataclass(frozen=True)
 class GridTabs:
-    """Several grids of attention maps with buttons to switch between them, by button label; the first grid is shown at
-    the start."""
+    """Several grids of maps with buttons to switch between them, by button label; the first is shown at first."""
 
     grids: Mapping[str, Grid]
     title: str = ""
@@ -138,8 +137,7 @@ def _template() -> Any:
 
 
 def page_template(name: str, folder: Path, filters: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Any:
-    """Return a page template that escapes all text and refuses undefined names. filters: additional template filters
-    by name."""
+    """Return a template that escapes all text and refuses undefined names. filters: more template filters."""
     environment = Environment(loader=FileSystemLoader([folder, TEMPLATES]), autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"cell": written_cell, **filters}  # before the template is compiled
     return environment.get_template(name)
@@ -163,8 +161,7 @@ def as_script_data(value: Any) -> str:
 
 
 def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
-    """Return the content security policy of a self-contained page: only the given scripts, no requests, frames or
-    forms.
+    """Return a self-contained page's content security policy: the given scripts, no requests, frames or forms.
 
     charts: allow what Vega needs to compile expressions and to write its style element.
     """

@@ -189,8 +189,7 @@ LONG = 64  # tokens from which on most weights are too small to be seen on a sca
 
 
 def usual_scale(panes: Sequence[Pane]) -> str:
-    """Return the colour scale of maps at the start: "own" (each map's own) if any map has at least LONG tokens,
-    otherwise "absolute"."""
+    """Return the first colour scale of maps: "own" (each map's) if one has at least LONG tokens, else "absolute"."""
     longest = max(max(len(pane.tokens), len(pane.key_tokens or ())) for pane in panes)
     return "own" if longest >= LONG else "absolute"
 

@@ -39,8 +39,7 @@ def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
 
 
 def packed(header: dict[str, Any], weights: Iterable[bytes]) -> bytes:
-    """Join the binary data for the browser: 4 bytes of header length, the header as JSON, then the weights of all
-    maps."""
+    """Join binary data for the browser: 4 bytes of header length, the header as JSON, the weights of all maps."""
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (len(text) % 2)
     return b"".join([len(text).to_bytes(4, "little"), text, *weights])

@@ -34,8 +34,7 @@ GREY, COLOUR = 0, 2  # PNG colour types
 
 
 def png_bytes(pixels: UInt8[np.ndarray, "row column *rgb"]) -> bytes:
-    """Encode pixels (grey, or RGB with a third axis) as PNG, 8 bits per channel, unfiltered (W3C, sections
-    5 and 11)."""
+    """Encode pixels (grey, or RGB with a third axis) as PNG, 8 bits a channel, unfiltered (W3C, sections 5 and 11)."""
     height, width = pixels.shape[:2]
     lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1).tobytes()
     kind = COLOUR if pixels.ndim == 3 else GREY

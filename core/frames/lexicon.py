@@ -107,8 +107,7 @@ class Roles:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """A lexicon of lexical units and the frames they evoke, most frequent first. source: origin and licence of the
-    data."""
+    """Lexical units and the frames they evoke, most frequent first. source: origin and licence of the data."""
 
     source: str
     units: Mapping[str, tuple[str, ...]]
@@ -126,16 +125,14 @@ class Lexicon:
         return {first: tuple(names) for first, names in units.items()}
 
     def frames(self, lemma: str, upos: str | None = None) -> tuple[tuple[str, str], ...]:
-        """Return the (lexical unit, frame) pairs of a lemma; units with the given part of speech come first. upos:
-        Universal POS tag."""
+        """Return a lemma's (lexical unit, frame) pairs; units with the Universal POS tag `upos` come first."""
         lemma = lemma.lower()
         asked = f"{lemma}.{_POS.get(upos or '', '')}"
         names = sorted((name for name in self._named(lemma)), key=lambda name: (name != asked, name))
         return tuple((name, frame) for name in names for frame in self.units[name])
 
     def of(self, frame: str) -> Roles:
-        """Return the core elements and usual positions of a frame; a frame that is only in the release has no usual
-        positions."""
+        """Return a frame's core elements and usual positions, which frames that are only in the release lack."""
         if frame in self.roles:
             return self.roles[frame]
         if self.release is None:
@@ -227,8 +224,7 @@ class Dependent(NamedTuple):
 
 
 def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
-    """Propose frame elements of a target word from its parse: subjects, objects, complements, obliques, nouns,
-    modifiers.
+    """Propose a target word's frame elements from its parse: subjects, objects, complements, obliques, modifiers.
 
     tagged: a TaggedSentence. Names are those most frequently annotated at the position.
     """
@@ -373,8 +369,7 @@ def _touch(first: Dependent, second: Dependent) -> bool:
 
 
 def subtree(words: Sequence[Any], root: int, *, without: int) -> tuple[int, ...]:
-    """Return the words below `root` in the parse tree, with `root` but not below `without`; punctuation and "and" at
-    the ends are removed."""
+    """Return `root` and the words below it, but not below `without`; without punctuation and "and" at the ends."""
     inside = {root}
     for _ in words:
         more = {k for k, word in enumerate(words) if word.head in inside and k != without}

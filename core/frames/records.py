@@ -43,8 +43,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Link:
-    """A link between a frame element and a target, along which attention is measured. name: name of the element;
-    element, target: spans."""
+    """A link between a frame element and a target, along which attention is measured. name: of the element."""
 
     name: str
     element: Spans
@@ -87,8 +86,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class FrameReading:
-    """The annotated sentences that were read from a file. notes: decisions such as the occurrence used for a repeated
-    string."""
+    """Annotated sentences from a file. notes: decisions such as the occurrence used for a repeated string."""
 
     sentences: tuple[AnnotatedSentence, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -107,8 +105,7 @@ def overlap(first: Iterable[Span], other: Iterable[Span]) -> bool:
 
 
 def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:
-    """Return the links of a sentence to measure: its explicit links, otherwise the target with each core element that
-    does not overlap the target."""
+    """Return a sentence's links: explicit ones, otherwise the target with each core element that does not overlap."""
     if sentence.links is not None:
         return sentence.links
     return tuple(
@@ -149,8 +146,7 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
 
 
 def check_apart(sentence: AnnotatedSentence) -> AnnotatedSentence:
-    """Return an annotated sentence if it passes `check` and no element overlaps the target. Raises InputError
-    otherwise."""
+    """Return a sentence if it passes `check` and no element overlaps the target. Raises InputError otherwise."""
     check(sentence)
     for element in sentence.elements:
         if overlap(element.spans, sentence.target):
@@ -172,8 +168,7 @@ _UNSPACED = frozenset(
 
 
 def word_spans(text: str) -> list[Span]:
-    """Return the characters of each word token by NLTK's word tokenizer (Penn Treebank rules), treating the text as
-    one sentence.
+    """Return the characters of each token by NLTK's word tokenizer (Penn Treebank rules); one sentence.
 
     The paper's notebook uses `nltk.word_tokenize`, which first splits sentences with a model that is not bundled;
     FrameNet's texts are single sentences. Quotation marks, which the tokenizer rewrites, keep their place in the text.
@@ -233,8 +228,7 @@ def spaced_places(text: str, phrase: str) -> list[Span]:
 
 
 def place(text: str, phrase: str, name: str = "words") -> Span:
-    """Return the span of a phrase that occurs once; "walk#2" means its second occurrence. Raises InputError if it is
-    missing or ambiguous."""
+    """Return a phrase's span; "walk#2" is its second occurrence. Raises InputError if missing or ambiguous."""
     wanted, _, number = phrase.rpartition("#")
     if not (wanted and number.isascii() and number.isdigit() and len(number) < 10):
         wanted, number = phrase, ""

@@ -119,8 +119,7 @@ class Release:
         return _reading(readings)
 
     def sentences(self) -> Iterator[FrameReading]:
-        """Yield the annotated sentences of each lexical unit and full text; a release without a folder lu has only
-        full texts."""
+        """Yield the sentences of each lexical unit and full text; a release without a folder lu has only full texts."""
         if (self.folder / "lu").is_dir():
             yield from (self.exemplars(unit) for unit in self.lexical_units)
         else:

@@ -224,8 +224,7 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
 
 
 def doubted(snapshot: Snapshot) -> list[Suspect]:
-    """Find likely label errors with tree classifiers that were trained on other inputs, those with the widest margin
-    first.
+    """Find likely label errors with tree classifiers trained on other inputs, those with the widest margin first.
 
     Raises:
         InputError: there are too few labels to train on.

@@ -72,8 +72,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Event: a person labelled a map (given: the class) or skipped it (None). counted: whether the label filled a
-    slot; at: seconds since 1970."""
+    """Event: a map was labelled (given: the class) or skipped (None). counted: it filled a slot; at: seconds."""
 
     event: str
     person: str
@@ -85,8 +84,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """Event: an answer was retracted. at: seconds since 1970; None if the store already records the effect on the
-    slot."""
+    """Event: an answer was retracted. at: seconds since 1970; None if the store already has its effect."""
 
     event: str
     at: float | None = None
@@ -156,8 +154,7 @@ class Slot:
         ]
 
     def taken(self, now: float, latest: float) -> set[str]:
-        """Return the people whose label of this map counts or may still count, because they have labelled it or hold a
-        valid reservation."""
+        """Return the people whose label of this map counts or may: they labelled it or hold a valid reservation."""
         return {*self.votes(), *self.live(now, latest)}
 
 
@@ -252,14 +249,12 @@ class Board:
                 person.gold.clear()
 
     def set_handed(self, person: str, count: int) -> None:
-        """Set how many maps were assigned to a person, if the state is rebuilt without the reservations that were
-        answered."""
+        """Set how many maps a person was assigned, if the state is rebuilt without answered reservations."""
         self._person(person).handed = count
 
     @contextmanager
     def counting_after(self) -> Iterator[None]:
-        """Postpone the counting of labels to the end of the context, for bulk updates. Do not query the
-        board inside."""
+        """Count labels only at the end of the context, for bulk updates. Do not query the board inside."""
         self._bulk = True
         yield
         self._bulk = False
@@ -465,9 +460,7 @@ class Board:
         return []
 
     def _ordinary_for(self, person: str, participant: Participant, now: float) -> Iterator[str]:
-        """Yield the maps with a free slot in order; maps with differing labels come first if the project's order says
-        so.
-        """
+        """Yield the maps with a free slot in order; with differing labels first if the project's order says so."""
         first = sorted(self._disputed) if self.rules.order == "disagreement" else []
         passed_over = set(first)
         ordinary = (position for position in self._open if position not in passed_over) if first else iter(self._open)

@@ -47,8 +47,7 @@ class _Kept:
 
 @dataclass(frozen=True)
 class Feedback:
-    """Feedback on a labelled exemplar map: titles of the given and the known class, and the description of the known
-    class."""
+    """Feedback on a labelled exemplar: titles of the given and known classes, and the known one's description."""
 
     map_id: str
     given: str | None
@@ -69,8 +68,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Handed:
-    """The maps assigned to an annotator (existing reservations first), with the annotator's status and the answers
-    that can be undone."""
+    """An annotator's maps (existing reservations first), status, and the answers that can be undone."""
 
     choices: list[Choice]
     status: AnnotatorStatus
@@ -226,9 +224,7 @@ def _is_decision(event: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class _Acted:
-    """The fields of a label event that a board needs. given: class of a label, None for a skip; at:
-    seconds since 1970.
-    """
+    """A label event's fields that a board needs. given: class, None for a skip; at: seconds since 1970."""
 
     event: str
     project: str
@@ -253,9 +249,7 @@ class _Acted:
 def _answer(
     db: Database, cursor: Any, book: _Kept, acted: _Acted, recorded: Recorded, *, counting: bool = True
 ) -> None:
-    """Store one event of a project, and apply it to the board unless the project is frozen. counting: labels can fill
-    slots.
-    """
+    """Store an event of a project, and apply it to the board unless frozen. counting: labels can fill slots."""
     project, person, now, class_name, board = acted.project, acted.person, acted.at, acted.given, book.board
     is_frozen = book.frozen is not None
     if acted.kind in TAKES_BACK:
@@ -330,9 +324,7 @@ def _books(db: Database) -> "dict[str, _Kept]":
 
 
 def _followed(db: Database, cursor: Any, project: str, *, inside: bool = False) -> _Kept:
-    """Return the board of a project, updated to the store. Call under the write lock. inside: this transaction has
-    already written.
-    """
+    """Return a project's board, updated to the store, under the write lock. inside: a transaction that has written."""
     books = _books(db)
     followed = books.get(project)
     if followed is not None and followed.writes == db.writes and not inside:

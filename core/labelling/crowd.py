@@ -26,8 +26,7 @@ NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
 def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
-    """Return how much annotators differ in how often others agree with them: the standard deviation beyond chance, 0
-    to 1.
+    """Return the standard deviation beyond chance of how often others agree with each annotator, 0 to 1.
 
     Agreement is compared between labels of the same class. NaN if no map has two labels, or if fewer than two
     annotators can be compared.
@@ -95,8 +94,7 @@ def checked_method(name: str | None) -> Method | None:
 
 
 def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id: str | None = None) -> pd.DataFrame:
-    """Return the labels of a project or class set for `core.patterns.truth` and `agreement`, with current class names,
-    oldest first.
+    """Return a project's or class set's labels for `core.patterns.truth`, with current class names, oldest first.
 
     Args:
         project: only its labels, including surplus, with repeats as a second pass and with adjudications of its maps,
@@ -116,8 +114,7 @@ def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id
 
 
 def truth_of(db: Database, class_set: str, method: Method, project: str | None = None) -> Truth:
-    """Aggregate the labels of several annotators in a project or class set. Raises InputError if there are
-    no labels."""
+    """Aggregate several annotators' labels in a project or class set. Raises InputError if there are none."""
     return truth(votes_of(db, class_set, project), known_class_set(db, class_set).names, method)
 
 

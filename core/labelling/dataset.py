@@ -16,8 +16,7 @@ LABELS = Path("data") / "labels.parquet"
 
 
 def export_dataset(db: Database, folder: Path, class_set: str) -> int:
-    """Write the label events of a class set with their maps as a Hugging Face dataset with a dataset card; return the
-    number of events.
+    """Write a class set's label events and maps as a Hugging Face dataset with a card; return their number.
 
     Raises:
         InputError: the folder is not empty, or the class set has no labels.
@@ -41,8 +40,7 @@ def import_dataset(db: Database, folder: Path, *, keep_rest: bool = True) -> Imp
 
 
 def card(db: Database, class_set: str, events: int) -> str:
-    """Return the dataset card for exported labels: its columns, and the labels by class and by annotator. It names no
-    licence."""
+    """Return the dataset card of exported labels: columns, and labels by class and annotator. It names no licence."""
     labels, classes = current_labels(db, class_set), known_class_set(db, class_set)
     label_counts, people = Counter(labels["class"]), Counter(labels.annotator)
     head = {

@@ -26,8 +26,7 @@ MOST_BYTES = 200 * 2**20
 
 
 def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
-    """Import the attention maps of an .npz file with their metadata, all or none; return the number of maps and of new
-    maps.
+    """Import an .npz file's maps with their metadata, all or none; return the numbers of maps and of new ones.
 
     Args:
         maps: .npz file with one square array of weights for each key.

@@ -35,8 +35,7 @@ EVENT_KEYS = ("event", "batch", "sequence", "kind", "class_set", "map_id", "anno
 
 
 def export_studio(db: Database, file: Path, class_set: str) -> int:
-    """Export the labels of a class set as Label Studio JSON, with a labelling config (.xml) next to it; return the
-    number of tasks."""
+    """Export a class set's labels as Label Studio JSON with a labelling config (.xml); return the number of tasks."""
     classes = known_class_set(db, class_set)
     tasks: dict[str, _Task] = {}
     for position, row in enumerate(exported(db, class_set)):
@@ -127,8 +126,7 @@ class _Task:
         self._atlas |= {name: value for name, value in row.items() if name == "class_events"}
 
     def as_json(self, number: int, classes: ClassSet) -> Row:
-        """Return the Label Studio task of a map, with each annotator's newest label or skip in each pass as an
-        annotation."""
+        """Return a map's Label Studio task, with each annotator's newest label or skip of each pass as annotation."""
         events = [_Event.of(event) for event in self._events]
         undone = {event.undoes for event in events if event.kind == "undo"}
         standing = {
@@ -163,8 +161,7 @@ def studio_config(classes: ClassSet) -> str:
 
 
 def png(weights: np.ndarray) -> bytes:
-    """Return an attention map as a grey PNG, darker for larger weights, enlarged without smoothing to at least PIXELS
-    wide and high.
+    """Return a map as a grey PNG, darker for larger weights, enlarged without smoothing to PIXELS or more.
 
     weights: [query, key]; values outside [0, 1] are clipped.
     """
@@ -393,9 +390,7 @@ def _time(given: Any) -> datetime | None:
 
 
 class _News(NamedTuple):
-    """New annotations of a file. known: number already stored; older: number older than the same annotator's stored
-    label.
-    """
+    """New annotations of a file. known: number already stored; older: than the annotator's stored label."""
 
     new: list[_Annotation]
     known: int
@@ -461,8 +456,7 @@ class _Stored:
                     self.standing[row["map_id"], person, row["pass"]] = said
 
     def same_time(self, annotation: _Annotation) -> _Said | None:
-        """Return the stored event by the annotator on the same map in the second in which the annotation was created,
-        or None."""
+        """Return the annotator's stored event on this map from the second of the annotation's creation, or None."""
         if annotation.created is None:
             return None
         return self._by_time.get((annotation.map_id, annotation.person, _second(annotation.created)))
@@ -514,9 +508,7 @@ def _users(annotation: Any) -> list[str]:
 
 
 def _chosen(annotation: dict[str, Any], classes: ClassSet) -> str | None:
-    """Return the class of an annotation; None if it was cancelled. Raises InputError unless it is exactly one known
-    class.
-    """
+    """Return an annotation's class; None if it was cancelled. Raises InputError unless it is one known class."""
     if annotation.get("was_cancelled"):
         return None
     results = annotation.get("result")

@@ -135,8 +135,7 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
     own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
 
     def parameter(asked: str) -> str | None:
-        """Return the name of a parameter in this model, which may have a different head than the model in training;
-        None if missing."""
+        """Return a parameter's name in this model, whose head may differ from the one in training; None if missing."""
         return next((one for one in (asked, asked.removeprefix(prefix), prefix + asked) if one in own), None)
 
     whole: set[str] = set()

@@ -49,8 +49,7 @@ class Checkpoint:
         return head_sets(self.model.config, self.family, attending_layers(self.model))
 
     def head_set(self, part: str = "") -> HeadSet:
-        """Return the set of heads of a stack such as "encoder"; "" is the first set. Raises CheckpointError if there
-        is none."""
+        """Return the heads of a stack such as "encoder"; "" is the first. Raises CheckpointError if missing."""
         return set_named(self.sets, part)
 
     @cached_property
@@ -75,8 +74,7 @@ class Checkpoint:
 
     @property
     def all_heads(self) -> list[Head]:
-        """Return the heads of the model, layer by layer (for an encoder-decoder, those of its encoder). Layers without
-        attention are left out."""
+        """Return the heads (of an encoder-decoder's encoder), by layer; layers without attention are left out."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property
@@ -174,8 +172,7 @@ class Checkpoint:
         return encoding
 
     def inputs(self, encodings: Sequence[Encoding]) -> dict[str, Int[torch.Tensor, "batch _"]]:
-        """Return the arguments of the model's forward pass for a batch of inputs (and targets, if any) of equal
-        length."""
+        """Return the arguments of the model's forward pass for inputs (and targets, if any) of equal length."""
         given = {"input_ids": [encoding.ids for encoding in encodings]}
         given["attention_mask"] = [(1,) * len(encoding) for encoding in encodings]
         if self.takes_token_types:
@@ -204,8 +201,7 @@ class Checkpoint:
         return replace(encoding, segments=(0,) * len(encoding))
 
     def target(self, text: str | None) -> Encoding:
-        """Encode a text as input for the decoder of an encoder-decoder: the start token, then the text without an end
-        token.
+        """Encode a text for the decoder of an encoder-decoder: the start token, then the text without end token.
 
         Raises CheckpointError if the config has no start token.
         """
@@ -290,9 +286,7 @@ def _with_template(tokenizer: Any, text: str, pair: str | None, limit: int) -> E
 
 
 def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Encoding:
-    """Decoders without special tokens in their tokenizer: BOS, the sentence, and end-of-text before a second
-    sentence.
-    """
+    """Decoders without special tokens: BOS, the sentence, and end-of-text before a second sentence."""
     start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
     if start is None:
         raise CheckpointError(

@@ -90,8 +90,7 @@ def pooled(
 
 
 class PooledForSequenceClassification(nn.Module):
-    """A Transformer with a linear classification head; `config.atlas_pooling` names the positions that the
-    head reads."""
+    """A Transformer with a linear classifier; `config.atlas_pooling` names the positions that it reads."""
 
     def __init__(self, base: "PreTrainedModel", outputs: int, separator: int | None) -> None:
         super().__init__()

@@ -48,8 +48,7 @@ class Encoding:
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """Return the numbers of tokens of the input and of its target (0 without a target). Inputs with the same
-        numbers may share a batch."""
+        """Return the tokens of the input and of its target (0 without); inputs with equal numbers may share a batch."""
         return len(self), len(self.target) if self.target is not None else 0
 
     def __len__(self) -> int:
@@ -64,8 +63,7 @@ class Encoding:
         return replace(self, **parts, separators=tuple(k for k in self.separators if k < length))
 
     def pieces(self, start: int, end: int, sentence: int = 0) -> tuple[int, ...]:
-        """Return the positions of tokens that overlap the characters [start, end) of sentence 0 or 1; truncated tokens
-        are left out.
+        """Return the positions of tokens that overlap characters [start, end) of sentence 0 or 1, if not truncated.
 
         Raises InputError if the span is outside the text.
         """
@@ -97,8 +95,7 @@ class Encoding:
 
     @property
     def unknown(self) -> float:
-        """Return the fraction of unknown tokens ([UNK]) in the text; if it is above one half, attention maps mean
-        little."""
+        """Return the fraction of unknown tokens ([UNK]) in the text; above one half, maps mean little."""
         pieces = [self.tokens[k] for k in self.ordinary]
         return sum(piece in UNKNOWN for piece in pieces) / max(len(pieces), 1)
 

@@ -50,8 +50,7 @@ def real_model(name: str) -> RealModel | None:
 
 
 def resolved(name: str) -> str:
-    """Return the name that opens a checkpoint, given what a user typed: a short name of a published model becomes its
-    hub ID."""
+    """Return the name that opens what a user typed: a short name of a published model becomes its hub ID."""
     model = real_model(name)
     return model.chosen if model is not None and (model.name in config.PACKAGED or not is_here(name)) else name
 
@@ -64,8 +63,7 @@ BUNDLED, HERE, REAL = "bundled", "on this machine", "real model"
 
 @dataclass(frozen=True)
 class Choice:
-    """One entry in a list of checkpoints. detail: layers and heads, and for published models licence and download
-    size."""
+    """One entry in a list of checkpoints. detail: layers, heads; published models: licence and download size."""
 
     name: str
     kind: str
@@ -116,8 +114,7 @@ def _sizes_in(file: Path, modified: int) -> str:
 
 @dataclass
 class Fetch:
-    """The state of a download in this process. share: fraction done; doing: text about what has arrived; error: why it
-    failed.
+    """State of a download in this process. share: fraction done; doing: what has arrived; error: why it failed.
 
     state: "running", "stopping", "stopped", "failed" or "done".
     """
@@ -150,8 +147,7 @@ def fetch_of(name: str) -> Fetch | None:
 
 
 def start(name: str) -> Fetch:
-    """Start to download a hub ID (or the checkpoint of a package) in a thread. Returns the state, which the thread
-    updates.
+    """Start to download a hub ID (or a package's checkpoint) in a thread, which updates the returned state.
 
     A download that is running is returned; one that was stopped continues where it stopped.
     """

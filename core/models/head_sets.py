@@ -34,8 +34,7 @@ class HeadSet:
     attending: tuple[int, ...] = ()
 
     def call(self, layer: int) -> int:
-        """Return the index of a layer's attention call within a forward pass; for a hybrid model, the number of the
-        layer."""
+        """Return the index of a layer's attention call in a forward pass; for a hybrid model, the layer's number."""
         return self.first + layer * self.step
 
     def layer_of(self, call: int) -> int:
@@ -54,8 +53,7 @@ class HeadSet:
 
 
 def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> tuple[HeadSet, ...]:
-    """Return the sets of heads of a model, in the order of pages. attending: layers with attention; empty if all have
-    it.
+    """Return the sets of heads of a model, in the order of pages. attending: layers with attention; empty: all.
 
     ALBERT's layers may have several attention layers each (`inner_group_num`), which count separately. ConvBERT
     replaces some heads of the config by convolutions (`head_ratio`).
@@ -96,8 +94,7 @@ def _calls_interface(module: nn.Module) -> bool:
 
 
 def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
-    """Return the set of heads of a stack such as "encoder"; "" is the first set. Raises CheckpointError if there is
-    none."""
+    """Return the heads of a stack such as "encoder"; "" is the first. Raises CheckpointError if missing."""
     for head_set in sets:
         if part in ("", head_set.part):
             return head_set
@@ -110,8 +107,7 @@ def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
 
 
 def windows_of(config: Any) -> Windows:
-    """Return how many keys, including itself, a query in each layer can see; None for all keys, () if all layers see
-    all.
+    """Return how many keys, with itself, a query in each layer can see; None for all, () if all layers see all.
 
     Read from the config as in transformers' masks: `layer_types` with `sliding_window`, ModernBERT's `local_attention`
     (half on each side), GPT-Neo's `attention_layers` with `window_size`, and configs with values by layer (NeoMME),

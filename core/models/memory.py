@@ -24,8 +24,7 @@ def has_bfloat16() -> bool:
 
 
 def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype in which a device should compute: float32 if a CPU would emulate the requested dtype, otherwise
-    that dtype."""
+    """Return the dtype to compute in: float32 if a CPU would emulate the requested dtype, otherwise that."""
     native = dtype == torch.float64 or (dtype == torch.bfloat16 and has_bfloat16())
     return dtype if device.type != "cpu" or native else torch.float32
 
@@ -49,8 +48,7 @@ class Stored:
     dtype: str
 
     def opened_as(self, dtype: str) -> str:
-        """Return the dtype in which weights are opened: "stored" is that of the file, "auto" too for large models,
-        otherwise float32.
+        """Return the dtype of weights: "stored" is the file's, "auto" too for large models, otherwise float32.
 
         Any other is returned unchanged.
         """
@@ -64,8 +62,7 @@ class Stored:
 
 
 def stored_weights(files: Sequence[Path]) -> Stored:
-    """Count the parameters in safetensors files from their headers. Unreadable files are skipped; opening them reports
-    why."""
+    """Count parameters from the headers of safetensors files. Unreadable files, which opening reports, are skipped."""
     counts: dict[str, int] = {}
     for kind, shape in tensors_in(files).values():
         counts[kind] = counts.get(kind, 0) + math.prod(shape)
@@ -91,8 +88,7 @@ def shown(size: int) -> str:
 
 
 def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None:
-    """Raise InputError if whole attention maps of an input would not fit into memory. maps: bytes of maps and derived
-    data."""
+    """Raise InputError if an input's whole maps would not fit into memory. maps: bytes of maps and derived data."""
     if maps > (free := free_bytes(device)):
         raise InputError(
             f"{subject} need full attention maps, which must fit into memory; maps of {length:,} tokens take "
@@ -102,8 +98,7 @@ def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None
 
 
 def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps: int = 0) -> str:
-    """Raise CheckpointError if a checkpoint would not fit into memory. maps: bytes of the attention maps to be
-    computed."""
+    """Raise CheckpointError if a checkpoint would not fit into memory. maps: bytes of the maps to be computed."""
     weights, free = stored.bytes_as(dtype), free_bytes(device)
     if weights + maps + HEADROOM > free:
         half = stored.bytes_as("bfloat16")

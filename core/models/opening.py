@@ -51,8 +51,7 @@ TRAINING = "training.json"
 
 
 def refuse_held(folder: Path, name: str) -> None:
-    """Raise CheckpointError for a model that was trained with fixed attention patterns, because its file does not
-    contain them."""
+    """Raise CheckpointError for a model trained with fixed patterns, which its file does not contain."""
     try:
         told = json.loads(read_in(folder, TRAINING))
     except (InputError, OSError, ValueError, RecursionError):
@@ -411,8 +410,7 @@ def open_checkpoint(
 
 
 def weights_taken(name: str, dtype: str = "auto") -> int:
-    """Return the bytes that the weights of a local checkpoint will take in memory; 0 if they are unreadable, which
-    opening reports."""
+    """Return the bytes of a local checkpoint's weights in memory; 0 if unreadable, which opening reports."""
     try:
         folder = local(name)
         if not config.within(folder):
@@ -534,9 +532,7 @@ def _config(folder: Path, name: str) -> Any:
 
 @contextmanager
 def _as_sentences(name: str) -> Iterator[None]:
-    """Convert any error within the context to a CheckpointError, because families, tokenizers and configs raise many
-    kinds.
-    """
+    """Convert any error to a CheckpointError, because families, tokenizers and configs raise many kinds."""
     try:
         yield
     except AtlasError:

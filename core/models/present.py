@@ -35,8 +35,7 @@ HUB_ID = re.compile(r"(?=[^@]{1,96}(?:@|$))(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]
 
 
 def present_weights(name: str) -> str | None:
-    """Return the SHA-256 of the weights that a checkpoint's name opens now; None if the weights are not on this
-    machine.
+    """Return the SHA-256 of the weights that a checkpoint's name opens now; None if they are not on this machine.
 
     name: bundled, of a package, a folder, or a downloaded hub ID (with @revision).
     """
@@ -109,8 +108,7 @@ def _downloaded(name: str) -> Path | None:
 
 
 def is_here(name: str) -> bool:
-    """Return whether a checkpoint can be opened without a download: bundled, from a package, a folder, or a complete
-    download."""
+    """Return whether a checkpoint opens without a download: bundled, packaged, a folder or fully downloaded."""
     try:
         if _local(name) is not None:
             return True
@@ -121,8 +119,7 @@ def is_here(name: str) -> bool:
 
 
 def downloaded_names() -> list[str]:
-    """Return the hub IDs whose weights are completely downloaded to the hub's cache, sorted; without those that open
-    under the name of a package."""
+    """Return the fully downloaded hub IDs, sorted; without those that open under the name of a package."""
     try:
         stored = [folder.name for folder in config.hub_cache().glob("models--*") if folder.is_dir()]
     except OSError:

@@ -160,9 +160,7 @@ def _pieces(tokenizer: Tokenizer, probes: list[str], specials: tuple[bool, ...])
 
 
 def _declare(backend: Tokenizer, told: dict[str, Any]) -> None:
-    """Apply the settings of tokenizer_config.json on case, accents and leading spaces to the rules of
-    tokenizer.json.
-    """
+    """Apply tokenizer_config.json's settings on case, accents and leading spaces to tokenizer.json's rules."""
     rules = json.loads(backend.to_str())
     normalizer, splitter = rules.get("normalizer"), rules.get("pre_tokenizer")
     for _, rule in _rules([part for part in (normalizer, splitter) if part]):

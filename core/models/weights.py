@@ -21,8 +21,7 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
-    """Return the safetensors files of a folder (one file, or the shards of the index), then other files that exist in
-    it.
+    """Return the safetensors files of a folder (one, or the shards of the index), then its other files.
 
     Raises CheckpointError for pickles, missing weights, or an index with paths outside the folder.
     """
@@ -128,8 +127,7 @@ def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
 
 @lru_cache(maxsize=64)
 def hash_of_files(files: tuple[Path, ...], marks: tuple[tuple[int, ...], ...]) -> str:
-    """Return the SHA-256 of the contents of several files, cached as long as their marks (from `marks_of`) are
-    equal."""
+    """Return the SHA-256 of several files' contents, cached as long as their marks (from `marks_of`) are equal."""
     digest = hashlib.sha256()
     for file in files:
         with open_in(file.parent, file.name) as stream:

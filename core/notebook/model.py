@@ -82,8 +82,7 @@ class Model:
 
     @property
     def folder(self) -> str:
-        """Return the name or folder from which a study opens the model; for a loaded model, the folder of a saved
-        copy."""
+        """Return the name or folder from which studies open the model; for a loaded model, that of a saved copy."""
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:
@@ -190,8 +189,7 @@ class Model:
         side: Literal["query", "key"] = "key",
         height: int = 560,
     ) -> MapsWidget:
-        """Show a head's map next to the maps that each group of contributions to one side (query or key) would give
-        alone.
+        """Show a head's map next to those that each group of contributions to one side (query or key) gives alone.
 
         Arguments and errors as for `why`.
         """

@@ -180,8 +180,7 @@ def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: 
 
 
 def must_have_words(checkpoint: Checkpoint) -> None:
-    """Raise CheckpointError if the tokenizer of a checkpoint has no character offsets, which maps between
-    words need."""
+    """Raise CheckpointError if a tokenizer has no character offsets, which maps between words need."""
     if not checkpoint.tokenizer.is_fast:
         raise CheckpointError(
             f"Maps between words need a tokenizer with character offsets; {type(checkpoint.tokenizer).__name__} "
@@ -193,8 +192,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class MapsWidget(anywidget.AnyWidget):
-    """Notebook widget of attention maps. view: the user's selection, such as {"head": "L2H3"}, which can be set;
-    height: pixels."""
+    """Notebook widget of maps. view: the user's selection, such as {"head": "L2H3"}, settable; height: pixels."""
 
     payload = traitlets.Bytes(b"").tag(sync=True)
     view = traitlets.Dict().tag(sync=True)

@@ -20,8 +20,7 @@ from .evaluation import ends
 
 @dataclass(frozen=True)
 class Alpha:
-    """Krippendorff's nominal alpha, the agreement between raters, with its 95 % bootstrap CI; NaN if undefined (only
-    one class).
+    """Krippendorff's nominal alpha, the agreement of raters, with 95 % bootstrap CI; NaN for only one class.
 
     Attributes:
         alpha: at most 1; 0 at chance level.
@@ -37,8 +36,7 @@ class Alpha:
 
 
 def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alpha:
-    """Return Krippendorff's alpha over all raters. Maps are resampled; by_input: resample whole inputs, whose maps are
-    similar."""
+    """Return Krippendorff's alpha over all raters. Maps are resampled; by_input: inputs, whose maps are alike."""
     labelled = opinions(labels)
     shared = labelled[labelled.notna().sum(axis=1) > 1].dropna(axis=1, how="all")
     if shared.empty:
@@ -83,9 +81,7 @@ def _alphas(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _alpha_interval(counts: np.ndarray, groups: np.ndarray) -> tuple[float, float]:
-    """Return expanded percentiles over groups [map]; NaN for fewer than two groups or if every resample is
-    undefined.
-    """
+    """Return expanded percentiles over groups [map]; NaN for fewer than two groups or no defined resample."""
     size = int(groups.max()) + 1
     if size < 2:
         return float("nan"), float("nan")
@@ -108,8 +104,7 @@ def rater(annotator: str, passing: int) -> str:
 
 
 def opinions(labels: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of the class that each rater (column) gave to each map (row); missing if a rater has not labelled
-    a map."""
+    """Return the class that each rater (column) gave to each map (row); missing without a label."""
     named = labels.assign(rater=[rater(a, p) for a, p in zip(labels["annotator"], labels["pass"], strict=True)])
     plain = named[named["queue_order"] != "adjudication"]
     return plain.pivot_table(index="map_id", columns="rater", values="class", aggfunc="last")
@@ -129,16 +124,14 @@ def raters_of(labels: pd.DataFrame) -> list[str]:
 
 
 def others(raters: Sequence[str], first: str) -> list[str]:
-    """Return the raters to compare a rater with: other annotators, then their later passes, then the rater's own other
-    passes."""
+    """Return whom to compare a rater with: other annotators, their later passes, the rater's other passes."""
     whose = {rater: rater.split(PASS_WORD)[0] for rater in raters}
     rest = [rater for rater in raters if rater != first]
     return sorted(rest, key=lambda rater: (whose[rater] == whose[first], PASS_WORD in rater))
 
 
 def inputs_of(labels: pd.DataFrame) -> pd.Series:
-    """Return an ID of the input (task, split and row) that each label's map was computed on, for splits and
-    resampling."""
+    """Return an ID of the input (task, split, row) that each label's map was computed on, for splits."""
     return labels["task"] + "/" + labels["split"].fillna("") + "/" + labels["row_id"].astype(str)
 
 
@@ -186,8 +179,7 @@ class Agreement:
 
 
 def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -> Agreement:
-    """Return Cohen's kappa between two raters with its CI. Raises InputError if a rater has no labels, or if no map
-    has labels by both."""
+    """Return two raters' Cohen's kappa with CI. Raises InputError without labels or without common maps."""
     both = opinions(labels)
     if not {first, second} <= set(both.columns):
         raise InputError(
@@ -264,8 +256,7 @@ def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Seque
 
 @dataclass(frozen=True)
 class RaterPair:
-    """Agreement of two raters on the maps that both labelled: number of maps, fraction of equal labels,
-    Cohen's kappa."""
+    """Two raters on the maps that both labelled: number of maps, fraction of equal labels, Cohen's kappa."""
 
     first: str
     second: str

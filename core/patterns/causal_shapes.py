@@ -93,9 +93,7 @@ def _followed(marks: np.ndarray, cuts: np.ndarray, place: np.ndarray) -> Columns
 
 
 def _strongest(rows: Stack, cut: np.ndarray) -> Columns:
-    """Return the mean weight of the strongest column within each sentence and from the second to the first; also of the
-    first key.
-    """
+    """Return the mean weight of the strongest column in each sentence, from second to first, and of key 0."""
     length = rows.shape[1]
     late = np.arange(length) >= cut[:, None]  # [map, place]
     early = ~late

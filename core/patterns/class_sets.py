@@ -54,8 +54,7 @@ class NewClassSet:
 
 
 def colours(count: int) -> list[str]:
-    """Return `count` distinct colours for classes: first those of Okabe and Ito, then evenly spaced hues in two
-    shades."""
+    """Return `count` distinct class colours: those of Okabe and Ito, then evenly spaced hues in two shades."""
     rest = max(0, count - len(PALETTE))
     made = []
     for k in range(rest):

@@ -163,8 +163,7 @@ def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> Confusio
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit of true class shares: the observed shares with the covariance of their errors, and the classifier's
-    confusions."""
+    """A fit of class shares: observed shares, the covariance of their errors, and the classifier's confusions."""
 
     observed: np.ndarray
     observed_errors: np.ndarray
@@ -186,8 +185,7 @@ class Fit:
         return cls(counts / counts.sum(), (np.diag(smooth) - np.outer(smooth, smooth)) / counts.sum(), confusions)
 
     def best(self, chosen: np.ndarray | None = None, value: float = 0.0) -> tuple[np.ndarray, float]:
-        """Return the class shares with the smallest chi-square, and that chi-square. The sum of some classes' shares
-        may be fixed."""
+        """Return the class shares with the smallest chi-square, and it. Some classes' sum of shares may be fixed."""
         classes = len(self.observed)
         groups = np.ones((1, classes)) if chosen is None else np.stack([chosen, ~chosen]).astype(float)
         sums = [1.0] if chosen is None else [value, 1 - value]
@@ -215,8 +213,7 @@ class Fit:
         return self.observed_errors + np.einsum("t,tij->ij", shares**2, self.confusions.errors)
 
     def interval(self, chosen: np.ndarray, shares: np.ndarray, least: float) -> tuple[float, float]:
-        """Return the interval of the summed share of some classes: all values that raise the smallest chi-square by at
-        most RISE."""
+        """Return the interval of some classes' summed share: values that raise the chi-square by at most RISE."""
         share = float(shares[chosen].sum())
 
         def end(outside: float) -> float:

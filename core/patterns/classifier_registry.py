@@ -42,8 +42,7 @@ def snapshots(db: Database) -> Path:
 
 
 def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
-    """Return the options of a job that trains a classifier on labels. Writes a snapshot of the labels and creates the
-    log folder."""
+    """Return the options of a job that trains a classifier. Writes a snapshot of labels, and creates the log folder."""
     file = write(snapshot, snapshots(db))
     log = snapshots(db) / f"log-{uuid.uuid4().hex[:12]}"
     log.mkdir()
@@ -51,8 +50,7 @@ def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
 
 
 def classifying_options(db: Database, name: str, **options: Any) -> Row:
-    """Return the options of a job that uses a stored classifier. Writes the classifier to a file for worker
-    processes."""
+    """Return the options of a job that uses a stored classifier, which is written to a file for workers."""
     stored = classifiers.stored_classifier(db, name)
     file = snapshots(db) / f"classifier-{hashlib.sha256(stored.weights).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -123,8 +121,7 @@ def bundled_weights(class_set: str) -> bytes:
 
 
 def keep_best_known(db: Database, class_set: str) -> str:
-    """Return the classifier used for suggestions: the selected one, otherwise the newest one, otherwise the bundled
-    one.
+    """Return the classifier used for suggestions: the selected, otherwise the newest, otherwise the bundled one.
 
     Stores the bundled one if necessary. Raises InputError if there is none.
     """
@@ -135,8 +132,7 @@ def keep_best_known(db: Database, class_set: str) -> str:
 
 
 def can_suggest(db: Database, class_set: str) -> bool:
-    """Return whether a classifier can suggest classes: one is selected, or one is available and suggestions are turned
-    on."""
+    """Return whether a classifier can suggest classes: selected, or available with suggestions turned on."""
     if classifiers.suggesting(db, class_set):
         return True
     is_described = bundled_about(class_set) is not None or len(classifiers.classifiers(db, class_set)) > 0

@@ -59,16 +59,14 @@ class Scores:
 
 
 def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, " class"]:
-    """Return which classes count in macro F1: those with at least FEWEST_MAPS maps; if fewer than two have so many,
-    all with maps."""
+    """Return which classes count in macro F1: those with FEWEST_MAPS or more maps; all if fewer than two."""
     support = confusion.sum(1)
     often = support >= FEWEST_MAPS
     return often if often.sum() > 1 else support > 0
 
 
 def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Sequence[str], *, seed: int = 0) -> Scores:
-    """Return macro F1 and the F1 of each class, with a 95 % bootstrap CI over groups (the input or head of
-    each map)."""
+    """Return macro F1 and each class's F1, with a 95 % bootstrap CI over groups (the input or head of each map)."""
     from sklearn.metrics import confusion_matrix, precision_recall_fscore_support  # 1 s at start
 
     everything = list(range(len(names)))
@@ -99,8 +97,7 @@ def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Seq
 def by_identity(
     labels: Sequence[str], heads: Sequence[tuple[str, int, int]], identities: Sequence[tuple[str, int, int]]
 ) -> list[str]:
-    """Return baseline predictions that ignore the map: the most frequent class of the map's head among the training
-    maps.
+    """Return predictions that ignore the map: the most frequent class of the map's head among training maps.
 
     A head without labels gets the most frequent class of its layer, otherwise of all; ties go to the class labelled
     first.
@@ -129,8 +126,7 @@ def macro_f1(
 
 
 def class_f1(confusion: np.ndarray) -> Float64[np.ndarray, "*sample class"]:
-    """Return F1 = 2 TP / (row + column) of each class from confusion matrices; 0 for a class without true and
-    predicted maps.
+    """Return F1 = 2 TP / (row + column) of each class from confusion matrices; 0 for a class without maps.
 
     confusion: counts, [..., true, predicted].
     """
@@ -196,8 +192,7 @@ def calibration(
 
 
 def calibration_error(confidence: Float[np.ndarray, " map"], right: Bool[np.ndarray, " map"]) -> float:
-    """Return the expected calibration error from the confidence in each predicted class and whether the prediction is
-    right."""
+    """Return the expected calibration error, from each prediction's confidence and whether it is right."""
     bins = [part for part in np.array_split(np.argsort(confidence, kind="stable"), BINS) if len(part)]
     error = sum(len(part) * abs(float(confidence[part].mean() - right[part].mean())) for part in bins)
     return error / max(len(right), 1)

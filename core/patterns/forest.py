@@ -113,8 +113,7 @@ class Examples:
 
 
 def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed: int = 0) -> Arrays:
-    """Fit gradient-boosted trees and return their arrays; empty if all examples have one class. classes: size of the
-    class set."""
+    """Fit gradient-boosted trees; return their arrays, empty for one class. classes: size of the class set."""
     if len(set(examples.numbers.tolist())) < 2:
         return {}
     measured = examples.measured.astype(np.float32)
@@ -218,8 +217,7 @@ Statistics = Float64[np.ndarray, "map statistic"]
 
 @dataclass(frozen=True)
 class Growth:
-    """Settings for fitting a forest. rounds: of boosting, 0 for none. Boosted trees are also dropped if they do not
-    improve the forest."""
+    """Settings for fitting a forest. rounds: of boosting; trees that do not improve the forest are dropped."""
 
     trees: int = TREES
     seed: int = 0
@@ -351,9 +349,7 @@ def _grown(
 
 
 def _nodes(forest: ExtraTreesClassifier, classes: int) -> Arrays:
-    """Return the nodes of all trees in sequence. left, right: node indices, a leaf's own for leaves; root: of each
-    tree.
-    """
+    """Return the nodes of all trees in sequence. left, right: node indices, a leaf's own; root: of each tree."""
     parts: dict[str, list[np.ndarray]] = {name: [] for name in ("feature", "threshold", "left", "right", "value")}
     roots, start = [], 0
     for estimator in forest.estimators_:
@@ -398,9 +394,7 @@ def _heated(raw: Probabilities, temperature: float) -> Probabilities:
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """Probabilities of left-out maps by smaller models, of_boosted None without boosted trees; truth: label
-    probabilities [map, class].
-    """
+    """Left-out maps' probabilities; of_boosted: None without boosted trees; truth: label probabilities [map, class]."""
 
     of_forest: Probabilities
     of_boosted: Probabilities | None
@@ -412,8 +406,7 @@ class _HeldOut:
 
 
 def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str], growth: Growth) -> list[_HeldOut]:
-    """Return out-of-fold probabilities of each origin's maps, largest origin first; thirds of the maps if there is one
-    origin.
+    """Return out-of-fold probabilities of each origin's maps, largest first; thirds of maps for one origin.
 
     Boosted trees, which take most of the time, are dropped once they have not lowered the loss.
     """
@@ -463,8 +456,7 @@ def _temperature(held_out: Sequence[_HeldOut], *, boosts: bool) -> tuple[float, 
 def forest_probabilities(
     forest: Arrays, maps: Sequence[Map], measured: Statistics | None = None
 ) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
-    """Return calibrated class probabilities of maps by a fitted forest, and whether each map is outside the training
-    distribution.
+    """Return a forest's calibrated class probabilities, and whether each map is outside the training distribution.
 
     measured: the maps' `shapes`, if available.
     """

@@ -44,14 +44,12 @@ class GivenLabel:
 
     @property
     def map_input(self) -> str:
-        """Return the ID of the input that the map was computed on: the part of the map's key before the
-        first hyphen."""
+        """Return the ID of the input that the map was computed on: its key up to the first hyphen."""
         return self.key.split("-", 1)[0]
 
 
 def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
-    """Return the head of each labelled map, from the label or the suffix "-lLAYER-hHEAD" of its key; None if a head is
-    unknown."""
+    """Return each labelled map's head, from the label or its key's "-lLAYER-hHEAD"; None if one is unknown."""
     heads = []
     for label in labels:
         in_key = HEAD_IN_KEY.search(label.key)
@@ -238,8 +236,7 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
 
 
 def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
-    """Return the map that belongs to each label, in order. Raises InputError if a map is missing or has another
-    length."""
+    """Return the map of each label, in order. Raises InputError if a map is missing or has another length."""
     for label in labels:
         if label.key not in maps:
             raise InputError(

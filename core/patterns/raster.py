@@ -15,8 +15,7 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
 def training_size(lengths: Sequence[int], *, limit: int | None = None) -> int:
-    """Return the size of the square array that maps are padded to: the longest labelled map, at least SMALLEST, at
-    most `limit` if given."""
+    """Return the size that maps are padded to: that of the longest map, at least SMALLEST, at most `limit`."""
     longest = max([SMALLEST, *lengths])
     return longest if limit is None else max(SMALLEST, min(longest, limit))
 

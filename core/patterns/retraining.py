@@ -122,9 +122,7 @@ def _difference(
 
 
 def _shares(marked: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:
-    """Return the fraction of marked maps, [sample, before and after], the point estimates first. marked: [before and
-    after, map].
-    """
+    """Return fractions of marked maps [sample, before/after], estimates first. marked: [before/after, map]."""
     order = {name: k for k, name in enumerate(dict.fromkeys(inputs))}
     counts = np.zeros((len(order), 3), dtype=np.int64)
     np.add.at(

@@ -250,8 +250,7 @@ def _marks(line: np.ndarray) -> Columns:
 
 
 def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:
-    """Return the attention within two diagonal blocks at the best cut, mean over queries, minus its chance level, for
-    each map.
+    """Return each map's attention within two diagonal blocks at the best cut, minus its chance level.
 
     0 for maps too short for two blocks of SMALLEST_BLOCK tokens.
     """

@@ -104,8 +104,7 @@ def current_labels(db: Database, name: str, *, map_id: str | None = None, last: 
 
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
-    """Return the number of current labels with a class that the class set never had, by class; all analyses ignore
-    such labels."""
+    """Count current labels with a class that the set never had, by class; all analyses ignore them."""
     names = present_names(db, name)
     if all(names.get(name_given) is not None for name_given in labels.classes_given(db, name)):
         return {}  # the usual case; counting labels takes longer
@@ -113,8 +112,7 @@ def unknown_labels(db: Database, name: str) -> dict[str, int]:
 
 
 def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
-    """Retract every label with a class that the class set never had; return the number of retracted labels. Raises
-    RightsError."""
+    """Retract every label with a class that the set never had; return their number. Raises RightsError."""
     total = 0
     while unknown := unknown_labels(db, name):
         events = labels.of_classes(db, name, list(unknown))
@@ -238,8 +236,7 @@ def _part(given: pd.DataFrame) -> bool:
 
 
 def from_file(file: Path, name: str) -> Snapshot:
-    """Read training data from a label file with weights (.jsonl, .parquet) or from a folder of
-    `data.recipes.sheets`."""
+    """Read training data from a label file with weights (.jsonl, .parquet) or a folder of `data.recipes.sheets`."""
     with tempfile.TemporaryDirectory() as folder:
         db = Database(Path(folder) / "labels.duckdb")
         try:
@@ -291,8 +288,7 @@ _DAMAGED = (  # what numpy, zipfile and json raise for a file that is no snapsho
 
 
 def read(file: str | Path) -> Snapshot:
-    """Read a snapshot of labelled maps from a file in a folder that users may name. Raises InputError if it is missing
-    or invalid."""
+    """Read a snapshot from a file in a folder that users may name. Raises InputError if missing or invalid."""
     try:
         with open_file(file, given=True) as stream, np.load(stream, allow_pickle=False) as arrays:
             about, flat, lengths = json.loads(str(arrays["about"])), arrays["weights"], arrays["lengths"]

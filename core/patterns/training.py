@@ -389,8 +389,7 @@ class Known:
     measured: np.ndarray | None = None
 
     def apart(self, maps: int) -> list[str]:
-        """Return a calibration group for each map: its checkpoint; with only one checkpoint, one of CALIBRATION_PARTS
-        groups of heads."""
+        """Return each map's calibration group: its checkpoint, or one of CALIBRATION_PARTS groups of heads."""
         origins = list(self.origins or [""] * maps)
         if len(set(origins)) > 1 or self.heads is None:
             return origins
@@ -458,9 +457,7 @@ def _class_weights(numbers: torch.Tensor, classes: int) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class _Pictures:
-    """Training data of a network: images [map, 1, side, side], class indices, targets (indices or probabilities) and
-    class weights.
-    """
+    """Training data: images [map, 1, side, side], class indices, targets (or probabilities), class weights."""
 
     inputs: torch.Tensor
     numbers: torch.Tensor

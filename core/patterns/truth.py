@@ -45,8 +45,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Truth:
-    """Labels aggregated over annotators. probabilities: from the votes, [map, class]; vote shares for the majority,
-    otherwise posteriors."""
+    """Labels aggregated over annotators. probabilities: [map, class], vote shares for the majority, else posteriors."""
 
     method: Method
     probabilities: pd.DataFrame
@@ -55,8 +54,7 @@ class Truth:
 
     @property
     def soft(self) -> pd.DataFrame:
-        """Return soft labels for training, [map, class]; an adjudicated map has probability 1 for the class decided
-        on."""
+        """Return soft labels [map, class]; an adjudicated map has probability 1 for the class decided on."""
         names = self.probabilities.columns
         certain = [[float(name == decided) for name in names] for decided in self.decisions]
         settled = pd.DataFrame(certain, index=self.decisions.index, columns=names, dtype=float)

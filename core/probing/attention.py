@@ -62,8 +62,7 @@ class Sentences:
         return maps, torch.from_numpy(np.stack([self.words.get(k) for k in numbers]).astype(np.float32))
 
     def targets(self, numbers: Sequence[int]) -> Int[Tensor, "sentence word"]:
-        """Return the gold class of each word for the probe: 0 for the root, otherwise 1 + its governor; -100 for words
-        that do not count."""
+        """Return each word's gold class: 0 for the root, otherwise 1 + its governor; -100 if it does not count."""
         candidates = []
         for k in numbers:
             heads = np.asarray(self.heads[k])
@@ -106,8 +105,7 @@ class AttentionProbe(nn.Module):
 
 
 def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOCHS) -> AttentionProbe:
-    """Train a dependency probe on attention and return its state at the lowest dev loss; the initial probe if no loss
-    is finite."""
+    """Train a dependency probe; return its state at the lowest dev loss, the initial one if none is finite."""
     dim = train.words.shapes[0][1] if train.words is not None else 0
     probe = AttentionProbe(train.maps.shapes[0][0], dim)
     weights = [value for name, value in probe.named_parameters() if name != "by_word"]
@@ -140,8 +138,7 @@ def _loss(probe: AttentionProbe, sentences: Sentences, some: Sequence[int], redu
 
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
-    """Return the log probabilities of governors [word, candidate] in each sentence. Candidate 0 is no governor,
-    candidate j + 1 is word j."""
+    """Return log probabilities [word, candidate] in each sentence; candidate 0 is no governor, j + 1 word j."""
     predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
         for batch in sentences.batches():

@@ -68,8 +68,7 @@ def scale_of(train: Examples) -> Scale:
 
 
 class LayerProbe(nn.Module):
-    """One independent probe for each layer of a model. hidden: units of the probe's hidden layer; 0 for a linear
-    probe."""
+    """One independent probe for each layer. hidden: units of the probe's hidden layer; 0 for a linear probe."""
 
     def __init__(self, layers: int, size: int, classes: int, hidden: int = 0) -> None:
         super().__init__()
@@ -178,8 +177,7 @@ def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int =
 
 
 def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Return the labels of a control task (Hewitt and Liang 2019): each word type has a random label, drawn by train
-    frequencies.
+    """Return labels of a control task (Hewitt and Liang 2019): a random label by word type, by train frequency.
 
     Labels of train first, then of the others; a type has the same label everywhere.
     """
@@ -190,8 +188,7 @@ def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0
 
 
 def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
-    """Return the predictions of a baseline without vectors: each word's most frequent train label, otherwise the most
-    frequent label."""
+    """Return a baseline without vectors: each word's most frequent train label, otherwise the most frequent."""
     counts: dict[str, np.ndarray] = {}
     size = int(train.labels.max()) + 1
     for word_type, label in zip(train.types, train.labels.tolist(), strict=True):

@@ -57,8 +57,7 @@ class BudgetTokens:
 def categories_of(
     tokens: BudgetTokens, some: slice = slice(None)
 ) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-    """Return the category of each key for some queries, and whether the words of key and query are syntactically
-    linked; masked keys are included."""
+    """Return each key's category for some queries, and whether their words are linked; masked keys included."""
     positions, word = np.arange(len(tokens.word)), tokens.word
     query, query_word, is_word = positions[some, None], word[some, None], word >= 0
     both = (query_word >= 0) & is_word
@@ -235,8 +234,7 @@ class BudgetAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request blocks of queries for long inputs; attention beyond what distance predicts is not measured
-        on them."""
+        """Request blocks of queries for long inputs, without attention beyond what distance predicts."""
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:

@@ -50,8 +50,7 @@ def above_constant(share: float, constant: float, rows: int) -> AboveConstant:
 
 @dataclass(frozen=True)
 class AboveZero:
-    """A correlation with human scores compared with 0, the correlation of a constant prediction, with its 95 %
-    interval.
+    """A correlation with human scores compared with 0, that of a constant prediction, with its 95 % interval.
 
     Attributes:
         correlation: Pearson's r.
@@ -80,8 +79,7 @@ class AboveZero:
 
 
 def fisher_interval(correlation: float, rows: int) -> tuple[float, float]:
-    """Return the 95 % interval of Pearson's r over at least 4 examples (Fisher 1921): arctanh r has SE 1 / sqrt(n -
-    3)."""
+    """Return the 95 % interval of Pearson's r over 4 or more examples (Fisher 1921): arctanh r, SE 1 / sqrt(n - 3)."""
     reach = NormalDist().inv_cdf(0.975) / math.sqrt(rows - 3)
     centre = math.atanh(min(max(correlation, -1 + 1e-12), 1 - 1e-12))
     return math.tanh(centre - reach), math.tanh(centre + reach)

@@ -24,8 +24,7 @@ ROWS_KEPT = 5  # per head, those that changed most
 def cosine(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Return the cosine similarity of each head's flattened maps before and after, float64. NaN for an empty or
-    all-zero map."""
+    """Return the cosine similarity of each head's flattened maps before and after, float64; NaN for maps of zeros."""
     old, new = before.flatten(-2).double(), after.flatten(-2).double()
     return (old * new).sum(-1) / (old.norm(dim=-1) * new.norm(dim=-1))
 
@@ -56,8 +55,7 @@ def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tenso
 
 
 class Change:
-    """Change of attention maps between two checkpoints: means over inputs by head and by layer, and the inputs that
-    changed most.
+    """Change of maps between two checkpoints: means over inputs by head and by layer, and the inputs that changed most.
 
     An accumulator: `update` with a layer of a batch, `merge` with accumulators of other inputs, `packed` for JSON.
     """

@@ -15,8 +15,7 @@ from ..errors import InputError
 def interactions(
     alone: Float[np.ndarray, "head row"], together: Float[np.ndarray, "pair row"], pairs: Int[np.ndarray, "pair two"]
 ) -> Float[np.ndarray, "pair row"]:
-    """Return the interaction of each pair of heads, effect({i, j}) - effect(i) - effect(j), for each example, in
-    units of m.
+    """Return the interaction of each pair of heads, effect({i, j}) - effect(i) - effect(j), in units of m.
 
     An effect is m of the unmodified model minus m with the ablation. Positive: the heads are redundant. Negative: they
     work together. 0: their effects are additive.
@@ -95,8 +94,7 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"], claimed: float = CLAIMED) -> list[GateClass]:
-    """Return the class of each head: the class with the largest fraction of fits, or "undecided" below the
-    threshold."""
+    """Return the class of each head: that with the largest fraction of fits, or "undecided" below the threshold."""
     return [CLASSES[int(row.argmax())] if row.max() >= claimed - 1e-12 else "undecided" for row in shares]
 
 

@@ -73,8 +73,7 @@ def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
 
 
 def widened(several: int) -> float:
-    """Return the factor that widens a normal 95 % interval so that `several` intervals hold simultaneously
-    (Bonferroni)."""
+    """Return the factor that widens a normal 95 % interval so that `several` hold simultaneously (Bonferroni)."""
     return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
 
 

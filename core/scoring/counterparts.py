@@ -89,8 +89,7 @@ class SimilaritySums:
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Return half the width of the 95 % interval over inputs for each similarity; NaN for fewer than two groups
-        of inputs."""
+        """Return half the width of the 95 % interval over inputs of each similarity; NaN for fewer than two groups."""
         return _half_widths(self.sums, self.inputs)
 
     def margins(self, head: int, match: int) -> Float[np.ndarray, "end other"]:
@@ -122,8 +121,7 @@ def _half_widths(sums: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 def similarity_sums(
     distances: Float[np.ndarray, "input head other"], numbers: Int[np.ndarray, " input"]
 ) -> SimilaritySums:
-    """Sum the head distances of inputs by group. numbers: indices of the inputs in the study, which determine group
-    and half."""
+    """Sum the head distances of inputs by group. numbers: indices of the inputs, which determine group and half."""
     sums = np.zeros((GROUPS, *distances.shape[1:]))
     np.add.at(sums, numbers % GROUPS, np.asarray(distances, dtype=float))
     return SimilaritySums(sums, np.bincount(numbers % GROUPS, minlength=GROUPS))
@@ -150,8 +148,7 @@ class Matching:
 
 
 def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, " head"]:
-    """Return the match of each head in the one-to-one matching with the largest total similarity; -1 for unmatched
-    heads."""
+    """Return the match of each head in the one-to-one matching of largest total similarity; -1 if unmatched."""
     match = np.full(len(similarity), -1)
     heads, partners = scipy.optimize.linear_sum_assignment(similarity, maximize=True)
     match[heads] = partners
@@ -159,8 +156,7 @@ def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, "
 
 
 def matching(sums: SimilaritySums) -> Matching:
-    """Match heads over all inputs, and test whether each half of the inputs gives the same matches. An empty half
-    never agrees."""
+    """Match heads over all inputs, and test whether each half agrees on the matches; an empty half never does."""
     similarity = sums.similarity()
     match = one_to_one(similarity)
     halves = [one_to_one(sums.half(number)) for number in range(HALVES) if sums.halves()[number]]
@@ -199,8 +195,7 @@ def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " h
 
 
 def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"]) -> Float[Tensor, "head row key"]:
-    """Return attention rows after multiplying their scores by a factor: weights to the power of the factor,
-    normalised to 1."""
+    """Return attention rows with scores multiplied by a factor: weights to its power, normalised to 1."""
     scores = torch.log(rows.clamp_min(SMALLEST)).masked_fill(rows == 0, -torch.inf)
     return torch.softmax(scores * factor[:, None, None], -1)
 
@@ -208,8 +203,7 @@ def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"
 def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
-    """Return the factor by which each head's scores must be multiplied for a given mean entropy of its rows, e^-7 to
-    e^9.
+    """Return the factor of each head's scores that gives a mean entropy of its rows, e^-7 to e^9.
 
     entropy: in nats, for each head.
     """

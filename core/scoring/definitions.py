@@ -66,8 +66,7 @@ def kind_of(row: dict[str, float | None]) -> str:
 
 
 def drift(means: list[float]) -> float:
-    """Return the mean depth of a feature, weighted by its mean in each layer: 0 is the first layer, 1 the last. NaN
-    if all means are 0."""
+    """Return a feature's mean depth, weighted by its mean in each layer: 0 first, 1 last; NaN if all are 0."""
     total = sum(means)
     if not total or len(means) < 2:
         return float("nan")

@@ -117,8 +117,7 @@ class HeadDistances:
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store the randomly drawn attention rows of one layer; after the last layer, compute the distances between
-        all heads."""
+        """Store the drawn rows of one layer; after the last layer, compute the distances between all heads."""
         length = weights.shape[-1]
         if not self._held:  # the same for all layers of a batch
             self._rows = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
@@ -130,15 +129,13 @@ class HeadDistances:
         self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the randomly drawn attention rows of long inputs. None if all rows are compared, because all layers
-        would have to be stored."""
+        """Request the drawn rows of long inputs; None if all rows are compared, as all layers would be stored."""
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Store the randomly drawn attention rows of one layer of long inputs; after the last layer, compute the
-        distances between all heads."""
+        """Do the same with the drawn rows of one layer of long inputs."""
         self._hold(layer, torch.cat([torch.from_numpy(layer_sums.rows) for layer_sums in sums], 1))
 
     def _hold(self, layer: int, rows: Float[Tensor, "head row key"]) -> None:
@@ -155,14 +152,12 @@ class HeadDistances:
         return np.sort(chance.choice(length, self.queries, replace=False)).tolist()
 
     def result(self) -> Float[np.ndarray, "head head"]:
-        """Return the mean distance per row between every two heads; NaN without rows. `sums` has the sums of Clark et
-        al."""
+        """Return the mean distance per row of every two heads; NaN without rows. `sums`: those of Clark et al."""
         return self.sums / self.rows if self.rows else np.full_like(self.sums, np.nan)
 
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
-    """Return the sum over rows of the Jensen-Shannon distance between every two heads, in nats. rows: without
-    smoothing."""
+    """Return the Jensen-Shannon distance of every two heads, summed over rows, in nats. rows: not smoothed."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     entropies = _entropies(2 * half) / 2
     heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow

@@ -21,8 +21,7 @@ REFINEMENTS = 3
 def effective_attention(
     weights: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], *, causal: bool = False
 ) -> Float[np.ndarray, "query key"]:
-    """Return effective attention A - Proj_LN(T)(A), the part of a map that affects the output: effective @ T = A @ T,
-    float64.
+    """Return A - Proj_LN(T)(A), the part of a map that affects the output: effective @ T = A @ T, float64.
 
     Args:
         weights: A of one head.

@@ -31,8 +31,7 @@ def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -
 
 
 def rows_for_flips(flipped: int, rows: int) -> int:
-    """Return roughly how many examples are needed to see FEW_FLIPS changed predictions; a lower bound if none
-    changed."""
+    """Return about how many examples are needed to see FEW_FLIPS changed predictions; a lower bound for none."""
     return -(-FEW_FLIPS * rows // max(flipped, 1))
 
 

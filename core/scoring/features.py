@@ -143,8 +143,7 @@ class _Drawn:
         return alternatives
 
     def fitting(self, *, causal: bool) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, "draw six"]]:
-        """Return the row and way of each valid draw and its six positions (k, o, k+t, o+t, q, q+t); the cheapest
-        checks come first."""
+        """Return row, way and six positions (k, o, k+t, o+t, q, q+t) of each valid draw; cheap checks come first."""
         length = self.own.shape[1]
         fits = (self.other >= 0) & (self.step != 0)
         for positions in (self.first, self.other, self.query):
@@ -315,8 +314,7 @@ SETS, AT_ONCE = 10_000, 1_000  # drawn sets of word types, and how many of them 
 
 
 def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndarray, "token head"]:
-    """Return the attention to each token (at least two) minus the median attention to its BESIDE nearest other
-    tokens."""
+    """Return the attention to each token (two or more) minus the median of its BESIDE nearest other tokens."""
     width, token = min(BESIDE + 1, len(weights)), np.arange(len(weights))[:, None]
     window = np.clip(token - BESIDE // 2, 0, len(weights) - width) + np.arange(width)
     nearest = window[window != token].reshape(len(weights), -1)
@@ -470,8 +468,7 @@ class FeatureAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the sums for long inputs: attention received by each key, the classifying token's row and the
-        contrasts."""
+        """Request the sums for long inputs: attention to each key, the classifying token's row and the contrasts."""
         if queries != keys:
             return None
         self._batch = batch = self._batch_of(inputs)

@@ -28,8 +28,7 @@ class SpecialPositions:
 
 @dataclass(frozen=True)
 class MapBatch:
-    """Attention maps of inputs of equal length, with the special positions of each input, from which head scores are
-    computed."""
+    """Maps of inputs of equal length with each input's special positions, for head scores."""
 
     weights: Any
     places: Sequence[SpecialPositions]
@@ -43,8 +42,7 @@ class MapBatch:
 
 @dataclass(frozen=True)
 class SumBatch:
-    """Sums of attention maps of long inputs of equal length, from which head scores are computed. sums: requested by
-    `special_needs`."""
+    """Sums of maps of long inputs of equal length, for head scores. sums: requested by `special_needs`."""
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]
@@ -174,8 +172,7 @@ def normalised_mean(
 
 
 def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Return the mean attention distance over queries, sum_j A[i, j] |i - j|, in tokens; NaN for a single token of a
-    causal model.
+    """Return the mean over queries of sum_j A[i, j] |i - j|, in tokens; NaN for a single token of a causal model.
 
     causal: leave out query 0.
     """
@@ -210,8 +207,7 @@ def _row_distances(weights: Float[Any, "*heads query key"]) -> Float[Any, "*head
 def to_own_keys(
     weights: Float[Any, "batch head query key"], keys: Sequence[tuple[int, ...]], *, causal: bool
 ) -> Float[Any, "batch head"]:
-    """Return the mean attention to the given keys of each input, where keys differ between inputs; NaN without keys or
-    queries."""
+    """Return the mean attention to the given keys of each input; NaN without keys or queries."""
     if len(set(keys)) == 1:
         return to_keys(weights, keys[0], causal=causal)
     total = weights.sum(-1).sum(-1)

@@ -114,8 +114,7 @@ def change_ends(
 
 
 def flip(name: str, first: Influence, then: Influence) -> float:
-    """Return how much one flipped prediction influences a metric: 1 for accuracy; for F1, the influence of a missed
-    hit."""
+    """Return how much one flipped prediction influences a metric: 1 for accuracy; for F1, that of a missed hit."""
     if name == "accuracy":
         return 1.0
     return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))

@@ -77,8 +77,7 @@ class StatisticEstimate:
         return few_inputs.p_above(self.value, self.spread)
 
     def p_either(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the two-sided p for the hypothesis that a mean (of a difference) is 0; NaN if too few inputs are
-        nonzero."""
+        """Return the two-sided p of a mean (of a difference) of 0; NaN if too few inputs are nonzero."""
         return few_inputs.p_either(self.value, self.spread)
 
 
@@ -125,8 +124,7 @@ class Means:
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> "Means":
-        """Add the sums of another accumulator, over other inputs, in place. Returns this accumulator; the other may
-        have fewer statistics."""
+        """Add the sums of another accumulator, which may have fewer statistics, in place, and return this one."""
         self.widen(other.sums.shape[-1])
         for name in _ARRAYS:
             sums, others = getattr(self, name), getattr(other, name)
@@ -134,8 +132,7 @@ class Means:
         return self
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Add empty statistics until there are `statistics`. blocks: number of equal blocks; each is extended at its
-        end."""
+        """Add empty statistics until there are `statistics`. blocks: of equal size, each extended at its end."""
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
             array = getattr(self, name)
@@ -151,8 +148,7 @@ class Means:
         return chosen
 
     def half(self, parity: int) -> "Means":
-        """Return an accumulator of one half of the inputs: the even (0) or odd (1) groups. The number of inputs is
-        taken as half of all."""
+        """Return an accumulator of the even (0) or odd (1) groups, with half of the number of inputs."""
         chosen = Means(0, 0, 0)
         for name in ("sums", "counts"):
             setattr(chosen, name, getattr(self, name)[parity::2])

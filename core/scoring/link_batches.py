@@ -206,8 +206,7 @@ class LinkBatch:
         return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
 
     def pooled(self, values: Float[np.ndarray, "link quantity head"]) -> Float[np.ndarray, "batch head statistic"]:
-        """Return sums over the links of each input, relation and direction for every quantity, float64; 0 without
-        links."""
+        """Return sums of every quantity over the links of each input, relation and direction, float64; 0 without."""
         sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
         turns = self.counts.shape[1] // len(QUANTITIES)
         by_input = np.zeros((len(self.inputs), values.shape[2], turns, len(QUANTITIES)))
@@ -236,8 +235,7 @@ class _Pairs:
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
-    """Return whether the tokens of the words are consecutive and cover the input, so that a block of queries holds
-    whole words."""
+    """Return whether the words' tokens are consecutive and cover the input, so that blocks hold whole words."""
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
 
@@ -337,8 +335,7 @@ class LinkBlocks:
         return self.batch.table.reachable(np.array(self.number), of, words, across)
 
     def result(self, cells: Float[np.ndarray, "head cell"]) -> LinkSums:
-        """Return the attention along links in one layer and reset the sums. cells: weights at the positions in the
-        attribute `cells`."""
+        """Return the attention along links in one layer and reset the sums. cells: weights at `self.cells`."""
         contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
         sums = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()

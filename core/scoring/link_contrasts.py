@@ -222,8 +222,7 @@ def _allowed(
 
 
 def cells_of(weights: Float[Tensor, "batch head query key"]) -> Float[np.ndarray, "batch query key head"]:
-    """Return attention weights on the CPU with heads last, if possible without copying; half precision becomes
-    float32."""
+    """Return weights on the CPU with heads last, if possible without copying; half precision becomes float32."""
     exact = weights.float() if weights.element_size() < 4 else weights
     return exact.permute(0, 2, 3, 1).cpu().numpy()
 
@@ -244,15 +243,13 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Return the mean contrast of each link (log attention beyond the effects of query, key and distance), in nats; 0
-    without valid draws."""
+    """Return each link's mean contrast (log attention beyond query, key and distance), in nats; 0 without draws."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
 
 def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -> Float[np.ndarray, "link head"]:
-    """Return the mean contrast of each link (log attention beyond the effects of query, key and distance) from the
-    attention weights at the positions in `drawn.cells`, in nats."""
+    """Return the same from the attention weights at the positions in `drawn.cells`."""
     links = drawn.cells.link
     mean = np.zeros((len(drawn.fits), weights.shape[-1]))
     if len(links):
@@ -356,6 +353,5 @@ class MeanContrasts:
                 start += count
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
-        """Return the mean contrast of each entry (a group of links) in nats, with heads layer by layer; NaN for
-        entries without draws."""
+        """Return each entry's (group of links') mean contrast in nats, heads by layer; NaN without draws."""
         return self._means.reshape(len(self._means), -1)

@@ -287,8 +287,7 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request blocks of queries for long inputs, because the distance curve is a mean over all pairs of
-        positions."""
+        """Request blocks of queries for long inputs, as the distance curve is a mean over all pairs of positions."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 
@@ -319,8 +318,7 @@ class QueryResiduals:
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return the largest attention residual of each link's pairs [place, cell], with the link's own query first,
-        in the units of `curve`."""
+        """Return the largest residual of each link's pairs [place, cell], its own query first, in units of `curve`."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]

@@ -37,8 +37,7 @@ def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray,
 
 
 class MeanPatterns:
-    """Observer that computes the mean of every head's maps, resized to one size. attending: layers with attention;
-    empty if all have it."""
+    """Observer of the mean of every head's maps, resized. attending: layers with attention; empty if all."""
 
     def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
         self.sums, self.inputs = np.zeros((layers, heads, SIZE, SIZE)), 0

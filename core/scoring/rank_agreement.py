@@ -77,8 +77,7 @@ RESAMPLES, HALVES = 500, 50
 
 @dataclass(frozen=True)
 class RankAgreement:
-    """How far ablation methods agree on the ranking of heads, pair by pair; the diagonal is each method's agreement
-    with itself.
+    """How far ablation methods agree on the ranking of heads, by pair; the diagonal is a method with itself.
 
     NaN if a method ranks no head above another.
 
@@ -100,8 +99,7 @@ class RankAgreement:
 
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
-    """Return the order of every two heads (a before b) by score: 1 if a is higher, -1 if b is higher, 0 if equal;
-    int8."""
+    """Return the order of every two heads (a before b) by score: 1 if a is higher, -1 if b is, 0 if equal; int8."""
     first, second = np.triu_indices(scores.shape[-1], 1)
     return np.sign(scores[..., first] - scores[..., second]).astype(np.int8)
 
@@ -121,8 +119,7 @@ def operators_agree(
     resamples: int = RESAMPLES,
     halves: int = HALVES,
 ) -> RankAgreement:
-    """Return Kendall's tau between the head effects of every two ablation methods; all pairs use the same halves and
-    draws.
+    """Return Kendall's tau of the head effects of every two ablation methods; pairs share halves and draws.
 
     Raises InputError for fewer than three heads or four examples.
     """

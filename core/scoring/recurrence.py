@@ -50,8 +50,7 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
 
 
 def recurs_by_chance(in_circuit: Bool[np.ndarray, "run head"]) -> float:
-    """Return the exact p that circuits of random heads, of the same sizes, share as many heads over all runs; 1 for a
-    single run.
+    """Return the exact p that random circuits of these sizes share as many heads over all runs; 1 for one run.
 
     Hypergeometric, run by run: of m shared heads so far, those among the next k of H.
     """

@@ -156,8 +156,7 @@ def map_scores(
 def even_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention over visible keys by name: one number, or one per layer if layers
-    differ.
+    """Return the HEAD_SCORES of uniform attention by name: one number, or one per layer if layers differ.
 
     Args:
         maps: only queries, keys and layers' windows are used.

@@ -79,8 +79,7 @@ class Repeated:
     pairs: int
 
     def share(self) -> tuple[float, float, float]:
-        """Return the fraction of heads above 0, significantly above 0, and not significantly below 0, with corrected
-        intervals."""
+        """Return the fractions of heads above 0, significantly above, and not significantly below (corrected)."""
         half = widened(len(self.value)) * (self.high - self.low) / 2
         counts = (self.value > 0, self.value - half > 0, self.value + half > 0)
         return tuple(float(count.mean()) for count in counts)  # type: ignore[return-value]

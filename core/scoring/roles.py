@@ -36,8 +36,7 @@ LEAST = 0.01  # of a row's weight: scaled up from less, it would be noise
 
 @dataclass(frozen=True)
 class RolePositions:
-    """Positions in an input that roles of heads refer to. repeat: (start, period) of tokens that occur twice in a
-    row, or None."""
+    """Positions that roles of heads refer to. repeat: (start, period) of tokens that occur twice, or None."""
 
     length: int
     first: int = 0
@@ -131,8 +130,7 @@ def role_scores(
 
 
 def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
-    """Return attention weights without the sink, with rows normalised to 1, float64; rows with less than LEAST left
-    are 0."""
+    """Return weights without the sink, rows normalised to 1, float64; rows with less than LEAST left are 0."""
     without = weights.astype(float)
     without[..., sink] = 0
     left = without.sum(-1, keepdims=True)
@@ -204,8 +202,7 @@ def _baseline(
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """Estimates for one role: attention to its targets, and that minus the baseline, with and without the sink; each
-    [layer, head, 1]."""
+    """One role's attention to its targets, and minus the baseline, with and without the sink; [layer, head, 1]."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate
@@ -285,8 +282,7 @@ class RoleMeans:
 
 
 def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.ndarray, "layer head"]]:
-    """Return q values for the hypothesis that a head's attention to a role's targets is not above `times` the role's
-    baseline.
+    """Return q values of heads' attention to a role's targets being at most `times` the role's baseline.
 
     Benjamini-Hochberg over heads and roles together; Pande et al. 2021 (arXiv 2101.09115) test each head and role
     alone, which finds some of 144 heads and 8 roles by chance. NaN if too few inputs had the role's targets.

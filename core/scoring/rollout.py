@@ -18,8 +18,7 @@ UNITS = 10**6  # an edge of weight 1 has so many units of capacity: maximum_flow
 def mixed_with_residual(
     weights: Float[np.ndarray, "layer head query key"],
 ) -> Float[np.ndarray, "layer query key"]:
-    """Return half the mean attention over heads plus half the identity (for the residual connection), for each layer,
-    float64.
+    """Return half the mean attention over heads plus half the identity (residual connection) by layer, float64.
 
     Raises InputError if there is no layer or head, maps are not square, or a layer of a hybrid has no attention.
     """
@@ -38,8 +37,7 @@ def mixed_with_residual(
 
 
 def rollout(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndarray, "layer output input"]:
-    """Return attention rollout: the fraction of each layer output that comes from each input, R_l = A_l R_(l-1), R_0
-    = A_0.
+    """Return rollout: the fraction of each layer output that comes from each input, R_l = A_l R_(l-1), R_0 = A_0.
 
     Raises InputError if there is no layer or head, or maps are not square.
     """
@@ -53,8 +51,7 @@ def rollout(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndar
 def flow(
     weights: Float[np.ndarray, "layer head query key"], output: int, *, layer: int | None = None
 ) -> Float[np.ndarray, " input"]:
-    """Return attention flow: the maximum flow from one layer output to each input, 0 to 1, with attention weights as
-    capacities.
+    """Return the maximum flow from one layer output to each input, 0 to 1, with attention weights as capacities.
 
     Capacities are weights in rounded millionths, so a flow is off by at most half a millionth per edge of its smallest
     cut.

@@ -36,8 +36,7 @@ def score(name: str, gold: Rows, predicted: Runs) -> RecordInterval:
 
 
 def difference(name: str, gold: Rows, first: Runs, second: Runs) -> RecordInterval:
-    """Return the mean metric of some runs minus that of other runs on the same examples; equal numbers of runs are
-    paired in order.
+    """Return some runs' mean metric minus other runs' on the same examples; equal numbers are paired in order.
 
     name: accuracy, f1 or pearson.
     """

@@ -114,8 +114,7 @@ def cell_terms(
 def map_distances(
     maps: Float[Tensor, "map batch head query key"], full: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "map head"]:
-    """Return the mean Jensen-Shannon distance (base 2, square root) between each head's map and several other maps of
-    it.
+    """Return the mean Jensen-Shannon distance (base 2, square root) of each head's map to several other maps.
 
     Rows that are equal up to float32 rounding have distance exactly 0.
     """

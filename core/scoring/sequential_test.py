@@ -126,8 +126,7 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """Return the log gains of bets that a mean effect is larger than `mean`; -inf if everything was lost. effects: at
-    most `clip` in size."""
+    """Return log gains of bets that a mean effect exceeds `mean`; -inf if all is lost. effects: at most `clip`."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):
@@ -141,8 +140,7 @@ def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray
 
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
-    """Return the lower bound of each head's confidence interval: the largest mean that is rejected, or -c if there is
-    none.
+    """Return each head's lower confidence bound: the largest mean that is rejected, or -c if there is none.
 
     wanted: log of the capital at which a mean is rejected.
     """
@@ -155,15 +153,13 @@ def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
 
 
 def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
-    """Return the gains of four bets on the mean effect theta: above margin, above -margin, below margin, below
-    -margin."""
+    """Return the gains of bets on the mean effect: above margin, above -margin, below margin, below -margin."""
     sides = ((effects, margin), (effects, -margin), (-effects, -margin), (-effects, margin))
     return np.stack([log_growth(side, clip, mean) for side, mean in sides])
 
 
 def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
-    """Return the verdict on each head ("matters", "does not matter" or "open") from its bets. wanted: log capital at
-    which a mean is rejected."""
+    """Return each head's verdict ("matters", "does not matter", "open"). wanted: log capital that rejects a mean."""
     above, above_minus, below, below_minus = log_capital(growth) >= wanted
     beyond, within = above | below_minus, above_minus & below
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]
@@ -280,8 +276,7 @@ def standings(exact: HeadRows, rules: Rules) -> Standings:
 
 @dataclass(frozen=True)
 class NextStep:
-    """The next measurement of a sequential test. start, stop: range of examples, `stop` excluded; equal if the test
-    has ended."""
+    """The next measurement of a sequential test, of examples start to stop (excluded); equal if it has ended."""
 
     heads: Int[np.ndarray, " some"]
     start: int
@@ -294,8 +289,7 @@ class NextStep:
 
 
 def next_step(exact: HeadRows, rules: Rules) -> NextStep:
-    """Return what to measure next: all heads up to the first interim analysis, then the undecided heads up to the
-    next one."""
+    """Return what to measure next: all heads up to the first interim analysis, then undecided heads."""
     if (taken(exact) < rules.first).any():
         return NextStep(np.arange(rules.heads), 0, rules.first)
     state = standings(exact, rules)

@@ -16,8 +16,7 @@ RESAMPLES = 2000
 
 
 def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Interval:
-    """Return the fraction of right words, sum(hits) / sum(totals), with an expanded percentile bootstrap over
-    sentences.
+    """Return the fraction of right words, sum(hits) / sum(totals); expanded percentile bootstrap over sentences.
 
     hits: right words of each sentence; totals: counted words. NaN if nothing is counted; NaN bounds for fewer than two
     sentences. n: the number of words.

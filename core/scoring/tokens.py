@@ -78,8 +78,7 @@ def _to_words(
 
 
 class RelationAttention:
-    """Observer of attention along the links of every relation in both directions: weight, excess over a baseline,
-    contrast and accuracy.
+    """Observer of attention along links of every relation, both ways: weight, excess, contrast and accuracy.
 
     `across` says which relations link words of different sentences.
     """
@@ -114,8 +113,7 @@ class RelationAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the sums for long inputs: blocks of queries, for the word that gets most attention, and the
-        contrasts."""
+        """Request the sums for long inputs: blocks of queries (for the word with most attention) and contrasts."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
         self._batch = batch = self._batch_of(inputs, keys)

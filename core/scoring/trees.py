@@ -134,8 +134,7 @@ def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
 
 
 def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) -> dict[str, int]:
-    """Return the most frequent offset from word to governor for each relation. trees: governors, mask and relations
-    of each sentence (word,)."""
+    """Return the most frequent offset from word to governor by relation. trees: governors, mask, relations."""
     by_relation: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for heads, scored, relations in trees:
         for relation in set(relations):
@@ -145,8 +144,7 @@ def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) 
 
 
 def at_offsets(offsets: Sequence[int]) -> Heads:
-    """Return the tree in which each word's governor is at a given offset; a word whose governor would be outside the
-    sentence is a root."""
+    """Return the tree with each word's governor at a given offset; a root if that is outside the sentence."""
     places = np.arange(len(offsets))
     heads = places + np.asarray(offsets, dtype=int)
     return np.where((heads < 0) | (heads >= len(offsets)), places, heads)

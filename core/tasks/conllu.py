@@ -187,8 +187,7 @@ def file_of(folder: str | Path | None, part: str) -> Path:
 
 
 def read_part(folder: str | None, part: str, limit: int | None = None) -> TreebankPart:
-    """Read the usable sentences of a treebank split. folder None: the bundled treebank; limit: sentences to read, None
-    for all.
+    """Read a treebank split's usable sentences. folder None: the bundled treebank; limit: None for all.
 
     Raises:
         InputError: labels are not those of Universal Dependencies, or no sentence is usable.

@@ -63,8 +63,7 @@ _KINDS = {"tag": "the Penn tag", "pos": "the universal part of speech", "dep": "
 
 
 def feature_of(name: str) -> Feature:
-    """Return a linguistic feature by name: one of FEATURES, or "tag:JJ", "pos:ADJ", "dep:amod". Raises InputError for
-    other names."""
+    """Return a feature by name: one of FEATURES, or "tag:JJ", "pos:ADJ", "dep:amod". Raises InputError."""
     if name in FEATURES:
         return FEATURES[name]
     kind, _, value = name.partition(":")
@@ -90,9 +89,7 @@ def is_of_words(feature: Feature) -> bool:
 
 
 def is_role(feature: Feature) -> bool:
-    """Return whether a feature is the role of a word in its sentence (subject, object, dep:amod) rather than its
-    category.
-    """
+    """Return whether a feature is a word's role in its sentence (subject, dep:amod) rather than its category."""
     return feature.name in _DEPENDENCIES or feature.name.startswith("dep:")
 
 

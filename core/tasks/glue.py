@@ -61,8 +61,7 @@ class Task:
 
     @property
     def outputs(self) -> int:
-        """Return the number of outputs of a classification head for the task: one for each label, or one
-        for a score."""
+        """Return the outputs of a classification head for the task: one for each label, or one for a score."""
         return len(self.labels) or 1
 
     @property
@@ -159,8 +158,7 @@ def task_of(task: str | Task) -> Task:
 
 
 def sampled(text: str) -> str:
-    """Write task names in a text about the bundled samples as "SST-2-like", because the samples only imitate the
-    tasks."""
+    """Write task names as "SST-2-like" in a text about the bundled samples, which only imitate the tasks."""
     names = "|".join(re.escape(record.name) for record in _RECORDS)
     return re.sub(rf"(?<![\w-])({names})(?![\w-])", r"\1-like", text)
 
@@ -212,8 +210,7 @@ def drawn(rows: Sequence[TaskRow], limit: int | None, seed: int) -> list[TaskRow
 
 
 def fingerprint(rows: Sequence[TaskRow]) -> str:
-    """Return a hash of the examples' IDs, texts and labels (16 hex digits), so that a run is not resumed with other
-    data."""
+    """Return a hash of the examples' IDs, texts and labels (16 hex digits), so that runs resume on equal data."""
     text = "\n".join(f"{row.id}\t{row.text}\t{row.pair}\t{row.label}" for row in rows)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -49,8 +49,7 @@ def is_text_file(task: str) -> bool:
 
 
 def stretches(path: str) -> list[str]:
-    """Return the text of a file in parts of about STRETCH characters, split at white space. Raises InputError if the
-    file cannot be read."""
+    """Return a file's text in parts of about STRETCH characters, split at white space. Raises InputError."""
     file = config.inside(path.strip())
     try:
         text = read_text(file, most=LARGEST, given=True)

@@ -70,8 +70,7 @@ class PerturbationChoice:
 def perturb(
     kind: str, text: str, pair: str | None = None, *, seed: int = 0, choice: PerturbationChoice | None = None
 ) -> Perturbed:
-    """Perturb an input text or pair. Raises InputError for an unknown kind, or for one that cannot be applied to this
-    input."""
+    """Perturb a text or pair. Raises InputError for an unknown kind, or one that this input does not allow."""
     if kind not in PERTURBATIONS:
         raise InputError(f'A perturbation must be one of {", ".join(PERTURBATIONS)}; got "{kind}". Choose one of them.')
     given, how = Text(text, pair or None), PERTURBATIONS[kind]
@@ -84,8 +83,7 @@ def perturb(
 
 @lru_cache(maxsize=1)
 def words() -> dict[str, Any]:
-    """Return the word lists for perturbations: names by origin and gender, names of either gender, synonyms,
-    auxiliaries."""
+    """Return word lists for perturbations: names by origin and gender, names of either, synonyms, auxiliaries."""
     return json.loads(WORDS_FILE.read_text(encoding="utf-8"))
 
 
@@ -94,8 +92,7 @@ def words() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Name:
-    """A first name. gender: "female", "male" or "either"; origin: the list of names it comes from, None for
-    "either"."""
+    """A first name. gender: "female", "male" or "either"; origin: the list it comes from, None for "either"."""
 
     name: str
     gender: str

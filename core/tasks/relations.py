@@ -50,8 +50,7 @@ _BY_DEPENDENCY = {
 
 
 def relation_of(name: str) -> Relation:
-    """Return a syntactic relation by name: one of RELATIONS, or "dep:amod" for any dependency. Raises InputError for
-    other names."""
+    """Return a syntactic relation by name: one of RELATIONS, or "dep:amod". Raises InputError for others."""
     if name in RELATIONS:
         return RELATIONS[name]
     kind, _, label = name.partition(":")
@@ -89,8 +88,7 @@ def _is_any(dep: str, labels: Collection[str]) -> bool:
 
 
 def links_across(first: Sequence[TaggedWord], second: Sequence[TaggedWord]) -> list[Link]:
-    """Return all pairs of equal words, one from each of two texts. Case is ignored; words without a letter or digit
-    are left out."""
+    """Return all pairs of equal words of two texts, ignoring case and words without a letter or digit."""
     places: dict[str, list[int]] = {}
     for k, word in enumerate(second):
         places.setdefault(word.text.casefold(), []).append(k)

@@ -56,8 +56,7 @@ class SentenceTable:
 
 
 def read_table(text: str, name: str = PASTED) -> SentenceTable:
-    """Read sentences from the text of a file, an upload or a text field. Raises InputError that names the column, row
-    or line."""
+    """Read sentences from a file's, upload's or field's text. Raises InputError that names column, row or line."""
     if "\0" in text:
         raise InputError(f"{name} must be text; it has a NUL character. Remove it.")
     text = plain_ends(text.lstrip("\ufeff"))
@@ -283,8 +282,7 @@ def read_given(text: str, name: str = PASTED) -> SentenceTable:
 
 
 def read_pasted(text: str, name: str = PASTED) -> list[Pasted]:
-    """Read the inputs of a text field or upload. Raises InputError if there are none or too many, or if a row is
-    invalid."""
+    """Read the inputs of a text field or upload. Raises InputError if there are none, too many or invalid ones."""
     table = read_given(text, name)
     for number, cells in table.rows:
         if not cells[SENTENCE]:

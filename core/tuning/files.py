@@ -54,8 +54,7 @@ def _system_error(error: Exception) -> OSError | None:
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Replace a file atomically by a temporary one that `write` fills. Raises CheckpointError; the file is then
-    unchanged."""
+    """Replace a file atomically by one that `write` fills. Raises CheckpointError and leaves it unchanged."""
     with replacing(path, CheckpointError) as part:
         write(part)
 

@@ -24,8 +24,7 @@ Masks = Mapping[str, Bool[Tensor, "..."]]
 
 
 def prunable(model: nn.Module) -> dict[str, list[str]]:
-    """Return the names of the weights that can be pruned, by layer. Raises InputError for families whose layers share
-    weights."""
+    """Return the names of prunable weights, by layer. Raises InputError for families whose layers share weights."""
     stack, layers = layers_of(model)
     groups = {}
     for number, layer in enumerate(layers):
@@ -144,16 +143,14 @@ def _learns(model: nn.Module, name: str, recipe: Recipe) -> bool:
 
 
 def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Shaped[Tensor, " batch"]) -> Float[Tensor, ""]:
-    """Return the loss of a batch for a task in float32: mean cross-entropy in nats, or mean squared error
-    for a score."""
+    """Return a batch's loss for a task in float32: mean cross-entropy in nats, or mean squared error for a score."""
     if task.is_score:
         return nn.functional.mse_loss(logits[:, 0].float(), labels.float())
     return nn.functional.cross_entropy(logits.float(), labels.long())
 
 
 def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -> Float[Tensor, "input output"]:
-    """Return the logits of examples in eval mode without gradients, float32 on the CPU, in order. The model's mode is
-    restored.
+    """Return logits of examples in eval mode without gradients, float32 on the CPU; the mode is restored.
 
     base: provides padding and token types.
     """

@@ -29,8 +29,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Seeds:
-    """The random seeds of a training run. head: initial weights of the head (and of the whole model, for random
-    weights)."""
+    """The seeds of a training run. head: initial weights of the head (and of the model, for random weights)."""
 
     head: int
     rows: int

@@ -222,9 +222,7 @@ class Fit:
             self.on_step(self.log)
 
     def _measure(self, epoch: int) -> None:
-        """Evaluate on dev after an epoch; retain the best weights if requested. Epoch 0, before training, is never the
-        best.
-        """
+        """Evaluate on dev after an epoch; retain the best weights if requested, never those of epoch 0."""
         scores = metrics(self.task, [example.label for example in self.dev], self._predict())
         self.log.epochs.append({"epoch": epoch, "step": self.log.step, **scores})
         if self.recipe.keep == "best" and epoch and epoch == max(range(1, epoch + 1), key=self._rank):
@@ -284,8 +282,7 @@ class Fit:
 
 
 def save_tuned(folder: Path, outcome: TrainingOutcome, base: Checkpoint, facts: dict[str, Any]) -> None:
-    """Save a fine-tuned checkpoint: weights, config with label names, tokenizer, and training.json with log, metrics
-    and provenance.
+    """Save a tuned checkpoint: weights, config with label names, tokenizer, training.json with log and provenance.
 
     facts: further metadata in JSON types. An existing folder is replaced once the new one is complete. Raises
     CheckpointError if it cannot be written.

@@ -48,8 +48,7 @@ def _claims() -> dict[str, Any]:
 
 
 def person_of(claims: Mapping[str, Any]) -> Person:
-    """Whose claims these are, as the cookie of a sign-in holds them, while their session holds; whoever visits where
-    nobody has to sign in."""
+    """Return the person of a sign-in cookie's claims while the session holds; a visitor if nobody signs in."""
     secrets = configured()
     if not secrets.required:
         return Person(role=config.settings().visitors or ("admin" if listens_here_only() else "viewer"))

@@ -155,8 +155,7 @@ def database_for(who: "Person") -> "Database":
 
 
 def bundled_labels_database(class_set: str) -> "Database":
-    """The labels that ship, in a database of their own which nobody may change: for pages about labels while nobody
-    has given one."""
+    """The bundled labels in a read-only database of their own, for pages about labels while there are none."""
     return _bundled_labels(class_set)[0].acting_as(READER)
 
 

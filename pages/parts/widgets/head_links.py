@@ -48,8 +48,7 @@ def say_missing(checkpoint: str) -> bool:
 
 
 def is_missing(checkpoint: str) -> bool:
-    """Whether it is a folder that is not there: of a result that ships, or one that was deleted; or of a package that
-    is not installed."""
+    """Return whether a checkpoint is a missing folder (of a bundled or deleted result) or missing package."""
     if config.how_to_install(checkpoint):
         return True
     return checkpoint.count("/") > 1 and not (

@@ -74,8 +74,7 @@ def pick_text(
 
 
 def pick_tasks(default: str, *, key: str | None = None) -> list[str]:
-    """Keys of tasks, and paths of files of the user's own, kept in the URL; below it the way to paste some or upload a
-    file."""
+    """Ask for keys of tasks and paths of custom files, kept in the URL, with a way to paste or upload some."""
     key = key or f"tasks_{default}"
     tasks = url.pick_many(
         st.multiselect,
@@ -93,8 +92,7 @@ def pick_tasks(default: str, *, key: str | None = None) -> list[str]:
 
 
 def pick_task(label: str = "Task", *, key: str) -> str:
-    """The key of one task, or the path of a file of the user's own; it is kept in the URL. Below it the way to paste
-    some or upload a file."""
+    """Ask for the key of a task or the path of a custom file, kept in the URL, with a way to paste or upload."""
     names = [*TASKS, *own_rows.known_lists()]
     linked_name = st.query_params.get(key) or st.session_state.get(key)
     if linked_name and linked_name not in names:
