@@ -77,10 +77,7 @@ def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
 
 @contextmanager
 def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs: Sequence[int]) -> Iterator[None]:
-    """Apply changes of sublayers and layers to all forward passes of this thread within the context.
-
-    inputs: indices of the batch's inputs within the run.
-    """
+    """Apply changes of sublayers and layers to all forward passes of this thread within the context."""
     thread = threading.get_ident()
 
     def hook(change: PartChange) -> Any:

@@ -69,9 +69,7 @@ def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequ
     """Return the sorted indices of the tokens or words of an input that are compared as queries, drawn at random.
 
     Args:
-        queries: largest number; None takes all.
         backward: whether queries are causal; the first query, which attends only to itself, is then left out.
-        seed: numbers that seed the draw.
     """
     candidates = np.arange(1 if backward else 0, units)
     if queries is None or len(candidates) <= queries:
@@ -81,12 +79,7 @@ def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequ
 
 @dataclass(frozen=True)
 class RowBlock:
-    """The attention rows of inputs of about the same length, padded to one tensor.
-
-    Attributes:
-        rows: weights of every head, layer by layer; shorter inputs are padded with 0.
-        inputs: index of the input of each row.
-    """
+    """The attention rows of inputs of about the same length, padded to one tensor."""
 
     rows: Float[Tensor, "head row key"]
     inputs: Sequence[int]

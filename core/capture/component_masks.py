@@ -74,10 +74,7 @@ def component_importance(
 def block_gradients(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> Float[Tensor, " layer"]:
-    """Return the mean over inputs of |d loss / d xi| for every feed-forward sublayer, float64, in units of the loss.
-
-    Raises the errors of `component_importance`.
-    """
+    """Return the mean over inputs of |d loss / d xi| for every feed-forward sublayer, float64, in units of the loss."""
     check_labels(checkpoint, encodings, labels)
     total = torch.zeros(checkpoint.layers, dtype=torch.float64)
     for chosen in batches(encodings, BATCH_TOKENS // 2):

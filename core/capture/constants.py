@@ -71,7 +71,6 @@ def optimal_constants(
     Args:
         checkpoint: a BERT- or GPT-2-like classifier.
         heads: fit only these; other heads get their mean, and NaN as losses. None: all.
-        on_progress: called after each layer with the fraction of layers done.
 
     Raises:
         InputError: there are no examples, or not one label for each.

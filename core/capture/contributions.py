@@ -261,7 +261,6 @@ class HeadInputs:
             whole query or key instead of a contribution.
         bias: position bias added to the scores (T5). *Shape:* (batch or 1, head, query, key), or None.
         visible: which keys a query may attend to. *Shape:* (batch or 1, head or 1, query, key).
-        query_norm, key_norm: the LayerNorm before the projection, if requested and present.
         left_over: index of the contributions to queries and to keys that are the remainder after all others; None if
             every contribution was computed.
     """
@@ -319,11 +318,7 @@ def take_head_inputs(
 
     Args:
         checkpoint: must use transformers' attention interface, in float32 or float64.
-        take: called with one layer of one batch, and the indices of the batch's inputs.
-        layers: only these layers, zero-based.
-        part: the set of heads of an encoder-decoder; "" is the first.
         by_head: one contribution for each earlier head; otherwise one for each attention sublayer.
-        norms: store the LayerNorm before the projections.
         by_difference: compute one contribution as the remainder (`HeadInputs.left_over`), except for the first input of
             each batch, on which exactness is checked.
 

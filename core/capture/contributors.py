@@ -24,8 +24,6 @@ class Component:
         kind: "token", "position" and "segment" embeddings, a "head", an "attention" sublayer (all its heads), a
             "feed-forward" sublayer, "bias" (every constant but the last) or "last bias" (of the projection to queries
             or keys and of the LayerNorm before it).
-        layer: zero-based; None for embeddings and biases.
-        part: the stack of an encoder-decoder; "" if there is only one.
         is_spared: computed for the first input of a batch only; for other inputs it is the remainder.
     """
 

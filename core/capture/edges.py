@@ -380,7 +380,6 @@ def edge_attributions(
 
     Args:
         difference: m as a function of logits [..., pair, choice].
-        points: number of points at which gradients are taken; at least 1.
 
     Returns:
         Float64, in units of m. Positive if the edge supports the answer of A. Edges into the output are exact.
@@ -446,10 +445,6 @@ def circuit_logits(
 
     Args:
         circuits: True if the receiver reads the sender from A (`Graph.mask`).
-        batch_tokens: tokens of circuits and pairs that run together; at least one circuit.
-
-    Returns:
-        In the stack's dtype, at least float32.
     """
     pairs, length = run.last.shape[:2]
     at_once = max(1, batch_tokens // (pairs * length))

@@ -15,7 +15,6 @@ def refuse_no_number(
 
     Args:
         numbers: one for each row; NaN or infinite if one of its scores is.
-        query: position of the first of these queries.
     """
     if not bool(torch.isfinite(numbers).all()):
         row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()

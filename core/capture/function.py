@@ -55,7 +55,6 @@ class AttentionRun:
         numbers: the layers of the calls, in order, if some layers of the model have no attention; otherwise empty.
         sharpness: by layer, a factor per head that multiplies its scores (`Checkpoint.sharpness`).
         ended: the forward pass was stopped on purpose, so fewer calls than layers are not an error.
-        last: the last layer whose weights are observed (`ended_after`), or None.
     """
 
     layers: int
@@ -134,14 +133,11 @@ def attention(
     """Compute attention in place of transformers' own function, as the current run of this thread requires.
 
     Args:
-        module: only its training flag is read.
         query: already rotated if the family does so.
         key: one for each group of heads that share keys (kv).
         attention_mask: added to scores, or a placeholder with a rule (core.capture.masks); None: every key is visible.
             *Shape:* (batch or 1, 1, query, at least key).
         scaling: multiplies scores; None: 1 / sqrt(dim).
-        dropout: rate on weights, applied in training only.
-        options: other options of the family, such as a soft cap, sinks or position biases.
 
     Returns:
         The heads' outputs before W_O, and the weights if they were computed whole, otherwise None.

@@ -68,7 +68,6 @@ class Knockout:
 
     Attributes:
         edges: returns for an input True where an edge is cut.
-        layers: zero-based.
         renormalised: set scores to -inf before the softmax, so that other keys get the weight; otherwise set weights to
             0 after it, so that rows sum to less than 1.
         heads: None: all heads of the layers.

@@ -37,7 +37,6 @@ class BlockMaps:
         block: tokens per block; the last one may have fewer.
         sums: sums of each layer from which scores are computed; empty for families that are reached only at the
             softmax, and for hybrids, in which only some layers have attention.
-        attending: as in AttentionMaps.
     """
 
     maxima: Float[np.ndarray, "layer head rows columns"]

@@ -42,8 +42,6 @@ class Effects:
     Attributes:
         plain: loss of the unmodified model, float64, in nats or as squared error.
         exact: loss with the ablation minus `plain`, float64; positive if the ablation is harmful.
-        logits: of the unmodified model.
-        changed: logits under every ablation target.
     """
 
     plain: Float[Tensor, " input"]

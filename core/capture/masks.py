@@ -46,7 +46,6 @@ def mask_of(
     Args:
         mask_function: whether a query may attend to a key; None: the causal one.
         attention_mask: True for keys that are not padding. None: all. *Shape:* (batch, key).
-        options: other arguments of the eager mask, such as dtype and device.
 
     Returns:
         Added to scores: 0 for visible keys. None if transformers skips the mask. *Shape:* (batch, 1, query, key).

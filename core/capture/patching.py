@@ -99,7 +99,6 @@ def patch(
 
     Args:
         variants: components that are patched together; an empty variant leaves B unchanged.
-        before: result of `untouched` for these pairs, if available.
 
     Raises:
         InputError: a component does not exist.
@@ -197,10 +196,6 @@ def first_order(
 
     Args:
         objective: takes logits and the indices of their pairs; returns one value for each.
-        before: result of `untouched` for these pairs, if available.
-
-    Returns:
-        Float32, in units of the objective.
     """
     source = untouched(checkpoint, pairs).source if before is None else before.source
     _, places = _places_of(pairs)

@@ -104,7 +104,6 @@ class Observer(Protocol):
         """Process the attention maps of one layer for a batch. An observer must not store or modify the maps.
 
         Args:
-            layer: zero-based, within its set of heads.
             weights: rows sum to 1; the last key column is a sink only with `takes_sinks`.
             inputs: indices of the batch's inputs within the pass.
         """

@@ -151,9 +151,6 @@ class Stack:
     Attributes:
         padding: the padding token of a decoder's config, which its head skips at the end of an input; None: it skips
             none.
-        embedded: returns the input of the first layer for a batch in the model's format.
-        classified: the head, applied to the last layer's output at the positions that are read.
-        inputs_of: converts inputs of equal length to the model's format (batch, length).
         place: the position where a language model is read; None for classifiers.
         reads: where classifiers read: the first token ("cls"), the "last", or the "mean" over all.
     """

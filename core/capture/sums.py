@@ -165,7 +165,6 @@ class Sum:
         """Return the sum of contributions after a linear projection, with all contributions in one tensor.
 
         Args:
-            bias: contribution that is added afterwards, or None.
             spares: project the first contribution for the first input only.
         """
         added = () if bias is None else (bias,)
@@ -229,7 +228,6 @@ class Sum:
 
         Args:
             function: takes (*rows, width), or (component, *rows, width) if it broadcasts.
-            role: of the result; None: unchanged.
             broadcasts: whether the function takes all contributions at once.
         """
         over_parts = function if broadcasts else torch.func.vmap(function)

@@ -296,7 +296,6 @@ def sweep(
     Args:
         variants: components that are changed together, at least one each.
         operator: ablation method for heads; sublayers and layers can be combined with heads only under "zero".
-        source: of the outputs for "mean", "resample", "constant" and "patch".
 
     Raises:
         InterventionError: the ablation method is unknown or undefined here.

@@ -20,7 +20,6 @@ class Word:
 
     Attributes:
         text: as in the input; for a special token its name.
-        positions: of its tokens.
         sentence: 0 or 1; None for a special token.
         span: characters [start, end) in its sentence; None for a special token.
     """

@@ -42,7 +42,6 @@ class NewClassSet:
     """A class set that a user wants to create.
 
     Attributes:
-        name, title, source: as in `ClassSet`.
         describes: kind of maps: "causal", "bidirectional" or "any".
     """
 

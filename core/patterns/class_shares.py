@@ -281,7 +281,6 @@ def true_shares(
 
     Args:
         counts: maps of each head that were classified as each class, one of each input; every head has maps.
-        held_out: left-out labelled maps by group, true class and class that the classifier gave.
 
     Returns:
         Value, low and high of each head. *Range:* 0 to 1; low and high are NaN where no shares of the classes, confused

@@ -99,13 +99,7 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Examples:
-    """Training examples for boosted trees: statistics and classes of maps.
-
-    Attributes:
-        measured: [example, statistic].
-        numbers: class index of each example.
-        weights: of each example; None for equal weights.
-    """
+    """Training examples for boosted trees: statistics and classes of maps."""
 
     measured: np.ndarray
     numbers: np.ndarray
@@ -229,13 +223,7 @@ SMALLEST_PART = 0.02  # least probability of a class in a soft label
 
 @dataclass(frozen=True)
 class Parts:
-    """Weighted training examples: a map with a soft label contributes one example for each likely class.
-
-    Attributes:
-        maps: map index of each part.
-        numbers: class index of each part.
-        weights: of the parts; None for equal weights.
-    """
+    """Weighted training examples: a map with a soft label contributes one example for each likely class."""
 
     maps: np.ndarray
     numbers: np.ndarray
@@ -300,10 +288,6 @@ def fit_forest(
         known: soft labels from `parts`; None for one class per map.
         origins: group of each map for calibration: its checkpoint, or its head if there is only one checkpoint. With
             one origin, random parts of the maps are used.
-        measured: the maps' `shapes`, if available.
-
-    Returns:
-        Arrays for `forest_probabilities`.
     """
     known = known or parts(numbers, len(classes))
     # Statistics of maps, without those of causal maps if there are none
@@ -456,10 +440,7 @@ def _temperature(held_out: Sequence[_HeldOut], *, boosts: bool) -> tuple[float, 
 def forest_probabilities(
     forest: Arrays, maps: Sequence[Map], measured: Statistics | None = None
 ) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
-    """Return a forest's calibrated class probabilities, and whether each map is outside the training distribution.
-
-    measured: the maps' `shapes`, if available.
-    """
+    """Return a forest's calibrated class probabilities, and whether each map is outside the training distribution."""
     measured = shapes(maps) if measured is None else measured  # older forests use the first ones
     outside = _distances(forest, measured) > float(forest["farthest"])
     raw = _of_forest(forest, measured)

@@ -53,10 +53,7 @@ class Judgement:
 def judged(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32", measured: np.ndarray | None = None
 ) -> Judgement:
-    """Return the class probabilities of maps by a classifier, and which maps are outside the training distribution.
-
-    measured: the maps' `shapes`, if available (used by trees).
-    """
+    """Return the class probabilities of maps by a classifier, and which maps are outside the training distribution."""
     if classifier.recipe.kind == "trees" and len(maps):
         arrays = {k.removeprefix(FOREST): v.numpy() for k, v in classifier.tensors.items() if k.startswith(FOREST)}
         of_trees, outside = forest_probabilities(arrays, maps, measured)
@@ -133,8 +130,6 @@ class Evaluated:
         unsure: fraction of maps whose first choice is below 0.5.
         sure_accuracy: accuracy on the other maps; NaN if there are none.
         outside: fraction of maps beyond the training maps.
-        per_class: as in `Scores`.
-        confusion: [true, predicted] in the order of `classes`.
         sure_errors: fraction of maps that are wrong with a probability above 0.8.
     """
 

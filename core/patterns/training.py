@@ -380,7 +380,6 @@ class Known:
         soft: class probabilities to fit, if several people labelled the maps; None for one class per map.
         origins: checkpoint of each map, for the calibration of trees; None for one.
         heads: head of each map; maps of one checkpoint are calibrated in parts without common heads. None if unknown.
-        measured: the maps' `shapes`, [map, statistic]; None if not computed.
     """
 
     soft: Soft | None = None

@@ -82,8 +82,6 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
 def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
     """Return the smallest 95 % interval that covers both Student's interval and Hall's interval, which removes
     skewness.
-
-    lean: skewness of the values divided by the square root of their number.
     """
     with np.errstate(invalid="ignore"):
         far = scipy.special.stdtrit(degrees, (1 + CONFIDENCE) / 2)

@@ -159,10 +159,6 @@ class LinkBatch:
     ) -> Float[np.ndarray, "link quantity head"]:
         """Return the attention weight, excess over the baseline, accuracy and contrast of every link in one layer,
         from the layer's maps.
-
-        Args:
-            maps: between words.
-            cells: between tokens.
         """
         weight = maps[self.batch, self.query, self.key]
         owner, batch, query, key = self.pairs
@@ -191,11 +187,6 @@ class LinkBatch:
     ) -> Float[np.ndarray, "link quantity head"]:
         """Return the attention weight, excess over the baseline, accuracy and contrast of every link, in the order of
         QUANTITIES.
-
-        Args:
-            weight: of each link.
-            total: total weight of the pairs of each group's baseline, per token of the key.
-            right: 1 if the linked word gets most attention, otherwise 0.
 
         Returns:
             Excess is 0 without a baseline; `counts` leaves such links out.

@@ -290,12 +290,7 @@ def means_over_draws(
 
 
 class LinkEnds(NamedTuple):
-    """Links of one input whose contrasts are averaged into one value.
-
-    Attributes:
-        links: positions of the tokens of the query's and of the key's word.
-        taken: pairs (query's word, key's word) that no other cell may be in.
-    """
+    """Links of one input whose contrasts are averaged into one value."""
 
     input: int
     pieces: Pieces
@@ -309,7 +304,6 @@ class MeanContrasts:
 
     Args:
         entries: several may belong to one input.
-        causal: keys must precede their queries.
         seed: draws depend on it and on the input of the entry only.
     """
 

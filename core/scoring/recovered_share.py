@@ -49,8 +49,6 @@ def recovered_share(
 
     Args:
         first: m(A) of each pair, in logits.
-        second: m(B) of each pair.
-        patched: m(B patched) of each variant and pair.
         floor: pairs whose m(A) and m(B) differ less are left out, in logits.
 
     Raises:

@@ -160,7 +160,6 @@ def even_scores(
 
     Args:
         maps: only queries, keys and layers' windows are used.
-        first: position of [CLS] or the start token; None: 0.
     """
     layers = range(maps.layers if maps.windows else 1)
     visible = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)

@@ -227,7 +227,6 @@ class RoleMeans:
         """Add the attention maps of one input to the role scores.
 
         Args:
-            number: stable index of the input in the study.
             control: maps of an equally long input without repeats, if `places` has a repeat.
         """
         for layer, of_layer in enumerate(weights):
@@ -248,7 +247,6 @@ class RoleMeans:
 
         Args:
             layer: EVERY_LAYER if `weights` has all layers' heads concatenated.
-            numbers: stable indices of the inputs in the study.
             control: maps of equally long inputs without repeats, if `places` has a repeat.
         """
         columns = np.full((*weights.shape[:-2], 4 * len(ROLES)), np.nan)
