@@ -22,32 +22,117 @@ if (__name__ == "__main__" or Path(sys.argv[0]).stem == "attention-atlas") and s
     signal.signal(signal.SIGINT, _interrupted)  # so that Ctrl-C during the imports below prints a message as well
 
 # ruff: noqa: E402 - the first line of `main` gives Ctrl-C back to the commands
+from importlib import import_module
+from typing import Any
+
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
 
 from . import __version__
-from .commands.analyse import analyse
-from .commands.app import app as app_of_pages
-from .commands.atlas import atlas
-from .commands.check import check
-from .commands.database import backup, export, import_database, import_export, restore_backup
-from .commands.findings import app as findings_app
-from .commands.heads import heads
-from .commands.hypothesis import app as hypothesis_app
-from .commands.jobs import app as jobs
-from .commands.labels import app as labels_app
-from .commands.maps import maps
-from .commands.output import CLOSED, INTERRUPTED, StoppedError, tell
-from .commands.patterns import app as patterns_app
-from .commands.patterns import shares
-from .commands.reproduce import reproduce
-from .commands.study_commands import OWN, command
 from .config import INSTALLED
-from .errors import AtlasError, InputError
-from .studies.lookup import find_study, study_modules
-from .study_names import CURRENT_NAMES
+from .errors import CLOSED, INTERRUPTED, AtlasError, InputError
 
 _OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EIO}
+# By name: where the command or group of commands is, and the first sentence of its help, for the list of commands
+COMMANDS = {
+    "app": ("app:app", "Start the app and print its address."),
+    "check": (
+        "check:check",
+        "Check shapes, row sums, agreement with eager attention, causality and the effect of disabling a head.",
+    ),
+    "atlas": ("atlas:atlas", "Print all scores of all heads of a checkpoint."),
+    "maps": ("maps:maps", "Save the attention maps of a sentence or pair as NPZ, or as an interactive page."),
+    "heads": (
+        "heads:heads",
+        "Rank heads by attention between a target and a frame element of one sentence (Fig 3), compared with other "
+        "positions at the same distance.",
+    ),
+    "export": ("database:export", "Export every table of the database to DIR as Parquet."),
+    "import": (
+        "database:import_export",
+        "Import an export into an empty database (choose a new file with ATLAS_DB).",
+    ),
+    "backup": ("database:backup", "Back up the database to FILE; also works while the app is running."),
+    "restore": (
+        "database:restore_backup",
+        "Restore the backup FILE; refuses to overwrite a database (choose another file with ATLAS_DB).",
+    ),
+    "import-database": (
+        "database:import_database",
+        "Copy the database FILE, with labels and results, to the app's own database; refuses to overwrite one.",
+    ),
+    "finetune": (
+        "study_commands:finetune",
+        "Fine-tune on tasks from several initialisations and seeds, and report the scores of Table 1.",
+    ),
+    "reproduce": (
+        "reproduce:reproduce",
+        "Run all studies of the papers and report their published and reproduced numbers as HTML and Parquet.",
+    ),
+    "analyse": (
+        "analyse:analyse",
+        "Run all studies that can measure a checkpoint on a task, or a selection of them, in one job.",
+    ),
+    "study": ("study_commands:app", "Run a study and print its results as a table."),
+    "jobs": ("jobs:app", "List, start, resume and cancel jobs."),
+    "patterns": ("patterns:app", "Train and evaluate classifiers of attention patterns."),
+    "labels": ("labels:app", "Export, import and aggregate labels of attention maps."),
+    "findings": ("findings:app", "List results that were pinned on pages, and export them."),
+    "hypothesis": ("hypothesis:app", "Register hypotheses about heads before testing them."),
+}
+
+
+class _OnUse(dict[str, Any]):
+    """Commands by name; a command is imported when it is looked up, so that `--help` and `heads` start fast."""
+
+    def __getitem__(self, name: str) -> Any:
+        if super().__getitem__(name) is None:
+            module, attribute = COMMANDS[name][0].split(":")
+            found = getattr(import_module(f".commands.{module}", __package__), attribute)
+            alone = typer.Typer()
+            if isinstance(found, typer.Typer):
+                alone.add_typer(found, name=name)
+            else:
+                alone.command(name)(found)
+            self[name] = get_group(alone).commands[name]
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default  # noqa: SIM401 - `dict.get` imports nothing
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+
+class _Commands(TyperGroup):
+    """The group of all commands, which lists them without importing them."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands, self._listing = _OnUse.fromkeys(COMMANDS), False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if self._listing:
+            return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
+        return super().get_command(ctx, cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._listing = False
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="Attention Atlas: what attention heads do, and whether it matters.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -57,37 +142,8 @@ app = typer.Typer(
 
 def _show_version(value: bool) -> None:
     if value:
-        tell(f"attention-atlas {__version__}")
+        print(f"attention-atlas {__version__}")
         raise typer.Exit
-
-
-study = typer.Typer(help="Run a study and print its results as a table.", no_args_is_help=True)
-app.add_typer(study, name="study")
-app.command("app")(app_of_pages)
-app.command("check")(check)
-app.command("atlas")(atlas)
-app.command("maps")(maps)
-app.command("heads")(heads)
-app.add_typer(jobs, name="jobs")
-app.command("export")(export)
-app.command("import")(import_export)
-app.command("backup")(backup)
-app.command("restore")(restore_backup)
-app.command("import-database")(import_database)
-app.add_typer(patterns_app, name="patterns")
-app.add_typer(labels_app, name="labels")
-app.add_typer(findings_app, name="findings")
-app.add_typer(hypothesis_app, name="hypothesis")
-study.command("shares")(shares)
-for experiment in map(find_study, sorted(study_modules())):
-    if experiment.typed_after is not None:
-        group = study if experiment.typed_after else app
-        run = command(experiment, OWN.get(experiment.name))
-        group.command()(run)  # named after its function, with dashes
-        for former in (former for former, name in CURRENT_NAMES.items() if name == experiment.name):
-            group.command(former, hidden=True)(run)
-app.command("reproduce")(reproduce)
-app.command("analyse")(analyse)
 
 
 @app.callback()
@@ -110,8 +166,8 @@ def main() -> None:
     except AtlasError as error:
         _stop(str(error))
     except SystemExit as end:
-        if end.code == INTERRUPTED and not isinstance(end, StoppedError):
-            tell(STOPPED, err=True)
+        if end.code == INTERRUPTED and type(end) is SystemExit:  # `StoppedError` has been explained
+            _tell(STOPPED)
         raise
     except MemoryError:
         _stop("The command needs more memory than is free. Use fewer or shorter inputs, or end other programs.")
@@ -125,8 +181,14 @@ def main() -> None:
 
 
 def _stop(sentence: str) -> None:
-    tell(sentence, err=True)
+    _tell(sentence)
     sys.exit(2)
+
+
+def _tell(sentence: str) -> None:
+    from .commands.output import tell  # with pandas and the store, 1 s that `--help` need not wait for
+
+    tell(sentence, err=True)
 
 
 def _refuse_half_characters(words: list[str]) -> None:

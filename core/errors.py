@@ -5,6 +5,9 @@ Pages show the message of an `AtlasError`; the terminal prints it and exits with
 
 LONGEST = 650  # characters of a message, which may contain user text
 
+INTERRUPTED = 130  # exit status of a command after Ctrl-C
+CLOSED = 141  # exit status if the reader closed standard output: 128 + SIGPIPE, as in shells
+
 
 class AtlasError(Exception):
     """Base class of all errors that are shown to users; the message is always one line."""

@@ -8,7 +8,7 @@ from ..report.analysis import JOB, plan_analysis
 from ..studies.contract import Flag, as_json
 from ..studies.options import Checkpoint, TaskName
 from .output import Form, database, ran, show_rows, tell
-from .study_commands import FORMS, PLACES, of_record
+from .parameters import FORMS, PLACES, of_record
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from ..config import settings
 from ..store.database import Database
 from ..store.recovery import LockedError
 from .output import Checkpoint, Form, show_rows, tell
-from .study_commands import with_form
+from .parameters import with_form
 
 
 @with_form

@@ -9,7 +9,7 @@ from .. import capture, models
 from ..errors import CheckpointError
 from ..studies.options import DTYPES
 from .output import Checkpoint, Form, show_rows, tell
-from .study_commands import with_form
+from .parameters import with_form
 
 
 @with_form

@@ -14,7 +14,7 @@ from ..store.database import Database
 from ..store.recovery import LockedError
 from ..studies.imports import check_run
 from .output import Form, show_rows, tell
-from .study_commands import with_form
+from .parameters import with_form
 
 
 def backup(

@@ -10,7 +10,7 @@ from ..findings import export
 from ..store.findings import findings
 from ..studies.contract import Flag
 from .output import Form, database, show_rows
-from .study_commands import of_record, with_form
+from .parameters import of_record, with_form
 
 app = typer.Typer(help="List results that were pinned on pages, and export them.", no_args_is_help=True)
 COLUMNS = ("finding", "title", "note", "about", "checkpoint", "weights_hash", "command", "annotator", "stored")

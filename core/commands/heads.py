@@ -14,7 +14,7 @@ from ..studies.frames.frame_lookup import LinkReading, look_up
 from ..studies.options import Checkpoint
 from ..studies.records import Result
 from .output import Form, cell, show_rows, tell, tell_table
-from .study_commands import of_record
+from .parameters import of_record
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ..studies.hypotheses.predicates import PREDICATES
 from ..studies.hypotheses.records import CRITERIA, Criterion
 from ..studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
 from .output import Form, database, ran, show_rows, tell
-from .study_commands import FORMS, PLACES, of_record, with_form
+from .parameters import FORMS, PLACES, of_record, with_form
 
 app = typer.Typer(help="Register hypotheses about heads before testing them.", no_args_is_help=True)
 

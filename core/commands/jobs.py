@@ -31,7 +31,7 @@ from .output import (
     show_rows,
     tell,
 )
-from .study_commands import FORMS, PLACES, of_record, with_form
+from .parameters import FORMS, PLACES, of_record, with_form
 
 app = typer.Typer(help="List, start, resume and cancel jobs.", no_args_is_help=True)
 Id = Annotated[str, typer.Argument(help="ID of the job from `jobs list`")]

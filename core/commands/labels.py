@@ -17,7 +17,7 @@ from ..store.database import Database
 from ..store.label_checks import say_alike
 from ..studies.contract import Flag
 from .output import Form, database, show_rows, tell
-from .study_commands import of_record, with_form
+from .parameters import of_record, with_form
 
 app = typer.Typer(help="Export, import and aggregate labels of attention maps.", no_args_is_help=True)
 FILE = "file ending in .jsonl, .parquet or .json (Label Studio), or a folder (Parquet with a dataset card)"

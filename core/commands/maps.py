@@ -21,7 +21,7 @@ from ..tasks.glue import read_rows
 from ..tasks.own import is_own, read_own
 from ..writing import replacing, write_whole
 from .output import Form, show_rows, tell
-from .study_commands import of_record
+from .parameters import of_record
 
 if TYPE_CHECKING:
     from ..models.checkpoint import Checkpoint as OpenedCheckpoint

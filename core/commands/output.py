@@ -11,19 +11,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import pandas as pd
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from .. import scoring
 from ..config import MOST_WORKERS, settings
-from ..drawing.csv import csv_text
-from ..errors import InputError, JobError
+from ..errors import CLOSED, INTERRUPTED, InputError, JobError
 from ..jobs import api
 from ..jobs.executors import JobPlacement
-from ..scoring.effects import FEW_FLIPS
 from ..store import backup, exchange, jobs, runs
 from ..store.database import Database
 from ..store.recovery import LockedError
@@ -37,8 +35,6 @@ BY_FLIPS = tuple(f"{metric}{end}" for metric in ("accuracy_", "f1_", "matthews_"
 COPIED_WITHIN = 60.0  # time limit for a backup by the process that holds the database
 SEEN, UNSEEN = 0.3, 2.0  # seconds between checks of a job, with and without a progress bar
 CANCELLED_WITHIN = 5.0  # time limit for another process to accept a request
-INTERRUPTED = 130  # exit status after Ctrl-C
-CLOSED = 141  # exit status if the reader closed standard output: 128 + SIGPIPE, as in shells
 Held = Literal["refuse", "copy", "empty"]
 Form = Literal["table", "json", "csv", "latex"]
 Checkpoint = Annotated[str, typer.Argument(help="checkpoint: bundled name, local folder or hub ID")]
@@ -106,8 +102,12 @@ def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "ta
         if form == "json":
             tell_json({"study": study, "provenance": plain(provenance), "rows": plain(list(rows))})
             return
+        import pandas as pd  # 0.6 s at start that `heads` and `maps` need not wait for
+
         frame = pd.DataFrame(rows if form in ("csv", "latex") else [_with_words(row) for row in rows])
         if form == "csv":
+            from ..drawing.csv import csv_text  # with pandas
+
             print(csv_text(frame), end="")
         elif form == "latex":
             tell(frame.to_latex(index=False, escape=True, float_format="%.4g", na_rep="--"), end="")
@@ -146,7 +146,7 @@ def _with_words(row: Row) -> Row:
     """Replace missing p and q by "too few", and intervals for few changed predictions by "too few flips"."""
     few = {name: TOO_FEW for name in ("p", "q") if name in row and (row[name] is None or row[name] != row[name])}
     flipped = row.get("flipped")
-    if flipped is None or flipped != flipped or flipped >= FEW_FLIPS:
+    if flipped is None or flipped != flipped or flipped >= scoring.effects.FEW_FLIPS:
         return row | few
     return row | few | {name: FLIPS for name in BY_FLIPS if row.get(name) is not None}
 
@@ -165,7 +165,7 @@ def tell_table(table: Table) -> None:
 
 def cell(value: Any) -> Text:
     """Return a value as one line of text for a table cell, with control characters escaped."""
-    if value is None or (isinstance(value, float) and pd.isna(value)):
+    if value is None or (isinstance(value, float) and value != value):
         return Text("–")
     if isinstance(value, datetime):
         value = value.isoformat(sep=" ", timespec="seconds")

@@ -35,7 +35,7 @@ from ..studies.patterns.records import ClassScore, ClassShare, HeldOutScore
 from ..studies.patterns.trained_classifier import headline
 from ..studies.stored_runs import StoredRun
 from .output import Form, database, ran, show_rows, tell, tell_json
-from .study_commands import FORMS, PLACES, of_record
+from .parameters import FORMS, PLACES, of_record
 
 if TYPE_CHECKING:
     from ..patterns.labelled_files import Map

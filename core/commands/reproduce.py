@@ -22,7 +22,7 @@ from ..store.rows import Row
 from ..studies.contract import Flag
 from ..studies.options import LARGEST_SEED
 from .output import Form, follow, open_or_beside, show_rows, tell
-from .study_commands import FORMS, PLACES, of_record
+from .parameters import FORMS, PLACES, of_record
 
 NO_LIMIT_AT_0 = ("limit", "sweep_limit", "train_limit", "dev_limit")
 

@@ -1,18 +1,14 @@
-"""Terminal commands generated from study declarations: options with defaults and help, and output formats."""
+"""The commands of studies, generated from their declarations, and what some of them add to their study."""
 
-import functools
-import inspect
-import types
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, replace
-from typing import Annotated, Any, Union, get_args, get_origin
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any
 
 import typer
 
 from .. import capture, models
 from ..attention import parse_heads
 from ..errors import InputError
-from ..jobs.executors import JobPlacement
 from ..report.headlines import has_headline, headline
 from ..scoring.definitions import DEFINITIONS
 from ..store import runs
@@ -21,28 +17,14 @@ from ..studies.ablation import disable, prune, sequential_test
 from ..studies.ablation.records import PruneStep, RankCorrelation, shared_effects
 from ..studies.ablation.sequential_test import SequentialTestOptions
 from ..studies.attention import features
-from ..studies.contract import Declared, Flag, Study, as_json, declared, read_options
+from ..studies.contract import Flag, Study, as_json, declared, read_options
 from ..studies.frames import frame_heads, index_frames
 from ..studies.frames.records import IndexedSlice
-from ..studies.lookup import find_study
-from .output import (
-    Cluster,
-    Csv,
-    Form,
-    Json,
-    Latex,
-    Workers,
-    database,
-    form_of,
-    place,
-    ran,
-    show_rows,
-    tell,
-)
-
-FORMS: dict[str, Any] = {"as_json": Json, "csv": Csv, "latex": Latex}
-PLACES: dict[str, Any] = {"cluster": Cluster, "workers": Workers}
-DEFAULTS: dict[str, Any] = dict.fromkeys(FORMS, False) | dict.fromkeys(PLACES)
+from ..studies.lookup import find_study, study_modules
+from ..study_names import CURRENT_NAMES
+from .output import Form, database, ran, show_rows, tell
+from .parameters import FORMS, PLACES, form_typed, given, placement_typed, signed_by
+from .patterns import shares
 
 
 @dataclass(frozen=True)
@@ -106,14 +88,14 @@ def command(study: Study[Any, Any], own: Own | None = None) -> Callable[..., Non
     options, extra = declared(study.options), declared(own.options)
 
     def run(**typed: Any) -> None:
-        form = _form(typed)
-        chosen = study.read(_given(options, typed))
-        own_chosen: Any = read_options(own.options, study.name, _given(extra, typed))
+        form = form_typed(typed)
+        chosen = study.read(given(options, typed))
+        own_chosen: Any = read_options(own.options, study.name, given(extra, typed))
         made_ready = own.ready(chosen, own_chosen)
         substitute = own.instead(chosen, own_chosen)
         doing, chosen_options = substitute or (study, chosen)
         provenance, rows = ran(
-            doing.name, as_json(chosen_options), title=doing.title(chosen_options), where=_where(typed)
+            doing.name, as_json(chosen_options), title=doing.title(chosen_options), where=placement_typed(typed)
         )
         shown = Ran(doing.name, chosen_options, own_chosen, made_ready, provenance, rows, form)
         (Ran.show if substitute else own.show)(shown)
@@ -121,112 +103,7 @@ def command(study: Study[Any, Any], own: Own | None = None) -> Callable[..., Non
             tell(headline(doing.name, rows).sentence)
 
     run.__name__, run.__doc__ = study.name.replace("-", "_"), study.help
-    return _told(run, (*options.values(), *extra.values()), FORMS | PLACES)
-
-
-def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that turns a function with one record of options into a command.
-
-    beside: options of output format and placement. With placement, the function is called as do(options, form, where),
-    otherwise as do(options, form).
-    """
-    options = declared(kind)
-
-    def decorate(do: Callable[..., None]) -> Callable[..., None]:
-        def run(**typed: Any) -> None:
-            places = [_where(typed)] if beside.keys() >= PLACES.keys() else []
-            form = _form(typed)
-            do(read_options(kind, do.__name__, _given(options, typed)), form, *places)
-
-        run.__name__, run.__doc__ = do.__name__, do.__doc__
-        return _told(run, tuple(options.values()), beside)
-
-    return decorate
-
-
-def with_form(do: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function with a `form` parameter and optionally `where` into a command; its other parameters
-    are typer's."""
-    parameters = dict(inspect.signature(do).parameters)
-    beside = PLACES | FORMS if parameters.pop("where", None) else FORMS
-    del parameters["form"]
-
-    @functools.wraps(do)
-    def run(**typed: Any) -> None:
-        own_values = {"form": _form(typed)} | ({"where": _where(typed)} if beside is not FORMS else {})
-        do(**{name: typed[name] for name in parameters}, **own_values)
-
-    return _signed(run, [*parameters.values(), *_beside(beside)])
-
-
-def _told(run: Callable[..., None], options: Sequence[Declared], beside: Mapping[str, Any]) -> Callable[..., None]:
-    """Return the function with the parameters that typer reads, required ones first."""
-    return _signed(run, [*(_parameter(option) for option in options if option.flag), *_beside(beside)])
-
-
-def _signed(run: Callable[..., None], parameters: list[inspect.Parameter]) -> Callable[..., None]:
-    parameters.sort(key=lambda parameter: parameter.default is not inspect.Parameter.empty)
-    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
-
-
-def _form(typed: Mapping[str, Any]) -> Form:
-    return form_of(*(bool(typed.get(name)) for name in FORMS))
-
-
-def _where(typed: Mapping[str, Any]) -> JobPlacement:
-    return place(*(typed.get(name) for name in PLACES))
-
-
-def _given(options: dict[str, Declared], typed: dict[str, Any]) -> Row:
-    """Return the options given on the command line; others have their defaults."""
-    values = {name: typed.get(name) for name, option in options.items() if option.flag}
-    return {name: value for name, value in values.items() if value is not None and value != []}
-
-
-def _parameter(option: Declared) -> inspect.Parameter:
-    flag, hint = option.flag, _typed(option)
-    assert flag is not None  # noqa: S101 - asked for by the caller
-    bounds = {name: bound for name, bound in (("min", flag.least), ("max", flag.most)) if bound is not None}
-    names = flag.name.split() if flag.name else [] if flag.argument else [f"--{option.name.replace('_', '-')}"]
-    told: Any = typer.Argument if flag.argument else typer.Option
-    must = option.required or flag.required or (flag.argument and option.default is not None)
-    default = inspect.Parameter.empty if must else _shown_default(option, hint)
-    annotation = Annotated[hint, told(*names, help=flag.help, **bounds)]  # type: ignore[valid-type]  # made from a declaration
-    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _beside(hints: Mapping[str, Any]) -> list[inspect.Parameter]:
-    """Return the parameters of output format and placement."""
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return [inspect.Parameter(name, kind, default=DEFAULTS[name], annotation=hint) for name, hint in hints.items()]
-
-
-def _typed(option: Declared) -> Any:
-    """Return the type that typer reads: lists for tuples."""
-    flag = option.flag
-    if flag is not None and flag.typed is not None:
-        return flag.typed if option.required else flag.typed | None
-    hint = option.hint
-    while get_origin(hint) is Annotated:
-        hint = get_args(hint)[0]
-    arms = [arm for arm in get_args(hint) if arm is not type(None)]
-    if get_origin(hint) in (Union, types.UnionType) and len(arms) == 1:
-        return arms[0] | None
-    if get_origin(hint) is tuple:
-        return list[arms[0]]  # type: ignore[valid-type]
-    return hint
-
-
-def _shown_default(option: Declared, hint: Any) -> Any:
-    """Return the default shown in help; None if it cannot be shown."""
-    if option.flag is not None and option.flag.typed is not None:
-        return None
-    if option.default is MISSING:
-        return inspect.Parameter.empty
-    return list(option.default) if isinstance(option.default, tuple) else option.default
+    return signed_by(run, (*options.values(), *extra.values()), FORMS | PLACES)
 
 
 # ---------------------------------------------------------------- options that only a command has
@@ -383,3 +260,15 @@ OWN = {
     frame_heads.STUDY.name: Own(show=_show_without_row_ids),
     index_frames.STUDY.name: Own(ready=_needs_the_database, show=_show_with_skipped),
 }
+
+app = typer.Typer(help="Run a study and print its results as a table.", no_args_is_help=True)
+app.command("shares")(shares)
+for experiment in map(find_study, sorted(study_modules())):
+    if experiment.typed_after:
+        run = command(experiment, OWN.get(experiment.name))
+        app.command()(run)  # named after its function, with dashes
+        for former in (former for former, name in CURRENT_NAMES.items() if name == experiment.name):
+            app.command(former, hidden=True)(run)
+
+
+finetune = command(find_study("finetune"))

@@ -2,7 +2,7 @@
 
 A study module exports `STUDY`, an instance of a class below `Study`. Its options are a frozen pydantic dataclass; each
 field has its type, its default and, where a terminal may set it, a `Flag` with its help. From that declaration come
-the terminal's command (`core.commands.study_commands`), the defaults and help of pages, and the identity of a job.
+the terminal's command (`core.commands.parameters`), the defaults and help of pages, and the identity of a job.
 
 `units` splits the work into pieces that can be run anywhere and in any order, `more` that of later rounds; `run` does
 one piece in a worker, where it opens its own checkpoint and never touches the store. What it saw comes back as a

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from core.commands.study_commands import FORMS, PLACES, of_record
+from core.commands.parameters import FORMS, PLACES, of_record
 from core.errors import InputError
 from core.studies.contract import Flag
 
