@@ -308,12 +308,7 @@ def sweep(
     wanted = [_checked(variant, checkpoint, chosen) for variant in variants]
     if not encodings:
         raise InputError("An ablation needs at least one example; got none. Choose a task with examples.")
-    # Inputs on which the stack must reproduce the model: those with the padding token, the first, the shortest, the
-    # longest, and every CHECKED_EVERYth
-    padding = getattr(checkpoint.model.config, "pad_token_id", None)
-    special = [k for k, encoding in enumerate(encodings) if padding in encoding.ids]
-    lengths = sorted(range(len(encodings)), key=lambda k: len(encodings[k]))
-    checked = sorted({*special, lengths[0], lengths[-1], *range(0, len(encodings), CHECKED_EVERY)})
+    checked = _to_check(encodings, getattr(checkpoint.model.config, "pad_token_id", None))
     plain = _predicted(checkpoint, [encodings[k] for k in checked], place)  # also says when nothing is predicted
     name = computing.dtype or checkpoint.dtype
     if name not in DTYPES:
@@ -375,6 +370,15 @@ def changes_of(variant: Iterable[Component], operator: Operator, source: StandIn
     """Return an ablation target as interventions: heads by the method, sublayers and layers turned off."""
     heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
+
+
+def _to_check(encodings: Sequence[Encoding], padding: int | None) -> list[int]:
+    """Return the inputs on which the stack must reproduce the model: those with the padding token, the first, the
+    shortest, the longest, and every CHECKED_EVERYth.
+    """
+    special = [k for k, encoding in enumerate(encodings) if padding in encoding.ids]
+    lengths = sorted(range(len(encodings)), key=lambda k: len(encodings[k]))
+    return sorted({*special, lengths[0], lengths[-1], *range(0, len(encodings), CHECKED_EVERY)})
 
 
 def _agrees(stack: Stack, encodings: Sequence[Encoding], wanted: Float[Tensor, "input label"]) -> bool:

@@ -64,11 +64,11 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
         for kept, whole in zip(header["panes"], grid.panes, strict=True):
             kept["tokensAll"] = len(whole.tokens)
         text = json.dumps(header, separators=(",", ":")).encode()
-        numbers = [_numbers(pane).ravel() for pane in panes]
+        flat = [_numbers(pane).ravel() for pane in panes]
         if bits == 16:
-            body = _high_and_low(np.concatenate(numbers))
+            body = _high_and_low(np.concatenate(flat))
         else:
-            body = b"".join(_eight(kept, pane.signed) for kept, pane in zip(numbers, panes, strict=True))
+            body = b"".join(_eight(kept, pane.signed) for kept, pane in zip(flat, panes, strict=True))
         made = base64.b64encode(zlib.compress(len(text).to_bytes(4, "little") + text + body, 9)).decode()
         if len(made) <= most:
             return Packed(made, left_out)

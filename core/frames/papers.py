@@ -22,36 +22,44 @@ def parse_list(text: str, source: str) -> FrameReading:
     """Parse the sentence list of either paper from uploaded JSON, as `read_list` does from a file."""
     rows = _checked(text, source, {"sentence"})
     if all("fes" in row for row in rows):
-        sentences: list[AnnotatedSentence] = []
-        notes: list[Skipped] = []
-        for number, row in enumerate(_checked(text, source, {"sentence", "target", "fes"}), 1):
-            sentence, where = row["sentence"], f"sentence {number}"
-            target = _first(sentence, row["target"], where, "target", notes)
-            elements = tuple(
-                Element(f"element {k}", (_first(sentence, phrase, where, "element", notes),), in_core_set=True)
-                for k, phrase in enumerate(row["fes"], 1)
-            )
-            sentences.append(AnnotatedSentence(f"k{number}", sentence, (target,), elements=elements, source=source))
-        return FrameReading(tuple(sentences), notes=tuple(notes))
-    sentences: list[AnnotatedSentence] = []
-    notes: list[Skipped] = []
-    for row in _checked(text, source, {"id", "sentence", "links"}):
-        sentence, where = row["sentence"], row["id"]
-        links = tuple(
-            Link(
-                link["earlier"],
-                (_near(sentence, link["earlier"], where, notes),),
-                (_near(sentence, link["later"], where, notes),),
-            )
-            for link in row["links"]
-        )
-        targets = places(sentence.lower(), (row.get("target") or "").lower())
-        target = (targets[0],) if targets else links[0].target
-        sentences.append(AnnotatedSentence(row["id"], sentence, target, row.get("frame"), source=source, links=links))
-    return FrameReading(tuple(sentences), notes=tuple(notes))
+        return _kovaleva(_checked(text, source, {"sentence", "target", "fes"}), source)
+    return _replication(_checked(text, source, {"id", "sentence", "links"}), source)
 
 
 # ---------------------------------------------------------------- the two formats
+
+
+def _kovaleva(rows: list[dict[str, Any]], source: str) -> FrameReading:
+    sentences: list[AnnotatedSentence] = []
+    notes: list[Skipped] = []
+    for number, row in enumerate(rows, 1):
+        text, where = row["sentence"], f"sentence {number}"
+        target = _first(text, row["target"], where, "target", notes)
+        elements = tuple(
+            Element(f"element {k}", (_first(text, phrase, where, "element", notes),), in_core_set=True)
+            for k, phrase in enumerate(row["fes"], 1)
+        )
+        sentences.append(AnnotatedSentence(f"k{number}", text, (target,), elements=elements, source=source))
+    return FrameReading(tuple(sentences), notes=tuple(notes))
+
+
+def _replication(rows: list[dict[str, Any]], source: str) -> FrameReading:
+    sentences: list[AnnotatedSentence] = []
+    notes: list[Skipped] = []
+    for row in rows:
+        text, where = row["sentence"], row["id"]
+        links = tuple(
+            Link(
+                link["earlier"],
+                (_near(text, link["earlier"], where, notes),),
+                (_near(text, link["later"], where, notes),),
+            )
+            for link in row["links"]
+        )
+        targets = places(text.lower(), (row.get("target") or "").lower())
+        target = (targets[0],) if targets else links[0].target
+        sentences.append(AnnotatedSentence(row["id"], text, target, row.get("frame"), source=source, links=links))
+    return FrameReading(tuple(sentences), notes=tuple(notes))
 
 
 def _text(file: str | Path) -> str:

@@ -128,7 +128,9 @@ def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed:
     base[model.classes_] = 0.0
     base[present] = np.ravel(model._baseline_prediction)
     numbers = present.tolist()
-    trees = [(tree.nodes, number) for step in model._predictors for tree, number in zip(step, numbers, strict=True)]
+    trees: list[tuple[np.ndarray, int]] = [
+        (tree.nodes, number) for step in model._predictors for tree, number in zip(step, numbers, strict=True)
+    ]
     # Nodes of all trees in sequence. left, right: node indices, a leaf's own for leaves; root, of: first node and
     # class of each tree
     sizes = [len(nodes) for nodes, _ in trees]
@@ -290,9 +292,7 @@ def fit_forest(
             one origin, random parts of the maps are used.
     """
     known = known or parts(numbers, len(classes))
-    # Statistics of maps, without those of causal maps if there are none
-    measured = shapes(maps) if measured is None else measured
-    measured = measured if measured[:, OF_ALL:].any() else measured[:, :OF_ALL]
+    measured = _statistics(maps, measured)
     labels = [classes[k] for k in numbers]
     extra, names = planted(maps, labels, classes, seed=growth.seed)
     held_out = _held_out(_Labelled(maps, measured, numbers, known), classes, origins, growth)
@@ -300,12 +300,13 @@ def fit_forest(
     rounds = growth.rounds if boosts else 0
     arrays = _grown(measured, known, extra, names, classes, replace(growth, rounds=rounds))
     arrays["temperature"] = np.array(temperature)
-    # Mean, deviation and inverse correlations of the statistics, and the distance limit for outside maps
-    centre, deviation = measured.mean(0), measured.std(0) + 1e-3
-    scaled = (measured - centre) / deviation
-    correlations = (1 - SHRINKAGE) * (scaled.T @ scaled) / len(scaled) + SHRINKAGE * np.eye(scaled.shape[1])
-    statistics = {"centre": centre, "deviation": deviation, "precision": np.linalg.inv(correlations).astype(np.float32)}
-    return arrays | statistics | {"farthest": np.array(np.quantile(_distances(statistics, measured), FARTHEST))}
+    return arrays | _spread(measured)
+
+
+def _statistics(maps: Sequence[Map], measured: Statistics | None = None) -> Float64[np.ndarray, "map needed_statistic"]:
+    """Return the statistics of maps, without those of causal maps if there are none."""
+    measured = shapes(maps) if measured is None else measured
+    return measured if measured[:, OF_ALL:].any() else measured[:, :OF_ALL]
 
 
 def _grown(
@@ -362,6 +363,15 @@ def _of_forest(forest: Arrays, measured: np.ndarray) -> Probabilities:
         if (following == at).all():
             return forest["value"][at].astype(np.float64).mean(0)
         at = following
+
+
+def _spread(measured: np.ndarray) -> Arrays:
+    """Return mean, deviation and inverse correlations of the statistics, and the distance limit for outside maps."""
+    centre, deviation = measured.mean(0), measured.std(0) + 1e-3
+    scaled = (measured - centre) / deviation
+    correlations = (1 - SHRINKAGE) * (scaled.T @ scaled) / len(scaled) + SHRINKAGE * np.eye(scaled.shape[1])
+    statistics = {"centre": centre, "deviation": deviation, "precision": np.linalg.inv(correlations).astype(np.float32)}
+    return statistics | {"farthest": np.array(np.quantile(_distances(statistics, measured), FARTHEST))}
 
 
 def _distances(forest: Arrays, measured: np.ndarray) -> Float64[np.ndarray, " map"]:

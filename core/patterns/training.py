@@ -472,8 +472,7 @@ def _train(pictures: _Pictures, classes: int, recipe: ClassifierRecipe, course: 
     optimizer = torch.optim.Adam(network.parameters(), lr=recipe.rate)
     for epoch in range(_resume(network, optimizer, state), recipe.epochs):
         for group in optimizer.param_groups:
-            left = (recipe.epochs - epoch) / recipe.epochs
-            group["lr"] = recipe.rate * (min(1.0, left / recipe.falling) if recipe.falling else 1.0)
+            group["lr"] = recipe.rate * _rate(epoch, recipe)
         order = torch.from_numpy(np.random.default_rng([recipe.seed, epoch]).permutation(len(pictures.numbers)))
         numbers, loss_sum, confusion = pictures.numbers, 0.0, None
         for batch in order.split(recipe.batch):
@@ -504,6 +503,11 @@ def _train(pictures: _Pictures, classes: int, recipe: ClassifierRecipe, course: 
         if course.on_epoch and course.on_epoch(done) is False:
             raise CancelledError(f"training was stopped after epoch {epoch + 1} of {recipe.epochs}")
     return network.eval()
+
+
+def _rate(epoch: int, recipe: ClassifierRecipe) -> float:
+    left = (recipe.epochs - epoch) / recipe.epochs
+    return min(1.0, left / recipe.falling) if recipe.falling else 1.0
 
 
 def _resume(network: nn.Module, optimizer: torch.optim.Optimizer, state: Path | None) -> int:

@@ -82,6 +82,8 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
 def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
     """Return the smallest 95 % interval that covers both Student's interval and Hall's interval, which removes
     skewness.
+
+    lean: skewness of the values divided by the square root of their number.
     """
     with np.errstate(invalid="ignore"):
         far = scipy.special.stdtrit(degrees, (1 + CONFIDENCE) / 2)
@@ -98,10 +100,7 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
     with np.errstate(divide="ignore", invalid="ignore"):
         t = mean / spread.error
         freedom = np.maximum((spread.different - 1) / TAIL, 1)
-        p = np.maximum(
-            scipy.special.stdtr(freedom, -t),
-            scipy.special.stdtr(freedom, -(t + spread.lean * t**2 / 3 + spread.lean**2 * t**3 / 27 + spread.lean / 6)),
-        )
+        p = np.maximum(scipy.special.stdtr(freedom, -t), scipy.special.stdtr(freedom, -_bent(t, spread.lean)))
     at_mean = np.where(mean > 0, 0.5**spread.different, 1.0)
     is_testable = np.isfinite(mean) & (spread.different >= FEWEST)
     return np.where(is_testable, np.where(spread.error > 0, p, at_mean), np.nan)
@@ -122,6 +121,11 @@ def mean_interval(
         return nothing, nothing
     mean = values.mean(0, dtype=np.float64)
     return ends(mean, spread_of(values.astype(np.float64), np.ones(values.shape, dtype=bool), mean))
+
+
+def _bent(t: Cells, lean: Cells) -> Cells:
+    """Hall's transformation of t, which is closer to Student's distribution for skewed values."""
+    return t + lean * t**2 / 3 + lean**2 * t**3 / 27 + lean / 6
 
 
 def _unbent(bent: Cells, lean: Cells) -> Cells:

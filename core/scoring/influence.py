@@ -57,10 +57,10 @@ def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
         # F = 2 H / M with hits H and named examples M: L = (2 h - F m) / mean(m)
         hits = ((predicted == 1) & (gold == 1)).astype(float)
         named = (predicted == 1).astype(float) + (gold == 1)
-        hit, name = hits.mean(1), np.maximum(named.mean(1), 1 / gold.size)
-        value = 2 * hit / name
-        rows = (2 * hits - value[:, None] * named) / name[:, None]
-        return Influence(value, rows, (2 - 2 * value) / name, -value / name)
+        hit, mean_named = hits.mean(1), np.maximum(named.mean(1), 1 / gold.size)
+        value = 2 * hit / mean_named
+        rows = (2 * hits - value[:, None] * named) / mean_named[:, None]
+        return Influence(value, rows, (2 - 2 * value) / mean_named, -value / mean_named)
     if name == "pearson":
         # L = zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy; 0 and NaN if r is undefined.
         x, y = gold - gold.mean(), predicted - predicted.mean(1, keepdims=True)

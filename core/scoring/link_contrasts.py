@@ -157,13 +157,13 @@ def hexagons_of_inputs(
     link = at // TRIED
     allowed = _allowed(queries, keys, words, sentences, is_taken, (owner[link], link), causal=causal)
     # At most the first DRAWS of each link; link: of each draw, ascending
-    link, links = link[allowed], len(start)
-    counts = np.bincount(link, minlength=links)
+    link, number = link[allowed], len(start)
+    counts = np.bincount(link, minlength=number)
     rank = np.arange(len(link)) - (np.cumsum(counts) - counts)[link]
     is_early = rank < DRAWS
     link, rank = link[is_early], rank[is_early]
-    of_queries, of_keys = (np.zeros((links, DRAWS, 3), dtype=int) for _ in range(2))
-    fits = np.zeros((links, DRAWS), dtype=bool)
+    of_queries, of_keys = (np.zeros((number, DRAWS, 3), dtype=int) for _ in range(2))
+    fits = np.zeros((number, DRAWS), dtype=bool)
     of_queries[link, rank] = queries[:, allowed].T[is_early]
     of_keys[link, rank] = keys[:, allowed].T[is_early]
     fits[link, rank] = True

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import core.__main__
@@ -23,6 +24,8 @@ from core.store.database import Database
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = "tests.jobs.tiny"
+SLOW = ("pandas", "scipy", "torch", "transformers", "sklearn")
+LOADED = f"import sys; print([name for name in {SLOW} if name in sys.modules])"
 ROWS = [
     {"head": "L1H2", "value": 0.123456, "note": 'a & b_c, "d"'},
     {"head": "L2H1", "value": None, "note": "\x1b[31mred"},
@@ -292,3 +295,23 @@ def test_ctrl_c_while_a_thread_reads_says_what_we_say_and_nothing_of_the_binding
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (0, "a sentence\n")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["nonsense"]])
+def test_the_list_of_commands_imports_no_slow_package(words):
+    run = f"import sys; sys.argv = ['core', *{words}]\nfrom core.__main__ import main\ntry:\n    main()\nfinally:\n    "
+    done = subprocess.run([sys.executable, "-c", run + LOADED], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", ["heads", "maps"])
+def test_a_command_that_opens_a_checkpoint_imports_no_slow_package_of_its_own(command):
+    code = f"import core.commands.{command}\n{LOADED}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_list_of_commands_has_the_first_sentence_of_each_command():
+    commands = get_command(core.__main__.app).commands
+    firsts = {name: " ".join((found.help or "").split("\n\n")[0].split()) for name, found in commands.items()}
+    assert firsts == {name: sentence for name, (_, sentence) in core.__main__.COMMANDS.items()}

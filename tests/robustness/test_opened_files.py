@@ -67,7 +67,7 @@ KNOWN = {
             ("core/patterns/snapshot.py", "write"), ("core/probing/ragged.py", "Ragged.open"),
             ("core/probing/ragged.py", "Ragged.create"), ("core/studies/patterns/train_patterns.py", "_told.tell"),
             ("core/models/hub.py", "_fetch_weights"),
-            ("core/unit_progress.py", "tokens_under_way"), ("core/writing.py", "_settle"),
+            ("core/unit_progress.py", "tokens_under_way"), ("core/writing.py", "replacing"),
             ("pages/parts/label/label_tools.py", "files.exported"),
             ("pages/parts/views/project_setup.py", "label_studio.exported"),
         ],
