@@ -68,10 +68,12 @@ def _signed(run: Callable[..., None], parameters: list[inspect.Parameter]) -> Ca
 
 
 def form_typed(typed: Mapping[str, Any]) -> Form:
+    """Return the output format that the typed options choose. Raises InputError for several."""
     return form_of(*(bool(typed.get(name)) for name in FORMS))
 
 
 def placement_typed(typed: Mapping[str, Any]) -> JobPlacement:
+    """Return where the typed options let jobs run."""
     return place(*(typed.get(name) for name in PLACES))
 
 
