@@ -113,7 +113,7 @@ class _Commands(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands, self._listing = _OnUse.fromkeys(COMMANDS), False
+        self.commands, self._listing = _OnUse(dict.fromkeys(COMMANDS)), False
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)

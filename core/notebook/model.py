@@ -409,7 +409,7 @@ def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFr
             for layer in range(len(values)):
                 kept.update(layer, values[layer][None], counts[layer][None], [number])
     estimate, baseline = means.result(), evenly.result().value
-    rows = [
+    scored = [
         {
             "layer": layer,
             "head": head,
@@ -424,7 +424,7 @@ def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFr
         for layer, head in np.ndindex(estimate.value.shape[:2])
         for place, name in enumerate(names)
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(scored)
 
 
 def known_scores(checkpoint: str, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:

@@ -138,7 +138,7 @@ def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed:
     start = np.repeat(roots, sizes)
     all_nodes = np.concatenate([nodes for nodes, _ in trees])
     node_numbers, leaf = np.arange(len(all_nodes)), all_nodes["is_leaf"].astype(bool)
-    nodes = {
+    nodes: Arrays = {
         "feature": np.where(leaf, 0, all_nodes["feature_idx"]).astype(np.int16),
         "threshold": np.where(leaf, 0.0, all_nodes["num_threshold"]).astype(np.float64),
         "left": np.where(leaf, node_numbers, all_nodes["left"] + start).astype(np.int32),
@@ -146,7 +146,8 @@ def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed:
         "value": np.where(leaf, all_nodes["value"], 0.0).astype(np.float32),
         "root": roots.astype(np.int32),
         "of": np.array([number for _, number in trees], dtype=np.int16),
-    } | {"base": base}
+        "base": base,
+    }
     if edges is not None:
         # Thresholds between bins become values of the statistics; 0 for leaves.
         inner = nodes["left"] != np.arange(len(nodes["left"]))

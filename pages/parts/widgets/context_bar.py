@@ -61,10 +61,9 @@ def show_bar(view: View) -> bool:
     context.set_now(context.with_starts(replace(context.chosen(), **_named(picked | reads)), starts))
     if not history.went_back():
         history.keep(dict.fromkeys((*shown, CUT)) | _kept_cut(picked) | context.parameters())
-    # In a word what was chosen and is not read here
     chosen = asdict(context.chosen())
-    read = {*shown, "pair", *(["head"] if "head in its picture" in view.uses else [])}
-    unread = [FIELDS[name] for name in FIELDS if chosen[name] and name not in read]
+    used = {*shown, "pair", *(["head"] if "head in its picture" in view.uses else [])}
+    unread = [FIELDS[name] for name in FIELDS if chosen[name] and name not in used]
     if unread:
         st.caption(f"{view.title} does not use the chosen {', '.join(unread)}.")
     return None not in reads.values()
