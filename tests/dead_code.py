@@ -12,11 +12,14 @@ from pathlib import Path
 
 from vulture import Vulture
 
+from core.__main__ import COMMANDS
+
 FOLDERS = ("core", "pages", "app.py")
 DECORATED = ["@*command*", "@*.callback*", "@atexit.register"]  # called by typer, and at the end of the process
 BY_NAME = {
     "__signature__": "typer reads a command's options there",
     "__annotations__": "the same",
+    "list_commands": "typer calls it for the list of commands",
     "on_broken_pipe": "the terminal's own handler",
     "display": "tqdm calls it",
     "parse_url_param": "Streamlit's own, replaced by one that refuses infinite numbers",
@@ -34,7 +37,7 @@ BY_NAME = {
     "ablate": "of the notebook API: a reader calls it",
     "why_maps": "the same",
     "attrs": "pandas keeps there what a data frame is about",
-}
+} | {place.partition(":")[2]: "a command, which `core.__main__` imports by name" for place, _ in COMMANDS.values()}
 FOR_TESTS = {
     "self_check": "the check of a family, for tests of every family; `core check` prints the same as it comes",
     "labels_by_map": "what an assignment holds, for tests of the assignment",
