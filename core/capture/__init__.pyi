@@ -28,6 +28,7 @@ from . import pruning as pruning
 from . import reach as reach
 from . import running as running
 from . import selfcheck as selfcheck
+from . import sinks as sinks
 from . import stacks as stacks
 from . import standins as standins
 from . import streaming as streaming

@@ -29,6 +29,7 @@ from ..scoring.intervals import Means
 from ..scoring.registry import HEAD_SCORES, even_scores, map_scores
 from ..store.database import Database
 from ..store.recovery import LockedError
+from ..studies.attention.budget import STUDY as BUDGET
 from ..studies.comparison.counterparts import STUDY as COUNTERPARTS
 from ..studies.comparison.records import Counterpart
 from ..studies.contract import Finished
@@ -242,7 +243,7 @@ class Model:
             options: of the study, such as limit=200, or pipeline="none" to leave syntax out.
         """
         inputs: dict[str, Any] = {"task": task} if texts is None else {"texts": rows_of(texts)}
-        return study("budget", self, progress=progress, **inputs, **options)
+        return study(BUDGET.name, self, progress=progress, **inputs, **options)
 
     def ablate(
         self, task: str = "sst2", *, method: str = "disable", progress: bool = True, **options: Any

@@ -53,6 +53,7 @@ ELSEWHERE = {
     "cross-fitted-scores": "tests/report/test_calibration.py",  # of the claims that read them
     "edge-effects": "operators",
     "representation": "operators",
+    "sinks": "tests/studies/test_sinks.py",
     "syntax": "probe",  # the same interval
     "translation": "disable",  # the same test
 }

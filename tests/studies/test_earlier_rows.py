@@ -30,7 +30,7 @@ EARLIER = json.loads(lzma.decompress(FILE.read_bytes()))
 # 2026, before records wrote their rows.
 # Relations, roles and features with a second checkpoint, of three texts and tiny random weights that see both ways or
 # only back, are of 25 November 2026, before records wrote the rows of WHOLE.
-# Came later: why, hypothesis, measure-heads, edge-effects, budget. The others need files or leave no rows.
+# Came later: why, hypothesis, measure-heads, edge-effects, budget, sinks. The others need files or leave no rows.
 WITHOUT = {
     "budget",
     "cross-fitted-scores",
@@ -45,6 +45,7 @@ WITHOUT = {
     "measure-heads",
     "pairs",
     "shapley",
+    "sinks",
     "train-patterns",
     "draw-maps",
     "index-frames",

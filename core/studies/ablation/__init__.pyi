@@ -17,4 +17,5 @@ from . import seeds as seeds
 from . import separators as separators
 from . import sequential_test as sequential_test
 from . import setup as setup
+from . import sinks as sinks
 from . import translation as translation

@@ -192,10 +192,12 @@ def _number(value: float, low: float, high: float) -> str:
 # ---------------------------------------------------------------- what one head does, as pictures
 
 
-MEASURED_AS = {  # what scores of effects begin with: the unit of their axis, and the view that shows them
+MEASURED_AS = {  # what scores of effects begin with: the unit of their axis, and the view that shows them, if any
     "operators/": ("increase of the loss, nats", "interventions/ablation"),
     "sequential-test/": ("increase of the loss, nats", "interventions/sequential"),
     "disable/": ("change of the metric", "interventions/ablation"),
+    "sinks/sink re": ("change of the output", ""),  # not its attention to the sink
+    "sinks/whole": ("change of the output", ""),
     "importance/importance": ("importance", "interventions/pruning"),
 }
 MOST_EDGES = 10
@@ -253,7 +255,7 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
         starts = [
             page
             for start, (unit, page) in MEASURED_AS.items()
-            if unit in effects_by_unit and scores["score"].str.startswith(start).any()
+            if page and unit in effects_by_unit and scores["score"].str.startswith(start).any()
         ]
         for page in dict.fromkeys([*starts, *(["interventions/circuit"] if edges else [])]):
             links.link(page, checkpoint=checkpoint, head=str(head))
