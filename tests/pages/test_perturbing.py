@@ -103,11 +103,11 @@ def test_heads_and_blocks_are_taken_out_live(db, planted, monkeypatch):  # noqa:
     found.text_input(key="text").set_value("the old engine ; ran all night")
     found.text_input(key="heads").set_value("L2-attention")
     fine(found.run())
-    assert "changes to" in said(found)
+    assert "Without L2-attention, the prediction changes from" in said(found).replace("\\", "")
     found.text_input(key="heads").set_value(str(CARRIER))
     found.selectbox(key="operator").set_value("mean")
     fine(found.run())
-    assert "without L2H3" in said(found)
+    assert "Without L2H3, the prediction" in said(found)
 
 
 def test_a_constant_is_fitted_live_on_rows_that_the_page_names(db, planted, monkeypatch):  # noqa: F811
