@@ -115,7 +115,8 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
             or f"Raw and effective attention correlate with r = {mean:.2f} on average{over}.",
             least.n,
             "inputs",
-            f"The lowest r of a head is {least.value:.2f} ({least.name}{on}{f'; {interval}' if interval else ''}).",
+            f"Averaged over all inputs, the lowest r of a head is {least.value:.2f} "
+            f"({least.name}{on}{f'; {interval}' if interval else ''}).",
             "If effective attention equals raw attention, r is 1.",
         )
 

@@ -302,7 +302,7 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
     first, *others = there
     sure = first.heads > 1 and first.first >= 0.95 and all(order.first <= 0.05 for order in others)
     name = ROLE_NAMES.get(first.score, first.score.removeprefix(CLASS_SHARE))
-    end = f" The {name} comes first (significant)." if sure else " The data do not decide which comes first."
+    end = f" The {name} comes first (significant)." if sure else " Which of them comes first is not significant."
     end = end if others else ""
     return f"{what}: {listed}.{end}"
 

@@ -1,6 +1,5 @@
 """Every stored result in one table: search, open, compare, cite, pin and delete."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,9 +26,6 @@ from pages.parts.widgets.undoing import offer_undo, take_away
 A_PART, COMPARED = 50, 12  # results of a part of the list; rows of two compared
 TALLEST = 860  # pixels of the table
 EVERY = "all studies"
-INTERVAL = re.compile(
-    r"95 % CI (?:of )?\S+ to [^\s,;)]*\d|standard deviation .*\d"
-)  # what a cell shows of how sure a finding is
 
 
 def every_run() -> list[StoredRun]:
@@ -83,13 +79,13 @@ def _table(results: Sequence[StoredRun], *, key: str) -> list[int]:
         headline = headlines.headline_of(stored.run)
         lines.append(
             {"run": stored.run, "finding": headline.sentence, "model": stored.checkpoint_said, "task": stored.task_said,
-             "interval": found[0] if (found := INTERVAL.search(headline.interval)) else "", "n": headline.n,
+             "interval": headline.interval, "n": headline.n,
              "baseline": headline.baseline, "study": stored.study,
              "date": stored.created.date(), "origin": stored.source}
         )  # fmt: skip
     columns = ["run", "finding", "date", "model", "task", "interval", "n", "baseline", "study", "origin"]
     frame = pd.DataFrame(lines, columns=columns).astype({"n": "Int64"})
-    widths = {"finding": 440, "date": 95, "model": 150, "task": 90, "interval": 150, "n": 60, "baseline": 150,
+    widths = {"finding": 400, "date": 95, "model": 150, "task": 90, "interval": 210, "n": 60, "baseline": 150,
               "study": 110, "origin": 80}  # fmt: skip
     event = show_table(
         frame.assign(origin=frame["origin"].replace({"shipped": "bundled"})),

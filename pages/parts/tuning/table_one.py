@@ -78,7 +78,7 @@ def note(scores: Sequence[TunedScore], *, beside_printed: bool = False) -> str:
         "x 100",
         "ours: mean ± standard deviation over n seeds",
         "rows: train / dev",
-        "constant: best constant prediction (label in brackets)",
+        "constant: the constant prediction that is best on the training examples (label in brackets)",
     ]
     if "†" in text:
         notes.append("† predictions were constant in at least one run")
