@@ -49,7 +49,7 @@ def test_one_head_has_a_cell_taken_apart_and_the_map_of_a_group_alone():
     page = opened("heads/one", checkpoint="atlas-encoder", head="L2H5")
     assert not page.exception
     assert "Why it attends there" in [tab.label for tab in page.tabs]
-    assert "largest term of its score" in said(page)
+    assert "What raises the score of this pair most is" in said(page)
     before = said(page)
     page.selectbox(key="group").select("token").run()
     assert page.query_params["group"] == "token"
