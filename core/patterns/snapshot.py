@@ -202,7 +202,7 @@ def with_bundled(own: Snapshot) -> Snapshot:
     """
     if own.class_set not in labelled_folders():
         return own
-    bundled, known = _bundled(own.class_set), set(own.column("map_id"))
+    bundled, known = bundled_snapshot(own.class_set), set(own.column("map_id"))
     if bundled.classes != own.classes:
         return own
     added = [k for k, name in enumerate(bundled.column("map_id")) if name not in known]
@@ -217,7 +217,7 @@ def with_bundled(own: Snapshot) -> Snapshot:
 
 
 @lru_cache(maxsize=2)
-def _bundled(name: str) -> Snapshot:
+def bundled_snapshot(name: str) -> Snapshot:
     """Return the bundled labelled maps of a class set."""
     with tempfile.TemporaryDirectory() as folder, Database(Path(folder) / "labels.duckdb") as db:
         for labelled in labelled_folders()[name]:

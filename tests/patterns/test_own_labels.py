@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core import patterns
-from core.patterns.snapshot import OWN_COPIES, Snapshot, _bundled, with_bundled
+from core.patterns.snapshot import OWN_COPIES, Snapshot, bundled_snapshot, with_bundled
 from core.studies.patterns.train_patterns import Predictions, of_own, scored
 from core.studies.patterns.trained_classifier import ON, ON_OWN
 from core.studies.units import TrainingUnit
@@ -28,7 +28,7 @@ def own_of(snapshot: Snapshot, count: int) -> Snapshot:
 
 @pytest.fixture(scope="module")
 def bundled():
-    return _bundled("bert")
+    return bundled_snapshot("bert")
 
 
 def test_the_bundled_maps_are_added_and_ones_own_are_marked_and_repeated(bundled):

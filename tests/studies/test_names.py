@@ -12,6 +12,7 @@ from tests.sources import PROJECT, files_of, nodes_of
 NAMES = study_modules().keys()
 # What looks like a table of studies and is none, or is one with a reason.
 OTHER = {
+    "core/__main__.py": "commands, two of which share the name of the study that they run",
     "core/capture/interventions.py": "operators and ways to change a run: what stands in for a head",
     "core/tuning/saved_checkpoints.py": "keys of what training wrote, and their types",
     "core/report/claims/registry.py": "ids of the report's claims",
@@ -43,6 +44,7 @@ HOMONYMS = {
     "core/capture/losses.py": "disable is an operator",
     "core/capture/patching.py": "patch is an operator",
     "core/capture/selfcheck.py": "disable is an operator",
+    "core/commands/study_commands.py": "finetune is a command",
     "core/report/claims/disabling.py": "an order of pruning",
     "core/report/claims/scores.py": "finetune is a command",
     "core/sign_in.py": "a key of the settings",
