@@ -67,7 +67,7 @@ def find_sinks(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> SinkSum
     shape = (len(encodings), checkpoint.layers, checkpoint.heads, len(KINDS))
     share, length, energy = (np.full(shape, np.nan) for _ in range(3))
     even, rank = np.full((*shape[:2], len(KINDS)), np.nan), np.full(shape[:3], np.nan)
-    totals: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of a layer: sums of v, of o R^T, of its squared norm
+    totals: dict[int, list[Tensor]] = {}  # of a layer: sums of v, of o R^T, of its squared norm
     counts = torch.zeros(len(KINDS), dtype=torch.float64)
     kinds = [torch.from_numpy(keys_of(encoding)) for encoding in encodings]
     for keys in kinds:
@@ -86,8 +86,8 @@ def find_sinks(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> SinkSum
             values, lengths = added[row], added[row].norm(dim=-1)
             sums = [torch.einsum("ck,hkd->hcd", places, one) for one in (taken.values[row], values)]
             squares = torch.einsum("ck,hk->hc", places, lengths**2)
-            new = tuple(one.double().cpu() for one in (*sums, squares))
-            totals[layer] = tuple(map(torch.add, totals[layer], new)) if layer in totals else new  # type: ignore[assignment]
+            new = [one.double().cpu() for one in (*sums, squares)]
+            totals[layer] = list(map(torch.add, totals[layer], new)) if layer in totals else new
             if not len(queries):
                 continue
             weights = taken.weights[row][:, queries]

@@ -3,7 +3,6 @@ from . import attention as attention
 from . import circuits as circuits
 from . import comparison as comparison
 from . import contract as contract
-from . import estimate as estimate
 from . import explanation as explanation
 from . import frames as frames
 from . import headline as headline

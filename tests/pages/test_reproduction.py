@@ -118,7 +118,7 @@ def test_a_stored_report_is_shown_in_order_with_its_claims(db):
     values = next(one.value for one in page.dataframe if "verdict" in one.value and (one.value["item"] == "L1H2").any())
     row = values[values["item"] == "L1H2"].iloc[0]
     assert (row["ours"], row["published"], row["verdict"]) == (0.3, 0.201, "cannot be compared")
-    assert "another checkpoint" in row["why"]
+    assert "the checkpoints differ" in row["why"]
     assert any("no such" in str(one.value) for one in page.dataframe)
     assert any("python -m core reproduce atlas-encoder" in one.value for one in page.code)
 

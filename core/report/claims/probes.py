@@ -1,6 +1,7 @@
 """Tests of claims about probes and about pruned weights, on examples that selected nothing."""
 
 from ...interval import Estimate
+from ...studies.headline import defined
 from ...studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, Subnetwork
 from ...studies.tuning.records import BestLayer, Transferred
 from ..estimates import mean_over
@@ -34,7 +35,7 @@ def no_whole_tree(evidence: Evidence, result: StepResult) -> Outcome | None:
     if best is None or best.rooted is None or not baselines:
         return None
     tree = Estimate(best.rooted, best.rooted_low, best.rooted_high)
-    branching = max(baselines, key=lambda score: score.value)
+    branching = max(baselines, key=lambda score: defined(score.value))
     sentence = (
         f"The best head, selected on dev, is {best.name}: UAS {said(tree, 2)}. Its tree is complete in "
         f"{100 * best.whole_trees:.1f} % of sentences. The UAS of {branching.name} is {said(branching.estimate, 2)}."

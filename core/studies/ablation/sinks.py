@@ -208,7 +208,7 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         effects = merged.effects.reshape(len(merged.targets), len(EFFECTS), len(merged.rows))
         ends = dict(zip(merged.targets, joint_intervals(effects), strict=True))
         kinds, n = capture.sinks.KINDS, effects.shape[-1]
-        every = all_heads(*merged.share.shape[:2], merged.attending)
+        every = all_heads(merged.share.shape[0], merged.share.shape[1], merged.attending)
         for head in every:
             shares = merged.share[head.layer, head.head]
             if np.isnan(shares).all():
@@ -223,8 +223,10 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
                 results.append(share)
                 continue
             own = ends[str(head)]
-            verdict = verdict_of(*own[:, 1:], options.margin)
-            described = {name: float(getattr(merged, name)[at]) for name in ("length", "energy", "varies")}
+            verdict = verdict_of(own[0, 1:], own[1, 1:], own[2, 1:], options.margin)
+            described: dict[str, Any] = {
+                name: float(getattr(merged, name)[at]) for name in ("length", "energy", "varies")
+            }
             described["rank"] = float(merged.rank[at[:2]])
             results.append(replace(share, verdict=verdict, measure=merged.measure, **described))
             results += [
@@ -235,9 +237,10 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         for target in merged.targets:
             if "H" not in target:
                 whole, removed, replaced = ends[target].tolist()
+                verdict = verdict_of(whole[1:], removed[1:], replaced[1:], options.margin)
                 together = [name for name in merged.targets if name.startswith(f"{target}H")]
                 results.append(SinkLayer(
-                    name=target, heads=",".join(together), verdict=verdict_of(*ends[target][:, 1:], options.margin),
+                    name=target, heads=",".join(together), verdict=verdict,
                     measure=merged.measure, margin=options.margin, task=task, n=n,
                     **dict(zip(("value", "low", "high"), removed, strict=True)),
                     **dict(zip(("replaced", "replaced_low", "replaced_high"), replaced, strict=True)),
@@ -274,9 +277,9 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         found = {str(row["score"]).split("/")[0]: row for _, row in scores.own.iterrows()}
         if WHOLE not in found or SHARE not in found:
             return []
-        ends = [(found[name]["low"], found[name]["high"]) for name in EFFECTS.values()]
+        whole, gone, replaced = ((found[name]["low"], found[name]["high"]) for name in EFFECTS.values())
         removed, share = found[REMOVED], found[SHARE]
-        verdict = verdict_of(*ends, removed["baseline"])
+        verdict = verdict_of(whole, gone, replaced, removed["baseline"])
         kind = str(share["score"]).partition("/")[2]
         text = (
             f"is a sink head: {share['value']:.0%} of its attention goes to the {kind}. The sink is "

@@ -196,14 +196,12 @@ def _show_prediction(checkpoint: Any, encoding: Any, effects: Any, heads: list[C
     if not heads:
         st.caption("No head has been ablated yet, so both predictions are the same.")
         return ""
-    first, then = (
-        max(effects.choices, key=lambda choice, field=field: getattr(choice, field))
-        for field in ("logit_before", "logit_after")
-    )
-    shares = [f" ({first.before:.0%})", f" ({then.after:.0%})"] if len(effects.choices) > 1 else ["", ""]
+    first = max(effects.choices, key=lambda choice: choice.logit_before)
+    then = max(effects.choices, key=lambda choice: choice.logit_after)
+    before, after = (f" ({first.before:.0%})", f" ({then.after:.0%})") if len(effects.choices) > 1 else ("", "")
     without = f"Without {', '.join(map(str, heads))}, the prediction"
     if first.name == then.name:
         return f"{without} stays {first.name}" + (
-            f" ({first.before:.0%} before, {then.after:.0%} after)." if shares[0] else "."
+            f" ({first.before:.0%} before, {then.after:.0%} after)." if before else "."
         )
-    return f"{without} changes from {first.name}{shares[0]} to {then.name}{shares[1]}."
+    return f"{without} changes from {first.name}{before} to {then.name}{after}."

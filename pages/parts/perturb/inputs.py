@@ -178,10 +178,8 @@ def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> 
     ]
     if len(choices) == 1 or not all(finite):
         return ""
-    first, then = (
-        max(side, key=lambda choice, end=end: getattr(choice, end))
-        for side, end in zip(finite, ("logit_before", "logit_after"), strict=True)
-    )
+    first = max(finite[0], key=lambda choice: choice.logit_before)
+    then = max(finite[1], key=lambda choice: choice.logit_after)
     if first.name == then.name:
         return plain(f"The prediction stays {first.name} ({first.before:.0%} and {then.after:.0%}).")
     return plain(f"The prediction changes from {first.name} ({first.before:.0%}) to {then.name} ({then.after:.0%}).")

@@ -13,7 +13,7 @@ from core.models.config_files import heads_in, read_config
 from core.scoring.definitions import TYPES
 from core.scoring.effective import correlation
 from core.studies.attention.records import LengthCorrelation, Score
-from pages.parts.charts.encoding import Shade, category, tips
+from pages.parts.charts.encoding import Layers, Shade, category, tips
 from pages.parts.charts.heads import head_picture
 from pages.parts.maps import maps_grid, panes
 from pages.parts.reports import attending
@@ -50,7 +50,7 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
     )
 
 
-def lengths_picture(frame: pd.DataFrame, width: int | None) -> alt.LayerChart:
+def lengths_picture(frame: pd.DataFrame, width: int | None) -> Layers:
     """Mean r by length, with intervals and numbers of inputs. The line has a gap at the width of a head, where r starts
     to fall."""
     frame = frame.assign(side=frame["length"] > (width or 0), n=[f"n = {inputs}" for inputs in frame["inputs"]])

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.studies.attention.records import LayerSimilarity
-from core.studies.headline import percent
+from core.studies.headline import defined, percent
 from core.studies.probing.records import (
     BestHeadTree,
     DrawnTree,
@@ -87,7 +87,7 @@ def show_syntax(result: StoredRun) -> None:
         frame,
         Axes(x="name", y="value", low="low", high="high", x_title="", y_title="words with the correct head, % (UAS)"),
         title="Words with the correct syntactic head",
-        rule=100 * max(score.value for score in scores if score.kind == "baseline"),
+        rule=100 * max(defined(score.value) for score in scores if score.kind == "baseline"),
         tooltip=["note", "kind"],
     )
     st.altair_chart(bars)
