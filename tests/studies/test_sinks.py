@@ -17,7 +17,7 @@ from tests.capture.conftest import tiny
 from tests.studies.planted import save_planted, write_rows
 from tests.studies.through_json import rows_of
 
-WORDS, CONTENT, HIDDEN, SCORE = 30, 6, 24, 3.0
+WORDS, CONTENT, HIDDEN, LABELS, SCORE = 30, 6, 24, 12, 3.0  # with two labels, effects would be far more skewed
 SEP, CLS, PART, MEAN, READ = 0, 1, slice(2, 8), slice(8, 14), slice(14, 20)  # of the hidden states
 STRENGTH = {"nop": 6.0, "broadcast": 2.0}
 
@@ -35,12 +35,12 @@ def planted(chance):
     """A classifier that reads what four heads write to [CLS]. L1H1: a no-op on [SEP], since [SEP] has no content.
     L1H2: a constant on [SEP]. L1H3: the mean of all words, at every token. L2H1: reads that mean at [CLS]."""
     settings = BertConfig(vocab_size=WORDS + 2, hidden_size=HIDDEN, num_hidden_layers=2, num_attention_heads=4,
-                          intermediate_size=4, num_labels=2, max_position_embeddings=32)  # fmt: skip
+                          intermediate_size=4, num_labels=LABELS, max_position_embeddings=32)  # fmt: skip
     model = BertForSequenceClassification(settings).eval().double()
     for weights in model.parameters():
         weights.data.zero_()
     content = torch.from_numpy(chance.normal(size=(WORDS, CONTENT)))
-    constant, readout = (torch.from_numpy(chance.normal(size=size)) for size in (CONTENT, (2, CONTENT)))
+    constant, readout = (torch.from_numpy(chance.normal(size=size)) for size in (CONTENT, (LABELS, CONTENT)))
     bert = model.bert
     bert.embeddings.LayerNorm = torch.nn.Identity()
     bert.embeddings.word_embeddings.weight.data[:WORDS, PART] = content
@@ -118,7 +118,7 @@ def test_effects_equal_a_formula_and_sinks_are_where_they_were_planted():
 
 def _recovered(seed):
     """Which of the three planted heads get their verdict, each with a margin at half of its effect."""
-    checkpoint, first, second, about = drawn(seed)
+    checkpoint, first, second, about = drawn(seed, 400)
     found, targets = sinks.find(checkpoint, first)
     if found.targets[:3] != ("L1H1", "L1H2", "L2H1"):
         return (False,) * 3
