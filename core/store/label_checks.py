@@ -266,9 +266,11 @@ def _fitting(column: pa.Field, value: Any, subject: str, *, least: int) -> Any:
         most = LONGEST_NOTE if column.name in ("note", "eye") else LONGEST_NAME
         good = isinstance(value, str) and len(value) <= most and not any("\ud800" <= x <= "\udfff" for x in value)
         wanted = f"text of at most {most} characters"
-        is_visible = not any(unicodedata.category(letter) in _UNSEEN for letter in value)
-        if good and column.name not in _PROSE and not (is_visible and unicodedata.is_normalized("NFC", value)):
-            good, wanted = False, "a name of visible letters in Unicode normal form NFC"
+        if good and column.name not in _PROSE:
+            good = unicodedata.is_normalized("NFC", value) and not any(
+                unicodedata.category(x) in _UNSEEN for x in value
+            )
+            wanted = "a name of visible letters in Unicode normal form NFC"
     elif kind in (pa.int32(), pa.int64()):
         bits = 31 if kind == pa.int32() else 63
         low = least if kind == pa.int32() else -(2**bits)

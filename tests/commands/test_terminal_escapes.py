@@ -84,5 +84,7 @@ def test_commands_print_by_one_function():
                 if called == "Table":
                     texts = [word.value for word in node.keywords if word.arg in ("title", "caption")]
                     assert all(ast.unparse(text).startswith("cell(") for text in texts), file
+                if ast.unparse(node) == "print(f'attention-atlas {__version__}')":
+                    continue  # no text of anybody else's, and `--version` imports no commands
                 assert called not in ("print", "typer.echo", "typer.secho", "click.echo", "Console"), file
                 assert not called.startswith(("sys.stdout.write", "sys.stderr.write")), file
