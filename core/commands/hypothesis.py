@@ -47,8 +47,8 @@ class Adding:
         str,
         Flag(
             (
-                "examples on which the hypothesis is tested, as task:split:limit:seed; must not overlap with the "
-                "first ones"
+                "examples on which the hypothesis is tested, as task:split:limit:seed; must not overlap with "
+                "those that suggested it"
             ),
             required=True,
         ),

@@ -71,7 +71,7 @@ class ReproduceOptions:
     ] = 0
     unseen: Annotated[
         bool,
-        Flag("also ablate heads on training examples that were not used for fine-tuning and resemble none that was"),
+        Flag("also ablate heads on training examples that fine-tuning did not use and that resemble none that it used"),
     ] = False
     preset: Annotated[str, Flag("fine-tuning recipe: auto, paper, replication, small, bundled, long or compact")] = (
         "auto"

@@ -148,8 +148,8 @@ def _checked_map(key: str, array: Any) -> Map:
         )
     if len(array) > LONGEST_MAP or not np.issubdtype(array.dtype, np.floating):
         raise InputError(
-            f"A map must have floats and at most {LONGEST_MAP} tokens; {where} has {len(array)} tokens of "
-            f"{array.dtype}. Convert or crop it."
+            f"A map must be an array of floats for at most {LONGEST_MAP} tokens; {where} is of type {array.dtype} for "
+            f"{len(array)} tokens. Convert or crop it."
         )
     weights = array.astype(np.float32)
     if not np.isfinite(weights).all() or weights.min() < 0:

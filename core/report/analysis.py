@@ -107,8 +107,8 @@ def plan_analysis(db: Database, checkpoint: str, task: str, data: str | None = N
     """
     if len(parts_of(checkpoint)) > 1:
         raise InputError(
-            "An analysis is planned for encoders and decoders; this checkpoint is an encoder-decoder. Run its study "
-            f"instead: {config.command_line('study', translation.STUDY.name, checkpoint)}."
+            "The checkpoint must be an encoder or a decoder; this one is an encoder-decoder. Run the study of "
+            f"translation instead: {config.command_line('study', translation.STUDY.name, checkpoint)}."
         )
     key = task_of(task).key
     options = ReportOptions(

@@ -77,8 +77,8 @@ def add_history(cursor: Any, class_set: str, history: Any) -> int:
     """
     if not isinstance(history, list) or not all(isinstance(change, dict) for change in history):
         raise InputError(
-            "The history of classes must be a list of changes as an export writes it; this row has "
-            "something else. Export again."
+            "The history of classes must be a list of changes, as in a file that this program exported; this row has "
+            "something else. Export the labels again."
         )
     rows = [_checked(class_set, change) for change in history]
     there = cursor.execute(

@@ -228,8 +228,8 @@ def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
         return given
     if what not in ("heads", "groups"):
         raise InputError(
-            f"Heads can only be named if groups are ablated (what = groups); got what = {what!r} together with "
-            "named heads. Remove one of the two."
+            f"Heads can only be named if groups are ablated (what = groups); got what = {what!r} and named heads. "
+            "Remove the heads, or set what to groups."
         )
     return {**given, "what": "groups"}
 

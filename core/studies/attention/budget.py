@@ -123,7 +123,9 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         all_scores = [score for score in BudgetScore.of_heads(rows) if score.statistic == BUDGET]
         if not all_scores:
-            return Headline("No input has a text token that sees another token, so no attention budget was measured.")
+            return Headline(
+                "No input has a text token that can attend to another token, so no attention budget was measured."
+            )
         first = all_scores[0]
         scores = [score for score in all_scores if (score.checkpoint, score.task) == (first.checkpoint, first.task)]
         heads = {score.name for score in scores}

@@ -42,7 +42,7 @@ class CounterpartsOptions(AttendingOptions):
     """Options of a search for counterparts of heads: which checkpoints are compared, on which inputs."""
 
     compare: Annotated[
-        str | None, Flag("checkpoint in which counterparts of the heads are searched", argument=True, required=True)
+        str | None, Flag("checkpoint that is searched for counterparts of the heads", argument=True, required=True)
     ] = None
     also: Annotated[
         tuple[str, ...],

@@ -67,8 +67,8 @@ def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: st
     if not means.has_positions:
         raise InputError(
             f"The check with --removal needs position embeddings; {checkpoint.family.model_type} models add "
-            "positions to the attention scores instead. Set --removal to 0; the shares of the scores do not "
-            "depend on this check."
+            "positions to the attention scores instead. Set --removal to 0; the other results do not depend on "
+            "this check."
         )
     sums = _RemovalSums(means)
     capture.contributions.take_head_inputs(checkpoint, encodings, sums.take, part=part, norms=True)

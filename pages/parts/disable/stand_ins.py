@@ -36,8 +36,8 @@ def constants_of(name: str, checkpoint: Any, task: str, heads: Sequence[Head]) -
     """The constants of these heads, each fitted alone; says on which rows, and its loss there."""
     if checkpoint.labels is None:
         raise InputError(
-            f"The method “optimal constant” needs a classifier; {name} is none. Choose a fine-tuned classifier, or "
-            f"the method “mean output”."
+            f"The method “optimal constant” needs a classifier; {name} is not a classifier. Choose a fine-tuned "
+            f"classifier, or the method “mean output”."
         )
     fit = resources.constants(name, checkpoint, task, frozenset(heads))
     fitted, data_source = fit.fitted, fit.data or "the bundled samples"

@@ -125,7 +125,10 @@ def mark(text: str) -> Marked | None:
     _keep(frame, *marked, as_proposed=(frame, *marked) == _first(sentence))
     _say_unknown(sentence, marked[0], frame)
     if not all(marked):
-        st.info("Click the words of a target and of an element in the sentence.", icon=":material/touch_app:")
+        st.info(
+            "In the sentence, click the words of a frame’s target and of one of its elements.",
+            icon=":material/touch_app:",
+        )
         return None
     roles = sentence.lexicon.of(frame) if frame else Roles("", ())
     name = (element.name if element else None) or "element"

@@ -150,7 +150,8 @@ def _filter() -> dict[str, Any]:
                                        help="product: use all pairs of tokens of the two words. zip: pair the first "
                                             "tokens, the second tokens, and so on, as in the code of the paper."),
             "average": right.selectbox("mean over", ["sentences", "links"], key="f_average", **BOUND,
-                                       help="Average over sentences, or over links as in the GPT-2 replication."),
+                                       help="Average over sentences, or over all pairs of target and element, "
+                                            "as in the GPT-2 replication."),
             "without_first": right.toggle("ignore the first token", key="f_sink", **BOUND),
         }  # fmt: skip
     return chosen

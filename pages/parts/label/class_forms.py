@@ -37,7 +37,7 @@ def _add(db: Database, classes: ClassSet, annotator: str) -> None:
         colour for colour in class_sets.colours(MOST + len(used_colours)) if colour.lower() not in used_colours
     )
     name = st.text_input("Name", key="class_form_name")
-    title = st.text_input("Title", key="class_form_title", placeholder="same as the name")
+    title = st.text_input("Title", key="class_form_title", placeholder="if empty, the name")
     eye = st.text_input("Appearance", key="class_form_eye")
     key = st.selectbox(
         "Key",
@@ -115,7 +115,7 @@ def new_class_set(db: Database, annotator: str) -> str | None:
     """The form of a class set of one's own; its name once it is made."""
     left, middle, right, last = st.columns([2, 3, 2, 1])
     name = left.text_input("Name of the set", key="new_set_name", max_chars=60)
-    title = middle.text_input("Title", key="new_set_title", max_chars=120, placeholder="same as the name")
+    title = middle.text_input("Title", key="new_set_title", max_chars=120, placeholder="if empty, the name")
     describes = right.selectbox("Maps of", list(DESCRIBES), format_func=DESCRIBES.__getitem__, key="new_set_describes")
     count = last.number_input(
         "Classes",

@@ -234,7 +234,7 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
     """A chart a unit, and one of edges; nothing where neither was measured."""
     effects_by_unit, edges = effects(scores, head), edges_of(checkpoint, head)
     if not effects_by_unit and not edges:
-        st.info("No effect of this head is stored. Run an ablation or a circuit.", icon=":material/info:")
+        st.info("No effect of this head is stored. Run an ablation or a circuit search.", icon=":material/info:")
         links.link("interventions/ablation", checkpoint=checkpoint, head=str(head))
         return
     for unit, frame in effects_by_unit.items():

@@ -93,7 +93,7 @@ def gradient_beside(verdicts: Sequence[SequentialTestVerdict], race: SequentialT
             y_title="measured change of the loss",
         ),
         tooltip=("name", "verdict"),
-        title=f"Change estimated by the gradient and measured change, at the first analysis (Spearman {correlation}, "
+        title=f"Change estimated by the gradient and change measured on the first examples (Spearman {correlation}, "
         f"n = {len(verdicts)})",
     )
 
