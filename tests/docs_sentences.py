@@ -36,15 +36,16 @@ class Sentences:
 def circuit(rows: list[Row]) -> Iterator[str]:
     """How many edges matter, how large the circuit is."""
     (whole,) = _of(rows, "circuit")
-    yield f"The test used {whole['n']} pairs, the evaluation {whole['judging']} and the control {whole['control']}"
-    yield f"A and B differ by {whole['difference']:.2f} logits"
+    yield f"The test used {whole['n']} pairs, the evaluation of the circuit {whole['judging']} and"
+    yield f"the control {whole['control']}."
+    yield f"$m$ is {whole['difference']:.2f} larger on A than on B"
     undecided = f"{whole['open']} are undecided ({100 * whole['open'] / whole['raced']:.1f} %)"
     yield f"{whole['does_not_matter']:,} edges do not matter and {undecided}; {whole['stable']} edges are stable"
-    yield f"It made {whole['evaluations']:,} of {whole['of_evaluations']:,} evaluations."
+    yield f"needed only {whole['evaluations']:,} of {whole['of_evaluations']:,} evaluations"
     kept = {row["size"]: row["value"] for row in _of(rows, "faithfulness") if row["order"] == "effect"}
-    shown = [f"{size} retain {kept[size]:.0%}".replace("%", " %") for size in (109, 219, 438)]
+    shown = [f"{size} edges retain {kept[size]:.0%}".replace("%", " %") for size in (109, 219, 438)]
     first = f"The strongest 44 edges retain {kept[44]:.0%}".replace("%", " %")
-    yield f"{first} of the difference, {shown[0]}, {shown[1]} and {shown[2]};"
+    yield f"{first} of the logit difference, {shown[0]}, {shown[1]} and {shown[2]};"
 
 
 def gates(rows: list[Row]) -> Iterator[str]:
@@ -64,11 +65,11 @@ def pairs(rows: list[Row]) -> Iterator[str]:
     """How many pairs of heads interact, and which most."""
     redundant = [row for row in rows if row["verdict"] == "redundant"]
     opened = sum(row["verdict"] == "open" for row in rows)
-    counts = f"{len(redundant)} are redundant, none works together and {opened} are undecided"
-    yield f"Of {len(rows)} pairs, {counts} (n = {rows[0]['n']} examples)."
+    yield f"{len(redundant)} of {len(rows)} pairs of heads are redundant, no pair works together"
+    yield f"{opened} pairs are undecided (n = {rows[0]['n']} examples)."
     most = max(redundant, key=lambda row: row["interaction"])
     ends = f"95 % CI {most['low']:.2f} to {most['high']:.2f}"
-    yield f"{most['name']} with +{most['interaction']:.2f} logits ({ends}, corrected p {most['p']:.3f})"
+    yield f"between {most['name']}: +{most['interaction']:.2f} logits ({ends}, corrected p = {most['p']:.3f})"
 
 
 def _of(rows: list[Row], kind: str) -> list[Row]:
