@@ -30,7 +30,7 @@ def every_component(checkpoint: Checkpoint) -> list[Component]:
 
 
 def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Bool[Tensor, "..."]]:
-    """Return weight masks by parameter name that remove components; a mask is True where the weight stays.
+    """Return boolean masks by parameter name that are False for the weights of the components to remove.
 
     Parameters that are not named stay whole. Raises InterventionError if layers share an output projection, or if the
     sublayers of this family cannot be reached.

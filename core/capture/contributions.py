@@ -37,7 +37,7 @@ FEW = 8  # rows of a table whose rows are carried as they stand
 
 
 def sum_of(value: object) -> Sum | None:
-    """Return the contributions that a tensor is the sum of, or None if none are attached to it."""
+    """Return the contributions whose sum is the tensor, or None if no contributions are attached to it."""
     return getattr(value, "contributions", None) if isinstance(value, Tensor) else None
 
 
@@ -95,7 +95,7 @@ _ADDITIONS = frozenset(("add", "__add__", "__radd__"))
 
 
 class Carrying(TorchFunctionMode):
-    """Torch function mode that tracks, through a forward pass, which contributions each tensor is the sum of.
+    """Torch function mode that tracks how each tensor in a forward pass splits into a sum of contributions.
 
     Attributes:
         tables: the component of each embedding table, by the id of its weights.

@@ -29,7 +29,10 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """Graph of a Transformer: senders write to the residual stream, receivers read from it, edges connect them."""
+    """Component graph of a Transformer. Senders (embeddings, heads, feed-forward sublayers) write to the residual
+    stream, receivers (query, key and value inputs of heads, feed-forward sublayers, the output) read from it, and edges
+    connect senders to later receivers.
+    """
 
     layers: int
     heads: int
@@ -45,11 +48,13 @@ class Graph:
         return self.layers * (3 * self.heads + 1) + 1
 
     def receiver(self, layer: int, head: int, kind: int) -> int:
-        """Return the receiver index of a head's query (kind 0), key (kind 1) or value (kind 2)."""
+        """Return the index among the receivers of a head's query input (kind 0), key input (1) or value input (2)."""
         return layer * (3 * self.heads + 1) + 3 * head + kind
 
     def block_receiver(self, layer: int) -> int:
-        """Return the receiver index of a layer's feed-forward sublayer; past the last layer, of the model's output."""
+        """Return the index among the receivers of a layer's feed-forward sublayer, or of the model's output for the
+        layer number past the last.
+        """
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
@@ -99,7 +104,7 @@ class Graph:
         return f"{sender} to {'head' if kind else name if name == OUTPUT else 'feed-forward'}"
 
     def mask(self, edges: list[Edge]) -> Bool[np.ndarray, "receiver sender"]:
-        """Return a circuit as a mask over receivers and senders, True for each of its edges."""
+        """Return a circuit as a boolean mask over receivers and senders that is True for the edges of the circuit."""
         chosen = np.zeros((self.receivers, self.senders), dtype=bool)
         for edge in edges:
             chosen[edge.receiver, edge.sender] = True

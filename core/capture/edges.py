@@ -66,7 +66,9 @@ def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden
 def fed_forward(
     block: Block, joined: Float[Tensor, "*rows hidden"]
 ) -> tuple[Float[Tensor, "*rows hidden"], Float[Tensor, "*rows hidden"]]:
-    """Return what the feed-forward output is added to (for BERT after the first LayerNorm), and that output."""
+    """Return the residual stream before the feed-forward output is added (for BERT after the first LayerNorm), and the
+    feed-forward output.
+    """
     middle = joined if block.norm_first else block.norms[0](joined)
     return middle, feed(block, block.norms[1](middle) if block.norm_first else middle)
 
@@ -178,7 +180,8 @@ def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
 
 @dataclass(frozen=True)
 class Streams:
-    """The residual stream of A at one layer, once for each earlier sender, with its contribution taken from B.
+    """The residual stream of inputs A at one layer, once for each earlier sender, with the output of this sender taken
+    from inputs B.
 
     Attributes:
         attention: the input of the attention sublayer, for every sender before its heads.
@@ -190,7 +193,7 @@ class Streams:
 
 
 def streams(run: PairRun, *, held: bool = False) -> Iterator[Streams | Float[Tensor, "sender pair position hidden"]]:
-    """Yield, by layer, the residual stream of A with one sender's contribution taken from B, for every sender.
+    """Yield for each layer the residual stream of inputs A, once for every sender with its output taken from inputs B.
 
     The last value is the input of the output layer. held: keep the scales of LayerNorms from A, so that contributions
     add up linearly (an approximation).
@@ -226,7 +229,8 @@ def _normed(norm: Callable[[Tensor], Tensor], held: bool) -> Callable[[Tensor, T
 def edge_effects(
     run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "edge pair"]:
-    """Return, for every edge and pair (A, B), m(A) minus m with the contribution along that edge taken from B.
+    """Return the effect of every edge on every pair (A, B): the decrease of the logit difference m on A if the edge
+    carries the sender's output from B.
 
     Args:
         difference: m as a function of logits [..., pair, choice].

@@ -90,7 +90,9 @@ class AttentionRun:
 
     @property
     def asks(self) -> bool:
-        """Return whether the run observes or changes anything, so that a pass without an attention call is an error."""
+        """Return whether the run observes or changes attention. If it does, a forward pass without an attention call is
+        an error.
+        """
         asked = (self.watcher, self.head_changes, self.cuts, self.streamer, self.reporter, self.mixer, self.opener)
         return any(asked) or self.gates is not None or self.nudged
 

@@ -22,7 +22,8 @@ STEPS, RATE = 30, 0.4  # of Adam, on the gates' logits
 
 @dataclass(frozen=True)
 class GateFits:
-    """Fits of head gates that run in parallel, each with weights of examples, a start and a price.
+    """Settings of head-gate fits that run in parallel: for each fit, example weights, initial gates and a penalty for
+    open gates.
 
     Attributes:
         rows: weight of each example in each fit, at least 0.

@@ -101,7 +101,7 @@ def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: 
 
 
 def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float]) -> Float[Tensor, ""]:
-    """Return the loss summed over inputs, so that each input's gradient is that of its own loss.
+    """Return the loss summed over inputs, so that the gradient for one input does not depend on other inputs.
 
     Cross-entropy in nats, or squared error if there is one output.
     """
@@ -114,7 +114,8 @@ def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float])
 def importance(
     sums: Gradients, *, reading: Reading = "example", normalize: bool = True, last_by_inputs: bool = False
 ) -> Float[Tensor, "layer head"]:
-    """Return I_h = E|dL/dxi_h|, the mean over inputs ("example", the formula) or over tokens ("token", the code).
+    """Return head importance I_h = E|dL/dxi_h|, with the mean over inputs ("example", as in the formula of Michel et
+    al. 2019) or over tokens ("token", as in their code).
 
     Args:
         normalize: divide the values of each layer by their l2 norm, as the paper does to compare layers.

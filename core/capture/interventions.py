@@ -40,7 +40,7 @@ class StandInSource(Protocol):
 
     @property
     def operator(self) -> str:
-        """Return the ablation method that this source serves."""
+        """Return the ablation method that uses these replacement outputs."""
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """Return the replacement outputs for a batch of inputs of equal length."""
@@ -137,7 +137,9 @@ def head_changes_of(
 
 
 def check_source(source: StandInSource | None, weights_hash: str) -> None:
-    """Raise InterventionError if replacement outputs come from a model with other weights. Unknown weights pass."""
+    """Raise InterventionError if replacement outputs were computed by a model with other weights; accept outputs
+    without a weights hash.
+    """
     theirs = getattr(source, "weights_hash", "")
     if theirs and weights_hash and theirs != weights_hash:
         raise InterventionError(
@@ -172,7 +174,8 @@ def cuts_of(
     causal: bool,
     some: Sequence[Encoding],
 ) -> dict[int, list[Cut]]:
-    """Return the cuts of each layer that has some, on inputs of equal length, ignoring ablation of heads.
+    """Return the edges that attention knockouts cut, by layer, for inputs of equal length. Ablation of heads is
+    ignored.
 
     Raises:
         InterventionError: a renormalised knockout leaves a query without a key, or a layer does not exist.

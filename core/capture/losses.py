@@ -190,7 +190,8 @@ class _Change:
 
 
 def slopes_of(variants: Sequence[Variant], slopes: Float[Tensor, "layer head input"]) -> Float[Tensor, "variant input"]:
-    """Return the first-order effects of sets of heads as sums over their heads. Sublayers and layers count as 0.
+    """Return the first-order effect of each set of heads as the sum over its heads; the effect of sublayers and layers
+    is 0.
 
     slopes: g of every head (`first_order`).
     """

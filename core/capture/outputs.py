@@ -189,7 +189,7 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Resample ablation: heads take their outputs from another reference example, if possible as long.
+    """Replacement outputs for "resample": a head's output on another reference example, of the same length if possible.
 
     If none has that length, the nearest length is used and its positions are stretched. The draw depends on the seed,
     the draw number and the tokens of the input, so it does not depend on the batch. Raises InputError if the set has
@@ -231,7 +231,9 @@ class Donors:
         encodings: Sequence[Encoding],
         outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
     ) -> Given:
-        """Return the outputs of random examples, computed by a given function (such as a faster stack)."""
+        """Return the outputs of random examples, computed by the given function (for example a faster implementation of
+        the layers).
+        """
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
 

@@ -101,8 +101,8 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """Return how the heads of a checkpoint are reached: at the attention interface or at the softmax. "flat softmax":
-    scores have inputs and heads in one axis.
+    """Return how the app observes and changes the heads of a checkpoint: at transformers' attention interface or at the
+    softmax call. "flat softmax": scores have inputs and heads in one axis.
 
     Raises CheckpointError if the attention of the family cannot be observed.
     """

@@ -262,7 +262,7 @@ class Runner:
         return live.rows if live else []
 
     def trouble(self, job: str) -> str | None:
-        """Return the error because of which the end of a job could not be stored, or None."""
+        """Return the database error that prevented the final status of a job from being stored, or None."""
         return self._troubles.get(job)
 
     def close(self) -> None:

@@ -154,7 +154,8 @@ class Model:
         return pd.DataFrame(ranking.rows("difference"))
 
     def why(self, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
-        """Decompose attention scores of a head: return the largest terms of the score of every token's strongest key.
+        """Split attention scores of a head into terms. For each query token, take the key with the largest weight and
+        return the largest terms of the attention score.
 
         Args:
             head: "L2H5", or a Head.

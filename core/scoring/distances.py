@@ -152,7 +152,9 @@ class HeadDistances:
         return np.sort(chance.choice(length, self.queries, replace=False)).tolist()
 
     def result(self) -> Float[np.ndarray, "head head"]:
-        """Return the mean distance per row of every two heads; NaN without rows. `sums`: those of Clark et al."""
+        """Return the distance between every two heads, averaged over attention rows; NaN without rows. The attribute
+        `sums` has the sums over rows, as in Clark et al. 2019.
+        """
         return self.sums / self.rows if self.rows else np.full_like(self.sums, np.nan)
 
 

@@ -56,7 +56,8 @@ class Rhombi:
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kind of word (such as noun) at each position, and which features are compared only within a kind.
+    """The kind of word (such as noun) at each position, and the features that are compared only between words of one
+    kind.
 
     Attributes:
         of: index of the kind, -1 for none.
@@ -477,7 +478,7 @@ class FeatureAttention:
         return [Needs(columns=True, rows=row, cells=input_cells) for row, input_cells in zip(rows, cells, strict=True)]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs to the means of attention to each feature, from sums instead of maps."""
+        """Add one layer to the mean attention to each token type, for long inputs whose maps are given as sums."""
         if self._batch is None or self._batch.inputs != inputs:
             self._batch = self._batch_of(inputs)
         batch = self._batch

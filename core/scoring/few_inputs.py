@@ -44,7 +44,7 @@ def spread_of(
     mean: Float[np.ndarray, "*cell"],
     unit_means: Float[np.ndarray, " unit *cell"] | None = None,
 ) -> Spread:
-    """Return the spread of a mean (or of a ratio of sums) from the value of each input.
+    """Return the spread of a mean, or of a ratio of sums, computed from the values of single inputs.
 
     Args:
         values: may be NaN where not used.

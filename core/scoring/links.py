@@ -232,7 +232,9 @@ WEIGHTINGS = ("weight", "share")
 
 
 class Looked(NamedTuple):
-    """The pairs of one link (or of all links of an input), and the input's ordinary positions."""
+    """The query–key pairs of one link, or of all links of an input, and the positions of the input that are not special
+    tokens.
+    """
 
     input: int
     pairs: tuple[Pair, ...]

@@ -53,7 +53,7 @@ class MeanPatterns:
         return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs to the mean maps, from sums instead of maps."""
+        """Add one layer to the mean maps, for long inputs whose maps are given as sums."""
         share = parts(sums[0].values.shape[1])
         self.sums[layer] += sum((share / share.sum(0)).T @ layer_sums.values.astype(np.float64) for layer_sums in sums)
         self.inputs += len(inputs) if layer == self.first else 0

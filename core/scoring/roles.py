@@ -83,7 +83,8 @@ class RolePositions:
 
 @dataclass(frozen=True)
 class RoleScore:
-    """How much each head plays one role on one input; NaN if the input has no target of the role.
+    """The score of every head for one role (a behaviour such as attending to the previous token) on one input. NaN if
+    the input has no token to which a head with this role would attend.
 
     Attributes:
         weight, baseline: weight on the role's targets, and that of the baseline.
@@ -211,7 +212,7 @@ class RoleEstimate:
 
 
 class RoleMeans:
-    """Accumulator of the role scores of every head: means over inputs with their uncertainty."""
+    """Accumulator of the mean score, with its uncertainty, of every head for every role (such as "previous token")."""
 
     def __init__(self, layers: int, heads: int):
         self.means = Means(layers, heads, 4 * len(ROLES))
@@ -271,7 +272,9 @@ class RoleMeans:
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:
-        """Return the estimates of every role; NaN if no input has targets of the role."""
+        """Return the estimated scores of every head for every role, such as "previous token". NaN if no input has a
+        token to which a head with the role would attend.
+        """
         estimate = self.means.result()
         return {
             role: RoleEstimate(*(estimate.part(4 * number + index) for index in range(4)))
@@ -280,7 +283,8 @@ class RoleMeans:
 
 
 def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.ndarray, "layer head"]]:
-    """Return q values of heads' attention to a role's targets being at most `times` the role's baseline.
+    """Return q values for the null hypothesis that a head's attention to the target tokens of a role is at most `times`
+    the baseline.
 
     Benjamini-Hochberg over heads and roles together; Pande et al. 2021 (arXiv 2101.09115) test each head and role
     alone, which finds some of 144 heads and 8 roles by chance. NaN if too few inputs had the role's targets.

@@ -45,7 +45,7 @@ HALVINGS = 26  # of the span of possible means, 1e-8 of it
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules of a sequential test of head effects: margin, numbers of examples and error rate.
+    """Settings of a sequential test of head effects: margin, numbers of examples at interim analyses, and error rate.
 
     Attributes:
         margin: of the mean effect, in its units.

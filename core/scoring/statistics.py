@@ -52,7 +52,7 @@ class HeadStatistics:
         return [special_needs(self._places[k], keys) for k in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs to the head statistics, from sums instead of maps."""
+        """Add one layer to the head statistics, for long inputs whose maps are given as sums over queries and keys."""
         batch = SumBatch(sums, [self._places[k] for k in inputs], self.causal)
         values = np.stack([score.of_sums(batch) for score in MAP_SCORES if score.of_sums], -1)
         self._add(layer, values.astype(np.float64), inputs)

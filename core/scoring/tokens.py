@@ -124,7 +124,7 @@ class RelationAttention:
         return [Needs(blocks=blocks.take, cells=blocks.cells) for blocks in self._blocks]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs to the statistics of attention along links, from sums instead of maps."""
+        """Add one layer to the statistics of attention along word links, for long inputs given as sums of maps."""
         batch = self._batch
         if batch is not None and self._blocks:
             parts = [blocks.result(input_sums.cells) for blocks, input_sums in zip(self._blocks, sums, strict=True)]

@@ -154,7 +154,7 @@ def run_without(
 
 
 def parted(rows: Sequence[TaskRow], left_out: np.ndarray) -> tuple[list[TaskRow], list[TaskRow]]:
-    """Divide examples into those outside and those inside the fold that is left out."""
+    """Split examples into the training folds and the fold that is left out."""
     others, own = ([row for row, out in zip(rows, left_out, strict=True) if out == which] for which in (False, True))
     return others, own
 

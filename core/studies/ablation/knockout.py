@@ -254,7 +254,9 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Compare how far cutting the first kind of links moves the logits with every other kind, paired (t)."""
+    """Compare the change of the logits if the first kind of link is cut with the change for every other kind (paired
+    t-test).
+    """
     names = list(moved)
     found = []
     for name in names[1:]:

@@ -164,7 +164,9 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """Return the units of the next analysis, at the end those of the metric of heads that matter."""
+        """Return the units of work for the next interim analysis. After the last one, return the units that measure the
+        metric of heads that matter.
+        """
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left

@@ -81,7 +81,7 @@ def pair_of(line: str) -> str | tuple[str, str]:
 
 
 def sources(options: AttendingOptions, task: str) -> list[SourceText]:
-    """Return the texts of one task, or those that a user typed, in order."""
+    """Return the texts of one task, or the texts that a user typed, in their original order."""
     if task == PASTED:
         pairs = [(text, None) if isinstance(text, str) else (text[0], text[1] or None) for text in options.texts]
         return [SourceText(k, f"text-{k}", text, pair) for k, (text, pair) in enumerate(pairs)]
