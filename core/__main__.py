@@ -167,7 +167,7 @@ def main() -> None:
         _stop(str(error))
     except SystemExit as end:
         if end.code == INTERRUPTED and type(end) is SystemExit:  # `StoppedError` has been explained
-            _tell(STOPPED)
+            print(STOPPED, file=sys.stderr)  # without `_tell`, which would import what Ctrl-C has just interrupted
         raise
     except MemoryError:
         _stop("The command needs more memory than is free. Use fewer or shorter inputs, or end other programs.")

@@ -37,7 +37,8 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
         RightsError: the user is not an admin.
     """
     db.person.must("admin", "import maps")
-    origins: dict[str, dict[str, Any]] = {}
+    weights = read_map_file(maps)
+    lines: dict[str, dict[str, Any]] = {}
     try:
         text = read_text(facts, most=MOST_BYTES)
     except OSError as error:
@@ -66,13 +67,12 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
                 f"{line_name}. Correct or remove this field."
             )
         key = str(told["key"])
-        if key in origins:
+        if key in lines:
             raise InputError(
                 f"Each map must have one line of metadata; {line_name} is the second one for "
                 f"{key[:60]!r}. Keep one of the two lines."
             )
-        origins[key] = whole_numbers(told)
-    weights, lines = read_map_file(maps), origins
+        lines[key] = whole_numbers(told)
     unknown, missing = sorted(set(lines) - set(weights)), sorted(set(weights) - set(lines))
     if unknown or missing:
         problem = (

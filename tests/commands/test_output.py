@@ -267,6 +267,16 @@ def test_memory_that_is_not_there_is_a_sentence(monkeypatch, capsys):
     assert "more memory than is free" in capsys.readouterr().err
 
 
+def test_ctrl_c_before_a_command_is_imported_imports_nothing_for_its_message():
+    code = (
+        "import sys, core.__main__ as m\n"
+        "m.app, sys.argv = lambda: sys.exit(130), ['core']\n"
+        "try:\n    m.main()\nfinally:\n    print('core.commands.output' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "False\n", f"{core.__main__.STOPPED}\n")
+
+
 READS = """
 import sys, threading, time
 from core.store.database import Database

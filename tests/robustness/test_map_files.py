@@ -131,6 +131,11 @@ def test_a_file_of_facts_that_cannot_be_read_is_refused_with_the_reason(db, tmp_
     assert labels.map_facts(db).empty
 
 
+def test_of_two_bad_files_the_maps_are_named(db, tmp_path):
+    (tmp_path / "maps.npz").write_bytes(b"no archive")
+    assert "none.jsonl" not in refused(lambda: import_maps(db, tmp_path / "maps.npz", tmp_path / "none.jsonl"))
+
+
 def test_a_good_pair_comes_in(tmp_path):
     maps, facts = tmp_path / "maps.npz", tmp_path / "facts.jsonl"
     maps.write_bytes(GOOD)

@@ -7,7 +7,7 @@ summary; with several other checkpoints "recurrence" and "recurring", how many o
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import pydantic.dataclasses
@@ -26,10 +26,6 @@ from ..options import Limit
 from ..records import Result
 from ..units import ChunkUnit
 from .records import Counterpart, CounterpartsSummary, Recurrence, RecurrenceSummary
-
-if TYPE_CHECKING:
-    pass
-
 
 INPUTS, RANDOM = "inputs", "random"
 INPUTS_A_UNIT, DRAWS_A_UNIT = 100, 11
