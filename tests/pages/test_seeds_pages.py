@@ -81,7 +81,7 @@ def test_the_seed_that_moves_the_score_is_named(db, apart):
     rows = seeds.STUDY.rows(options, seeds.SeedRuns(made))
     said = headline("seeds", rows)
     assert "seed of the sample of rows accounts for" in said.sentence
-    assert "(significant)" in said.sentence
+    assert "which is significant" in said.sentence
     store(db, seeds.STUDY, {"top": 3}, rows)
     page = opened("finetuning/seeds")
     assert not page.exception

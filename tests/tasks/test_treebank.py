@@ -49,4 +49,4 @@ def test_the_bundled_treebank_has_three_parts_that_share_no_sentence():
     assert [len(part) for part in parts] == [1000, 200, 200]
     assert not parts[0] & (parts[1] | parts[2])
     assert not parts[1] & parts[2]
-    assert "parsed by machine" in (BUNDLED / "README.md").read_text()
+    assert "parsed automatically" in (BUNDLED / "README.md").read_text()
