@@ -78,7 +78,7 @@ def test_clicking_other_words_changes_the_link(app):
     assert app.dataframe[0].value["score"].tolist() != before
     assert (in_url(app, "target"), in_url(app, "element")) == ("6", "9")
     click(app, [5], [])
-    assert "Click the words" in said(app)
+    assert "click the words" in said(app)
     click(app, [3], [0])
     assert "No frame is known for “was”" in said(app)
     assert "no frame" in said(app)  # and none is invented
