@@ -53,7 +53,7 @@ def test_a_classifier_is_analysed_on_its_own_task_alone(db):
 
 
 def test_an_encoder_decoder_is_told_of_its_own_study(db):
-    with pytest.raises(InputError, match=r"encoder-decoder\. Run its study instead"):
+    with pytest.raises(InputError, match=r"encoder-decoder\. Run the study of translation instead"):
         plan_analysis(db, "atlas-translator", "sst2")
 
 
