@@ -1,5 +1,6 @@
 """One input with and without an intervention: its predictions, and how far the map of each head moves."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -153,6 +154,15 @@ def _mask_or_end(checkpoint: Checkpoint, encoding: Encoding) -> int | None:
         return len(encoding) - 1
     masked = [k for k, token_id in enumerate(encoding.ids) if token_id == checkpoint.tokenizer.mask_token_id]
     return masked[0] if masked else None
+
+
+def predicted(choices: Sequence[OutputChange]) -> tuple[OutputChange, OutputChange] | None:
+    """Return the likeliest class or word of each run; None for a score, or if a run predicts nothing."""
+    first = [choice for choice in choices if math.isfinite(choice.logit_before)]
+    then = [choice for choice in choices if math.isfinite(choice.logit_after)]
+    if len(choices) < 2 or not first or not then:
+        return None
+    return max(first, key=lambda choice: choice.logit_before), max(then, key=lambda choice: choice.logit_after)
 
 
 def _choices(

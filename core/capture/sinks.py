@@ -4,7 +4,6 @@ A head adds sum_j p[i, j] o_j to query i, with o_j = v_j W_O. A change replaces 
 by 0 or by its mean over inputs, for all queries, and leaves the attention weights as they are.
 """
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -30,9 +29,7 @@ def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
     keys = np.zeros((len(KINDS), len(encoding)), dtype=bool)
     keys[0, encoding.first or 0] = True
     keys[1, list(encoding.separators)] = True
-    for position in encoding.ordinary:
-        piece = encoding.tokens[position].strip("Ġ▁# ")
-        keys[2, position] = bool(piece) and all(unicodedata.category(sign)[0] == "P" for sign in piece)
+    keys[2, list(encoding.punctuation)] = True
     return keys
 
 

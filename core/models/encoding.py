@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from unicodedata import category
 
 from ..errors import InputError
 
@@ -92,6 +93,12 @@ class Encoding:
             own = [(k, span) for k, span in enumerate(self.offsets) if span and self.sentence[k] == sentence]
             groups.append((tuple(k for k, _ in own), [span[0] for _, span in own], [span[1] for _, span in own]))
         return groups
+
+    @property
+    def punctuation(self) -> tuple[int, ...]:
+        """Return the positions of tokens of the text that consist of punctuation only."""
+        pieces = {k: self.tokens[k].strip("Ġ▁# ") for k in self.ordinary}
+        return tuple(k for k, piece in pieces.items() if piece and all(category(sign)[0] == "P" for sign in piece))
 
     @property
     def unknown(self) -> float:

@@ -334,8 +334,8 @@ class Database:
     `notice` is a message for users if the end of the log could not be recovered, otherwise None. `person` is the acting
     user: whoever opens the file may do everything, and `acting_as` returns handles with fewer rights.
 
-    Raises StoreError if the file is held by another process, written by newer code, damaged, not a database, or read-
-    only.
+    Raises StoreError if the file is held by another process, written by newer code, damaged, not a database, or
+    read-only.
     """
 
     person: Person = OWNER

@@ -120,8 +120,8 @@ def check_annotator(name: str) -> None:
 
 
 def likely_time(time: Any, moment: datetime) -> Any:
-    """Return the label time that a browser reports, or the time of arrival if the browser's clock is ten years behind
-    or a day ahead.
+    """Return the label time that a browser reports, or the time of arrival if the browser's clock is more than
+    ten years behind or a day ahead.
 
     A value that is not a time is returned unchanged and refused with its event.
     """

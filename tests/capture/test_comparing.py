@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from core.attention import Head
-from core.capture.comparing import compare, compare_inputs, predictions
+from core.capture.comparing import OutputChange, compare, compare_inputs, predicted, predictions
 from core.capture.interventions import Intervention
 from core.capture.running import model_inputs
 from tests.capture.conftest import TEXT, writer
@@ -61,3 +61,16 @@ def test_a_decoders_next_pieces_likeliest_first_of_two_inputs():
     assert sorted(choice.after for choice in found) == pytest.approx(sorted(after[k] for k in likely), abs=1e-6)
     names = {checkpoint.tokenizer.decode([k]).strip() or f"[{k}]" for k in likely}
     assert {choice.name for choice in found} == names
+
+
+def test_the_likeliest_of_two_runs_is_none_for_a_score_and_for_a_run_that_predicts_nothing():
+    def choice(name, before, after):
+        return OutputChange(name=name, logit_before=before, logit_after=after, before=0.5, after=0.5)
+
+    first, then = predicted([choice("yes", 2.0, -1.0), choice("no", 1.0, 3.0)])
+    assert (first.name, then.name) == ("yes", "no")
+    assert predicted([choice("score", 2.0, 1.0)]) is None
+    nan = float("nan")
+    assert predicted([choice("yes", nan, 2.0), choice("no", nan, 1.0)]) is None
+    first, _ = predicted([choice("yes", nan, 2.0), choice("no", 1.0, nan)])
+    assert first.name == "no"

@@ -1,5 +1,7 @@
 """Attention sinks: planted no-ops, constants and broadcasts, and random weights, which have none."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -233,8 +235,9 @@ def test_rows_and_sentences_of_a_classifier(tmp_path):
     assert len(shares) == 12
     assert all(0 <= row["value"] <= 1 and row["n"] == 6 for row in shares)
     assert [row["name"] for row in rows if row.get("kind") == "massive activations"] == ["L1", "L2", "L3"]
-    sentence = sinks.STUDY.headline(rows).sentence
-    assert "of 12 heads" in sentence
+    headline = sinks.STUDY.headline(rows)
+    assert "of 12 heads" in headline.sentence
+    assert re.fullmatch(r"L\dH\d has a 95 % CI of \d+% to \d+%\.", headline.interval)
     for row in rows:
         if row.get("statistic") == "sink removed":
             assert 0 <= row["low"] <= row["value"] <= row["high"]

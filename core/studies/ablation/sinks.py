@@ -34,7 +34,7 @@ from ...store.rows import Row
 from ...tasks.glue import TaskRow, read_rows, task_name, task_of
 from ..attention.records import Score
 from ..contract import Done, Flag, Study, Unit
-from ..headline import Fact, Headline, HeadScores, percent
+from ..headline import Fact, Headline, HeadScores, head_interval
 from ..merging import OfFirst, PerExample, Positions
 from ..options import Checkpoint, Data, InputSplit, Limit, Seed, TaskName
 from ..provenance import provenance
@@ -270,8 +270,9 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
             verb = "is a sink head" if len(sinks) == 1 else "are sink heads"
             found = f"{len(sinks):,} {about} {verb} ({told}). "
             found += f"{most.name} gives most to the {most.feature}: {most.value:.0%}."
-        interval = percent(most.low, most.high, "{:.0f} %")
-        return Headline(found, most.n, "examples", f"{most.name}: {interval}", f"uniform attention {most.baseline:.0%}")
+        interval = head_interval(most.name, most.low, most.high, "{:.0%}")
+        baseline = f"Uniform attention would give the {most.feature} {most.baseline:.0%}."
+        return Headline(found, most.n, "examples", interval, baseline)
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         found = {str(row["score"]).split("/")[0]: row for _, row in scores.own.iterrows()}

@@ -1,6 +1,5 @@
 """The measurements of what heads attend to: features, relations, statistics and distances, effective attention."""
 
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -227,9 +226,7 @@ class BudgetMeasure:
         for number, positions in enumerate(linked.words):
             if linked.sentence[number] >= 0:
                 word[list(positions)], spelling[list(positions)] = number, linked.spellings[number]
-        for position in encoding.ordinary:
-            piece = encoding.tokens[position].strip("Ġ▁# ")
-            punctuation[position] = bool(piece) and all(unicodedata.category(sign)[0] == "P" for sign in piece)
+        punctuation[list(encoding.punctuation)] = True
         sentences = np.array(
             [encoding.segments[k] if own is None else own for k, own in enumerate(encoding.sentence)], dtype=int
         )

@@ -160,7 +160,9 @@ class ShapleyHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleySum(Result):
-    """The mean logit difference with all heads and with none, and the sum of values, equal to the difference."""
+    """The mean logit difference with all heads and without heads. The Shapley values of all heads add up to the
+    difference of these two.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("sum",)
     with_all: float

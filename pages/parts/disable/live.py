@@ -196,12 +196,14 @@ def _show_prediction(checkpoint: Any, encoding: Any, effects: Any, heads: list[C
     if not heads:
         st.caption("No head has been ablated yet, so both predictions are the same.")
         return ""
-    first = max(effects.choices, key=lambda choice: choice.logit_before)
-    then = max(effects.choices, key=lambda choice: choice.logit_after)
-    before, after = (f" ({first.before:.0%})", f" ({then.after:.0%})") if len(effects.choices) > 1 else ("", "")
     without = f"Without {', '.join(map(str, heads))}, the prediction"
+    if len(effects.choices) == 1:
+        (score,) = effects.choices
+        return f"{without} changes from {score.logit_before:.3f} to {score.logit_after:.3f}."
+    likeliest = capture.comparing.predicted(effects.choices)
+    if likeliest is None:
+        return ""
+    first, then = likeliest
     if first.name == then.name:
-        return f"{without} stays {first.name}" + (
-            f" ({first.before:.0%} before, {then.after:.0%} after)." if before else "."
-        )
-    return f"{without} changes from {first.name}{before} to {then.name}{after}."
+        return f"{without} stays {first.name} ({first.before:.0%} before, {then.after:.0%} after)."
+    return f"{without} changes from {first.name} ({first.before:.0%}) to {then.name} ({then.after:.0%})."

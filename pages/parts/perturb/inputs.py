@@ -173,13 +173,10 @@ def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> 
         table[names[0]], table[names[1]] = [choices[0].logit_before], [choices[0].logit_after]
         form = {}
     show_table(table, column_config=form)
-    finite = [
-        [choice for choice in choices if np.isfinite(getattr(choice, side))] for side in ("logit_before", "logit_after")
-    ]
-    if len(choices) == 1 or not all(finite):
+    likeliest = capture.comparing.predicted(choices)
+    if likeliest is None:
         return ""
-    first = max(finite[0], key=lambda choice: choice.logit_before)
-    then = max(finite[1], key=lambda choice: choice.logit_after)
+    first, then = likeliest
     if first.name == then.name:
         return plain(f"The prediction stays {first.name} ({first.before:.0%} and {then.after:.0%}).")
     return plain(f"The prediction changes from {first.name} ({first.before:.0%}) to {then.name} ({then.after:.0%}).")

@@ -172,7 +172,9 @@ def draw(stored: StoredRun) -> None:
 
 
 def _title_of(telling: Sequence[CircuitEdge]) -> str:
-    """What the graph of edges that matter or are undecided shows."""
+    """What the graph of edges that matter or are undecided shows, of which it draws at most MOST."""
+    if len(telling) > MOST:
+        return f"The {MOST} strongest of {len(telling):,} edges that matter or are undecided"
     matter = sum(edge.verdict == "matters" for edge in telling)
     edges = "edge that matters" if matter == 1 else "edges that matter"
     return f"The {matter} {edges}, and the {len(telling) - matter} undecided edges"
