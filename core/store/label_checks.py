@@ -3,7 +3,7 @@
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeGuard, TypeVar
 
@@ -210,17 +210,23 @@ def looks_like(name: str) -> str:
 
 
 def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return groups of names that look the same: they differ only in case, spaces, invisible characters or look-alike
-    letters."""
+    """Return groups of names that look the same: they differ only in case, spaces, invisible characters, look-alike
+    letters, or in that one is the other's e-mail address."""
     groups: dict[str, set[str]] = {}
     for name in names:
         groups.setdefault(looks_like(name), set()).add(name)
+    for address in [look for look in groups if "@" in look]:
+        user = address.partition("@")[0]
+        if user in groups:
+            groups[user] |= groups.pop(address)
     return sorted(tuple(sorted(group)) for group in groups.values() if len(group) > 1)
 
 
-def say_alike(names: Iterable[str]) -> str:
-    """Return a warning about annotator names that look alike; "" if there are none."""
-    groups = "; ".join(" and ".join(map(repr, group)) for group in alike(names))
+def say_alike(names: Iterable[str], among: Collection[str] | None = None) -> str:
+    """Return a warning about annotator names that look alike; "" if there are none. among: only groups with one of
+    these names."""
+    found = [group for group in alike(names) if among is None or not set(group).isdisjoint(among)]
+    groups = "; ".join(" and ".join(map(repr, group)) for group in found)
     return (
         f"These names look alike and count as different people: {groups}. If one person has labelled under both, "
         "agreement is computed as if they were two people."

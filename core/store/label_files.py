@@ -30,7 +30,6 @@ from .label_checks import (
     checked_event,
     checked_map,
     contradiction,
-    looks_like,
     say_alike,
     time_of,
     whole_numbers,
@@ -336,8 +335,7 @@ def _notes(db: Database, rows: list[_Incoming]) -> list[str]:
     merged = sorted(f"{said!r} as {name!r}" for said, name in given.items() if said != name)
     notes = [f"E-mail addresses are compared without case and spaces: {', '.join(merged)[:400]}."] if merged else []
     people = db.cursor().execute("SELECT DISTINCT annotator FROM label_event").fetchall()
-    looks = {looks_like(name) for name in given.values()}
-    sentence = say_alike(name for (name,) in people if looks_like(name) in looks)
+    sentence = say_alike((name for (name,) in people), among=set(given.values()))
     return notes + ([sentence] if sentence else [])
 
 

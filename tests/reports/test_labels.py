@@ -158,7 +158,9 @@ def test_a_name_that_was_given_for_a_user_goes_before_an_address(db, there, tmp_
         for annotation in task["annotations"]:
             annotation["completed_by"] = {"id": 3, "email": "who@example.org"}
     content = [task | {"annotations": task["annotations"][:1]} for task in bare(there)]
-    assert import_studio(db, written(tmp_path, content), "bert", people={"3": "ada"}).new == 4
+    found = import_studio(db, written(tmp_path, content), "bert", people={"3": "ada"})
+    assert found.new == 4
+    assert "count as different people: 'ada' and 'ada@example.org'." in found.notes[0]
     assert set(labels.decided(db, "bert", "ada")) == {"m0", "m1", "m2", "m3"}
     assert labels.decided(db, "bert", "who@example.org") == {}
     found = import_studio(db, written(tmp_path, content), "bert", people={"who@example.org": "ada", "9": "bob"})
@@ -256,7 +258,7 @@ def test_a_label_of_an_earlier_version_is_taken_back_by_its_own_person(db):
 
 
 @pytest.mark.parametrize(
-    "pair", [("Ada", "ada"), ("ada", "ada "), ("Ada  L", "ada l"), ("ａｄａ", "ada"), ("\u0430da", "ada")]
+    "pair", [("Ada", "ada"), ("ada", "ada "), ("Ada  L", "ada l"), ("ａｄａ", "ada"), ("\u0430da", "ada"), ("Ada", "ada@x.org")]
 )
 def test_other_names_that_look_alike_are_reported(db, tmp_path, pair):
     rows = [{"map_id": "m1", "class": "block", "class_set": "bert", "annotator": who} for who in pair]
