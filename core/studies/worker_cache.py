@@ -33,8 +33,12 @@ def get_checkpoint(
     if drawn := _RANDOM.fullmatch(name):
         known = get_checkpoint(drawn["name"], head=head, dtype=dtype, revision=revision)
         return _random(known, int(drawn["seed"]), head == "classifier")
-    opened = _checkpoint(name, head, dtype, config.settings().device, revision, stamp_of(name))
-    unit_progress.note(f"{name}: {note}" for note in opened.notes)  # of a kept checkpoint too: each job reports them
+    return noted(_checkpoint(name, head, dtype, config.settings().device, revision, stamp_of(name)))
+
+
+def noted(opened: Checkpoint) -> Checkpoint:
+    """Report what was left out of a checkpoint to who started the job, for a kept one too; return the checkpoint."""
+    unit_progress.note(f"{opened.name}: {note}" for note in opened.notes)
     return opened
 
 

@@ -113,14 +113,20 @@ def test_weights_outside_the_layers_are_noted_once_and_masks_and_positions_are_n
     assert open_checkpoint(str(old)).notes == ()
 
 
-def test_a_study_prints_what_opening_noted_once_on_standard_error(tmp_path):
+@pytest.mark.parametrize("study", ["features", "development"])  # one keeps its checkpoints, one does not
+def test_a_study_prints_what_opening_noted_once_on_standard_error(tmp_path, study):
     masked = built("bert", SIZES, encodes=True, head=AutoModelForMaskedLM)
     folder = str(saved(masked, tmp_path / "masked"))
-    words = ["study", "features", folder, "--text", TEXT[0], "--text", TEXT[1], "--json"]
+    cased = json.loads((Path(folder) / "tokenizer.json").read_text())
+    cased["normalizer"]["lowercase"] = False
+    with_tokenizer(Path(folder), json.dumps(cased), "BertTokenizerFast", unk_token="[UNK]")
+    again = [str(shutil.copytree(folder, tmp_path / "later"))] if study == "development" else []
+    words = ["study", study, folder, *again, "--text", TEXT[0], "--text", TEXT[1], "--json"]
     for _ in range(2):  # a checkpoint that a worker keeps open is noted for the next job too
         done = CliRunner().invoke(core.__main__.app, words, env={"ATLAS_DB": str(tmp_path / "atlas.duckdb")})
         assert done.exit_code == 0, done.output
-        assert done.stderr.count("outside the embeddings and layers") == 1
+        for said in ("outside the embeddings and layers", "would split texts otherwise"):
+            assert done.stderr.count(said) == 1 + len(again), done.stderr
         assert f"{folder}: " in done.stderr
         assert json.loads(done.stdout)["rows"]
 

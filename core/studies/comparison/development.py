@@ -128,14 +128,14 @@ class Development(Study[DevelopmentOptions, Stages]):
 
     def run(self, options: DevelopmentOptions, unit: Unit) -> Done[Stages]:
         stage: NamedUnit = unit.arguments
-        checkpoint = models.opening.open_checkpoint(stage.name, dtype=options.dtype)
+        checkpoint = _snapshot(stage.name, options.dtype)
         inputs = sources(options, PASTED if options.texts else task_of(options.tasks[0]).key)
         scores, n = map_scores(checkpoint, inputs, options.scores or tuple(STATISTICS), seed=options.seed)
         scores |= class_shares(checkpoint, inputs, options.patterns) if options.patterns else {}
         value, low, high = (np.stack([ends[k] for ends in scores.values()]) for k in range(3))
         at = np.arange(checkpoint.layers * checkpoint.heads)
         if options.follow and stage.name != stage.source:
-            last = models.opening.open_checkpoint(stage.source, dtype=options.dtype)
+            last = _snapshot(stage.source, options.dtype)
             room = studies.comparison.head_similarity
             common = room.common_inputs(last, checkpoint, inputs, queries=8, seed=options.seed)
             match = scoring.counterparts.matching(room.compared(last, checkpoint, common)).match
@@ -165,6 +165,12 @@ class Development(Study[DevelopmentOptions, Stages]):
 
 
 STUDY = Development()
+
+
+def _snapshot(name: str, dtype: str) -> "models.checkpoint.Checkpoint":
+    """Open a snapshot, which is not kept, because no other unit needs it."""
+    device = config.settings().device
+    return studies.worker_cache.noted(models.opening.open_checkpoint(name, dtype=dtype, device=device))
 
 
 def map_scores(
