@@ -258,7 +258,15 @@ def test_a_label_of_an_earlier_version_is_taken_back_by_its_own_person(db):
 
 
 @pytest.mark.parametrize(
-    "pair", [("Ada", "ada"), ("ada", "ada "), ("Ada  L", "ada l"), ("ａｄａ", "ada"), ("\u0430da", "ada"), ("Ada", "ada@x.org")]
+    "pair",
+    [
+        ("Ada", "ada"),
+        ("ada", "ada "),
+        ("Ada  L", "ada l"),
+        ("ａｄａ", "ada"),
+        ("\u0430da", "ada"),
+        ("Ada", "ada@x.org"),
+    ],
 )
 def test_other_names_that_look_alike_are_reported(db, tmp_path, pair):
     rows = [{"map_id": "m1", "class": "block", "class_set": "bert", "annotator": who} for who in pair]
