@@ -39,6 +39,7 @@ class Part(StrEnum):
     IMPORTANCE = "importance"
     PRUNE = "prune"
     SEPARATORS = "separators"
+    SINKS = "sinks"
     WORD_LINKS = "word-links"
     SHAPLEY = "shapley"
     GATES = "gates"

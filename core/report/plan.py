@@ -28,6 +28,7 @@ from ..studies.ablation import (
     prune,
     separators,
     sequential_test,
+    sinks,
 )
 from ..studies.attention import (
     budget,
@@ -63,8 +64,8 @@ from .ids import Part
 PART_STEPS = (
     Part.FRAMES, Part.STATISTICS, Part.RELATIONS, Part.DEPENDENCIES, Part.EFFECTIVE, Part.REDUNDANCY, Part.WHY,
     Part.TUNING, Part.CHANGE, Part.MATCH, Part.FEATURES, Part.SHARES, Part.HEADS, Part.CROSSED, Part.LAYERS,
-    Part.ALONE, Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
-    Part.SYNTAX, Part.PROBE, Part.TRANSFER, Part.SUBNETWORKS,
+    Part.ALONE, Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS, Part.SINKS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES,
+    Part.PAIRS, Part.SYNTAX, Part.PROBE, Part.TRANSFER, Part.SUBNETWORKS,
 )  # fmt: skip
 
 
@@ -144,7 +145,7 @@ COME_WITH = {
 TUNED = {  # of fine-tuned checkpoints
     Part.CHANGE, Part.CHANGE_SEEDS, Part.MATCH, Part.HEADS, Part.CROSSED, Part.CROSSED_LAYERS, Part.LAYERS, Part.ALONE,
     Part.CROSSED_SCORES, Part.CROSSED_PRUNE,
-    Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
+    Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS, Part.SINKS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
 }  # fmt: skip
 BY_NAME = {Part.SHAPLEY: shapley, Part.GATES: gates, Part.PAIRS: pairs}  # minutes each: only where they are asked for
 CROSSED = ("rte", "mrpc")  # tasks whose dev rows are too few for single heads, and whose train rows are not many
@@ -184,6 +185,7 @@ D = TypeVar(
     knockout.KnockoutOptions,
     prune.PruneOptions,
     separators.SeparatorsOptions,
+    sinks.SinksOptions,
 )
 
 # ---------------------------------------------------------------- the steps
@@ -212,7 +214,7 @@ def analyses(
         dependencies.STUDY.name, {"checkpoint": checkpoint, "limit": options.tree_limit, "seed": options.seed}
     )
     on_task = few | {"task": task, "limit": options.sweep_limit}
-    for changed in (operators, perturb, patch, knockout, sequential_test):
+    for changed in (operators, perturb, patch, knockout, sequential_test, sinks):
         asked.setdefault(changed.STUDY.name, on_task)
     if not task_of(task).is_score:
         asked[circuit.STUDY.name] = on_task | {"limit": circuit.CircuitOptions.limit}
@@ -510,9 +512,11 @@ class _Planned:
             self._step(Part.PRUNE, prune.STUDY, pruned, task),
         ]
         if not self.facts.causal:
-            steps.append(
-                self._step(Part.SEPARATORS, separators.STUDY, self._on_tuned(separators.SeparatorsOptions, task), task)
+            slopes, effects = (
+                self._on_tuned(kind, task) for kind in (separators.SeparatorsOptions, sinks.SinksOptions)
             )
+            steps.append(self._step(Part.SEPARATORS, separators.STUDY, slopes, task))
+            steps.append(self._step(Part.SINKS, sinks.STUDY, effects, task))
         if task == SENTIMENT:
             cut = replace(self._on_tuned(knockout.KnockoutOptions, task), edges=CUT_WORDS)
             steps.append(self._step(Part.WORD_LINKS, knockout.STUDY, cut, task))

@@ -13,7 +13,7 @@ from .. import config
 from ..errors import AtlasError, InputError
 from ..store import shipped_record
 from ..store.rows import from_json
-from ..studies.ablation import knockout
+from ..studies.ablation import knockout, sinks
 from ..studies.attention import redundancy
 from ..studies.circuits import gates, pairs, shapley
 from ..studies.contract import WITHDRAWN
@@ -35,6 +35,7 @@ BY_COMMAND = {  # parts that a study's own command makes for the record: its run
     Part.SHAPLEY: shapley.STUDY.name,
     Part.GATES: gates.STUDY.name,
     Part.PAIRS: pairs.STUDY.name,
+    Part.SINKS: sinks.STUDY.name,
     Part.WORD_LINKS: knockout.STUDY.name,
     Part.REDUNDANCY: redundancy.STUDY.name,
 }

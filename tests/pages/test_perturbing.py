@@ -75,13 +75,19 @@ def test_results_of_the_studies(db, planted):  # noqa: F811
     stored(db, "perturb", shared | {"kinds": ["scramble", "drop"]})
     stored(db, "knockout", shared | {"edges": ["separators"]})
     stored(db, "separators", shared)
+    stored(db, "sinks", shared | {"margin": 1e-4})
     stored(db, "patch", shared | {"kind": "drop", "floor": 0.0})
     found = fine(opened("interventions/patching", mode="A task's rows"))
     assert "constant prediction of the most frequent label: 0.500" in said(found).replace("\\", "")
-    for study, words in (("knockout", "Without"), ("separators", ""), ("patch", "Beyond luck")):
+    for study, words in (
+        ("knockout", "Without"),
+        ("separators", ""),
+        ("patch", "Beyond luck"),
+        ("sinks", "times the median magnitude"),
+    ):
         found.selectbox(key="study").set_value(study)
         fine(found.run())
-        assert words in said(found) or study != "patch"
+        assert words in said(found) or study not in ("patch", "sinks")
         assert found.dataframe
 
 

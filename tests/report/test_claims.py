@@ -4,7 +4,7 @@ import pytest
 
 from core.interval import Estimate
 from core.report.claims import changes, disabling, heads_and_layers, maps, scores
-from core.report.claims.maps import made_by_blocks, no_op
+from core.report.claims.maps import made_by_blocks, no_effect, no_op
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED, apart, decided, exists, no_loss
 from core.report.claims.registry import claims
 from core.report.exhibits import exhibits
@@ -468,6 +468,34 @@ def test_separators_without_weight_cannot_show_that_the_loss_hardly_moves_with_t
         for k in range(6)
     ]
     assert only(no_op(evidence(found("separators", rows, "rte")))) == UNTESTED
+
+
+@pytest.mark.parametrize(
+    ("effects", "half", "outcome"),
+    [
+        ((0.002, 0.003, 0.02), 0.001, HOLDS),
+        ((0.002, 0.03, 0.02), 0.001, FAILS),
+        ((0.002, 0.003, 0.02), 0.02, UNDECIDED),
+    ],
+)
+def test_sinks_at_separators_are_no_ops_if_the_output_hardly_changes_without_them(effects, half, outcome):
+    about = {"feature": "separators", "verdict": "nop", "baseline": 0.01}
+    rows = head_rows([effects], half, statistic="sink removed", **about)
+    rows += head_rows([[0.5] * 3], half, statistic="whole head removed", **about)
+    rows += head_rows([[0.0], [0.5]], 0.0, **about | {"statistic": "sink removed", "verdict": "no measurable effect"})
+    rows += head_rows([[0.0] * 3], 0.0, **about | {"statistic": "sink removed", "feature": "first token"})
+    (one,) = no_effect(evidence(found("sinks", rows, "rte")))
+    assert one.outcome == outcome
+    assert one.said.startswith("3 heads with a measurable effect on the output have their sink at separators (L1H1, ")
+    assert (one.n, one.margin) == (50, 0.5)
+
+
+def test_without_a_sink_that_matters_at_separators_their_effect_cannot_be_tested():
+    about = {"statistic": "sink removed", "verdict": "no measurable effect", "baseline": 0.01}
+    for feature, words in (("separators", "have no measurable effect: L1H1."), ("punctuation", "No head has its sink")):
+        (one,) = no_effect(evidence(found("sinks", head_rows([[0.0]], feature=feature, **about), "rte")))
+        assert one.outcome == UNTESTED
+        assert words in one.said
 
 
 def test_a_loss_inside_the_margin_is_none_however_many_rows_show_it():

@@ -45,6 +45,7 @@ UNITS = {  # of the statistic and of what it is held against, read in each test'
     "neighbours": WEIGHT,
     "separators": WEIGHT,
     "separator-gradients": RATIO,
+    "separator-effects": HEADS,
     "separator-origin": VARIANCE,
     "dependencies": LABELS,
     "effective-drops": R,

@@ -193,6 +193,7 @@ PLANTED = (
     _world("nothing-changes", "sst2", planted.same_predictions, 0.0, 0.01, 0.001, "null"),
     _world("one-is-enough", "sst2", swept("alone", "sst2", of_all=True), 0.0, -0.02, -0.005, "null", "inside"),
     _world("separator-gradients", "sst2", planted.ratios, 0.5, 0.4, 0.6, "twice"),
+    _world("separator-effects", "heads", planted.sinks, 0.5, 1.0, 0.0, "twice"),
     _world("separator-origin", "heads", planted.origins, 0.1, 0.2, 0.05, "twice"),
     _world("dependencies", "heads", planted.dependencies, 0.0, 0.1, -0.1, "twice"),
     _world("effective-drops", "heads", planted.parting, 0.0, 0.02, -0.005, "twice"),

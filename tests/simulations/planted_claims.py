@@ -232,6 +232,16 @@ def ratios(effect: float, rng: np.random.Generator) -> Evidence:
     return evidence(found("separators", rows, "sst2"))
 
 
+def sinks(effect: float, rng: np.random.Generator) -> Evidence:
+    """Every head has its sink at separators; the sinks of so many of them have half of the margin's effect, the others
+    twice as much as the margin."""
+    margin, count = 0.1, HEADS[0] * HEADS[1]
+    about = {"checkpoint": CHECKPOINT, "task": "sst2", "feature": "separators", "baseline": margin}
+    true = np.where(np.arange(count) < round(effect * count), margin / 2, 2 * margin).reshape(HEADS)
+    rows = heads_of(true, rng, statistic="sink removed", verdict="undecided", **about)
+    return evidence(found("sinks", rows, "sst2"))
+
+
 def origins(effect: float, rng: np.random.Generator) -> Evidence:
     """Feed-forward blocks have more than words and places together by the effect."""
     about = {"kind": "head score", "statistic": "score share", "checkpoint": CHECKPOINT, "task": "sst2"}

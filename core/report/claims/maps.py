@@ -8,6 +8,7 @@ import numpy as np
 from ...codebook.measures import NEARLY_UNIFORM
 from ...interval import Estimate
 from ...studies.ablation.records import SeparatorLayer
+from ...studies.ablation.sinks import NOTHING, REMOVED, SinkScore
 from ...studies.attention.records import RepeatedShare, Score
 from ...studies.explanation.records import SortScore
 from ...studies.frames.records import FrameHead
@@ -83,6 +84,34 @@ def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
     if decision.word == HOLDS and falls:
         sentence += f" The ratio falls from {falls[0]:.2f} in lower layers to {falls[1]:.2f} in these layers."
     return found_by(result, decision, sentence, upper[0].n, statistic=ratio, margin=HARDLY)
+
+
+@for_each(Part.SINKS)
+def no_effect(evidence: Evidence, result: StepResult) -> Outcome | None:
+    """For more than half of the heads whose sink is the separators, the output hardly changes without what they take
+    from it. Only heads whose own removal changes the output are counted. Intervals hold jointly for all effects."""
+    at_separators = [score for score in SinkScore.among(result.rows) if score.feature == "separators" and score.verdict]
+    if not at_separators:
+        return Outcome(UNTESTED, "No head has its sink at separators.", result.task)
+    removed = picked([score for score in at_separators if score.verdict != NOTHING], statistic=REMOVED)
+    if not removed:
+        names = ", ".join(dict.fromkeys(score.name for score in at_separators))
+        return Outcome(UNTESTED, f"Heads with a sink at separators have no measurable effect: {names}.", result.task)
+    margin = removed[0].baseline or 0.0
+    decisions = [decided(-score.estimate, -margin) for score in removed]
+    words = [decision.word for decision in decisions]
+    nops, others = words.count(HOLDS), words.count(FAILS)
+    share = Estimate(
+        sum((score.value or 0.0) < margin for score in removed) / len(removed),
+        nops / len(removed),
+        1 - others / len(removed),
+    )
+    sentence = (
+        f"{len(removed)} heads with a measurable effect on the output have their sink at separators "
+        f"({', '.join(score.name for score in removed)}). Without the sink, the output changes by less than the margin "
+        f"of {margin:.3g} for {nops}, by more for {others}, and {len(removed) - nops - others} are undecided."
+    )
+    return found_by(result, replace(decided(share, MOSTLY), times=None), sentence, removed[0].n)
 
 
 def _below(layer: SeparatorLayer) -> Estimate:

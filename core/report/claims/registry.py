@@ -91,6 +91,7 @@ TESTS: dict[str, Test] = {
     "neighbours": scores.neighbours,
     "separators": scores.separators_in_the_middle,
     "separator-gradients": maps.no_op,
+    "separator-effects": maps.no_effect,
     "separator-origin": maps.made_by_blocks,
     "dependencies": scores.heads_beat_distances,
     "effective-drops": scores.effective_drops,

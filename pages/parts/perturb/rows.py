@@ -1,4 +1,4 @@
-"""The same on a task's rows, as jobs: perturbed inputs, patching, cut edges, and whether [SEP] is a no-op."""
+"""The same on a task's rows, as jobs: perturbed inputs, patching, cut edges, whether [SEP] is a no-op, and sinks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -11,7 +11,7 @@ import streamlit as st
 from core import capture
 from core.interval import Estimate
 from core.store.rows import Row
-from core.studies.ablation import knockout, patch, perturb, separators
+from core.studies.ablation import knockout, patch, perturb, separators, sinks
 from core.studies.ablation.knockout import WORD_LINKS
 from core.studies.ablation.records import (
     Changed,
@@ -36,7 +36,7 @@ from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 
-STUDIES = {module.STUDY.name: module.STUDY.question for module in (perturb, patch, knockout, separators)}
+STUDIES = {module.STUDY.name: module.STUDY.question for module in (perturb, patch, knockout, separators, sinks)}
 
 
 def show_rows() -> None:
@@ -233,6 +233,52 @@ def _weights_and_norms(layers: Sequence[SeparatorLayer]) -> Any:
     )
 
 
+def _sinks(rows: list[Row]) -> int:
+    scores = sinks.SinkScore.among(rows)
+    shares = [score for score in scores if score.statistic == sinks.SHARE]
+    named = [asdict(score) | {"name": score.name} for score in scores if score.verdict is not None]
+    if effects := [line for line in named if line["statistic"] != sinks.SHARE]:
+        axes = Axes(x="name", y="value", low="low", high="high", colour="statistic", x_title="head",
+                    y_title=effects[0]["measure"])  # fmt: skip
+        st.altair_chart(
+            values_with_intervals(
+                pd.DataFrame(effects),
+                axes,
+                rule=effects[0]["baseline"],
+                tooltip=["feature", "verdict"],
+                title="Change of the output by head (95 % CI). The line is the smallest change that counts.",
+            )
+        )
+        _table([line for line in named if line["statistic"] == sinks.SHARE], only=SINK_COLUMNS)
+    if layers := sinks.SinkLayer.among(rows):
+        st.markdown("All sinks of a layer removed together")
+        _table([asdict(layer) for layer in layers], only=SINK_LAYER_COLUMNS)
+    massive = sinks.MassiveLayer.among(rows)
+    axes = Axes(x="name", y="ratio", x_title="layer", y_title="largest activation / median magnitude")
+    st.altair_chart(
+        values_with_intervals(
+            pd.DataFrame(massive),
+            axes,
+            tooltip=["at", "channel", "above_100", "above_1000"],
+            title="Largest activation after each layer",
+        )
+    )
+    most = max(massive, key=lambda layer: layer.ratio)
+    st.caption(
+        plain(
+            f"The largest activation is {most.ratio:.0f} times the median magnitude of its layer: {most.name}, channel "
+            f"{most.channel}, at the {most.at}. Activations above 100 or 1,000 times the median are called massive."
+        )
+    )
+    _table([asdict(layer) for layer in massive], only=MASSIVE_COLUMNS)
+    return shares[0].n if shares else massive[0].n
+
+
+SINK_COLUMNS = ["name", "feature", "value", "low", "high", "baseline", "verdict", "length", "energy", "rank", "varies"]
+SINK_LAYER_COLUMNS = ["name", "heads", "verdict", "value", "low", "high", "replaced", "whole", "margin"]
+MASSIVE_COLUMNS = ["name", "ratio", "at", "channel", "at_sink", "above_100", "above_1000"]
+
+
 def _metric(row: Changed, name: str) -> Metric:
     return row.metrics.of(name) or Metric(name)
 
@@ -250,9 +296,9 @@ def _number(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-def _table(lines: Sequence[Mapping[str, Any]]) -> None:
+def _table(lines: Sequence[Mapping[str, Any]], only: list[str] | None = None) -> None:
     """Lines without the columns that none of them has."""
-    show_table(pd.DataFrame(lines).dropna(axis=1, how="all"))
+    show_table(pd.DataFrame(lines, columns=only).dropna(axis=1, how="all"))
 
 
 RESULTS = {
@@ -260,4 +306,5 @@ RESULTS = {
     patch.STUDY.name: _patched,
     knockout.STUDY.name: _cut,
     separators.STUDY.name: _separators,
+    sinks.STUDY.name: _sinks,
 }

@@ -175,7 +175,7 @@ RESULTS = {
     "patch": Shown("interventions/patching", "run", (_ROWS, ("study", "patch"))),
     "knockout": Shown("interventions/patching", "run", (_ROWS, ("study", "knockout"))),
     "separators": Shown("interventions/patching", "run", (_ROWS, ("study", "separators"))),
-    "sinks": Shown("heads/one", ""),
+    "sinks": Shown("interventions/patching", "run", (_ROWS, ("study", "sinks"))),
     "subnetworks": Shown("interventions/subnetworks", "pruned"),
     "gates": Shown("interventions/together", "run_gates"),
     "pairs": Shown("interventions/together", "run_pairs", (("mode", "Pairs of heads"),)),

@@ -196,8 +196,8 @@ MEASURED_AS = {  # what scores of effects begin with: the unit of their axis, an
     "operators/": ("increase of the loss, nats", "interventions/ablation"),
     "sequential-test/": ("increase of the loss, nats", "interventions/sequential"),
     "disable/": ("change of the metric", "interventions/ablation"),
-    "sinks/sink re": ("change of the output", ""),  # not its attention to the sink
-    "sinks/whole": ("change of the output", ""),
+    "sinks/sink re": ("change of the output", "interventions/patching"),  # not its attention to the sink
+    "sinks/whole": ("change of the output", "interventions/patching"),
     "importance/importance": ("importance", "interventions/pruning"),
 }
 MOST_EDGES = 10
